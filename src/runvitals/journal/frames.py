@@ -12,7 +12,7 @@ A frame is 24 bytes of header and a payload::
     24      …     payload
 
 A reader that meets anything else looks for the next magic whose frame passes its CRC, and reports the bytes it passed over.
-`scan` decodes 600,000 samples' frames a second a core; `frame` costs 1 µs.
+Measured with 55 values a sample on one core of an EPYC server: `frame` 1 µs; the reader 185,000 samples a second.
 """
 
 from __future__ import annotations
