@@ -1,20 +1,22 @@
-"""What a metric is: one row of the catalogue, and how a concrete key finds its row."""
+"""What a metric is: one row of the catalogue, and the three ways to write one down."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+from runvitals.catalog.unit import UNITS
 
 Kind = Literal["gauge", "counter", "rate"]
 Scope = Literal["host", "cgroup", "process", "device", "monitor"]
 Merge = Literal["mean", "max", "min", "sum", "last"]
 
-# What a template's placeholder may stand for. `{i}` is an index; everything else is a name, which may hold
-# dots and slashes (`disk./data/v1.5.usagePercent`), so the literal tail of the template has to anchor it.
+# These placeholders stand for numbers. Any other stands for a name, which may hold dots and slashes
+# (`disk./data/v1.5.usagePercent`), so the literal tail of the template has to anchor it.
+_INDEXES = frozenset({"i", "core", "port", "n"})
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_INDEXES = frozenset({"i", "core", "port"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +25,22 @@ class Metric:
 
     Args:
         key: canonical key or template, e.g. ``"gpu.{i}.powerWatts"``.
-        unit: UCUM-like unit as people write it: ``"%"``, ``"MiB"``, ``"bytes"``, ``"W"``, ``"MHz"``, ``"1"`` …
-        kind: ``gauge`` (a level), ``counter`` (a sum since the run's first sample, never falls except on a reset),
+        unit: one of `runvitals.catalog.unit.UNITS`: ``"%"``, ``"MiB"``, ``"bytes"``, ``"W"``, ``"1"`` …
+        kind: ``gauge`` (a level), ``counter`` (a sum since the run's first sample, falls only on a reset),
             ``rate`` (never stored: derived from the counter named in ``of`` where it is read).
         scope: what the number is about.
         merge: how several samples of one time bucket become one number.
-        chart: heading of the chart it is drawn in; metrics of one chart share a unit.
+        chart: heading of the chart it is drawn in; all that a chart draws has one unit. A counter that has a
+            rate is drawn by its rate.
         text: one sentence for a person.
         source: where the number comes from (file, call, formula).
         aliases: other spellings that mean the same key and are accepted wherever a key is read.
-        of: for ``rate``: the counter it is derived from; ``factor`` converts counter units per second into ``unit``.
-        mlflow: MLflow's name without the ``system/`` prefix, or None; ``mlflow_factor`` converts our unit into MLflow's.
-        prometheus: full Prometheus metric name (unit suffix, ``_total`` for counters).
-        otel: OpenTelemetry name (semantic conventions where one exists).
+        of: for ``rate``: its counter's template; ``factor`` turns the counter's unit per second into ``unit``.
+        mlflow: MLflow's name without ``system/``, or None; ``mlflow_factor`` turns our unit into MLflow's.
+        prometheus: full Prometheus name, in base units; "" where Prometheus derives or names it itself.
+        otel: OpenTelemetry name: that of the semantic conventions, else ``runvitals.*``; "" as above.
+        otel_attributes: what tells rows of one OpenTelemetry name apart; values may hold the key's
+            placeholders.
     """
 
     key: str
@@ -53,20 +58,98 @@ class Metric:
     mlflow_factor: float = 1.0
     prometheus: str = ""
     otel: str = ""
+    otel_attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A concrete key resolved against the catalogue.
+def gauge(
+    key: str,
+    unit: str,
+    chart: str,
+    *,
+    name: str,
+    text: str,
+    source: str,
+    scope: Scope = "host",
+    merge: Merge = "mean",
+    aliases: Sequence[str] = (),
+    mlflow: tuple[str, float] | None = None,
+    otel: str | None = None,
+    otel_attributes: Mapping[str, str] | None = None,
+) -> Metric:
+    """A level. From ``name``, a dotted stem without unit, follow the Prometheus and OpenTelemetry names.
 
-    >>> match = catalog.find("gpu.3.powerWatts")
-    >>> match.metric.unit, match.labels
-    ('W', {'i': '3'})
+    >>> row = gauge("memory.usedMB", "MiB", "Memory used", name="memory.used", text="…", source="…")
+    >>> row.prometheus, row.otel
+    ('runvitals_memory_used_bytes', 'runvitals.memory.used')
     """
+    return Metric(
+        key, unit, "gauge", scope, merge, chart, text, source, tuple(aliases),
+        mlflow=mlflow[0] if mlflow else None,
+        mlflow_factor=mlflow[1] if mlflow else 1.0,
+        prometheus=prometheus_name(name, unit, "gauge"),
+        otel=otel or (name and f"runvitals.{name}"),
+        otel_attributes=otel_attributes or {},
+    )  # fmt: skip
 
-    metric: Metric
-    key: str  # the canonical spelling of the key that was asked for
-    labels: Mapping[str, str] = field(default_factory=dict)
+
+def counter(
+    key: str,
+    unit: str,
+    chart: str,
+    *,
+    name: str,
+    text: str,
+    source: str,
+    scope: Scope = "host",
+    aliases: Sequence[str] = (),
+    mlflow: tuple[str, float] | None = None,
+    otel: str | None = None,
+    otel_attributes: Mapping[str, str] | None = None,
+) -> Metric:
+    """A running total; of several samples the last one counts."""
+    return Metric(
+        key, unit, "counter", scope, "last", chart, text, source, tuple(aliases),
+        mlflow=mlflow[0] if mlflow else None,
+        mlflow_factor=mlflow[1] if mlflow else 1.0,
+        prometheus=prometheus_name(name, unit, "counter"),
+        otel=otel or f"runvitals.{name}",
+        otel_attributes=otel_attributes or {},
+    )  # fmt: skip
+
+
+def rate(
+    key: str, unit: str, chart: str, *, of: str, text: str, factor: float = 1.0, scope: Scope = "host"
+) -> Metric:
+    """How fast a counter grows: derived where it is read, so other systems get the counter only."""
+    return Metric(
+        key, unit, "rate", scope, "mean", chart, text, f"increase of `{of}` ÷ seconds", of=of, factor=factor
+    )
+
+
+def prometheus_name(stem: str, unit: str, kind: Kind) -> str:
+    """The full Prometheus name of a dotted stem.
+
+    >>> prometheus_name("disk.read", "MiB", "counter")
+    'runvitals_disk_read_bytes_total'
+    """
+    if not stem:
+        return ""
+    parts = [
+        "runvitals",
+        stem.replace(".", "_"),
+        UNITS[unit].prometheus,
+        "total" if kind == "counter" else "",
+    ]
+    return "_".join(part for part in parts if part)
+
+
+def placeholders(template: str) -> tuple[str, ...]:
+    """The names in braces, in order.
+
+    >>> placeholders("network.ib.{dev}.{port}.errors")
+    ('dev', 'port')
+    """
+    return tuple(_PLACEHOLDER.findall(template))
 
 
 def pattern(template: str) -> re.Pattern[str]:
@@ -76,7 +159,7 @@ def pattern(template: str) -> re.Pattern[str]:
     for found in _PLACEHOLDER.finditer(template):
         parts.append(re.escape(template[position : found.start()]))
         name = found.group(1)
-        parts.append(f"(?P<{name}>" + (r"\d+" if name in _INDEXES else r".+?") + ")")
+        parts.append(f"(?P<{name}>" + ("[0-9]+" if name in _INDEXES else ".+?") + ")")
         position = found.end()
     parts.append(re.escape(template[position:]))
     return re.compile("".join(parts), re.DOTALL)
@@ -85,45 +168,3 @@ def pattern(template: str) -> re.Pattern[str]:
 def literal_length(template: str) -> int:
     """How many characters of a template are fixed: the more, the more specific the template is."""
     return len(_PLACEHOLDER.sub("", template))
-
-
-class Catalog:
-    """All metrics, findable by concrete key or alias.
-
-    >>> Catalog(METRICS).find("memory").key
-    'memory_percent'
-    """
-
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self.metrics: tuple[Metric, ...] = tuple(metrics)
-        self.by_template = {metric.key: metric for metric in self.metrics}
-        if len(self.by_template) != len(self.metrics):
-            seen: set[str] = set()
-            twice = sorted(m.key for m in self.metrics if m.key in seen or seen.add(m.key))  # type: ignore[func-returns-value]
-            raise ValueError(f"catalogue declares keys twice: {', '.join(twice)}")
-        spellings = [(spelling, metric) for metric in self.metrics for spelling in (metric.key, *metric.aliases)]
-        self._exact = {spelling: metric for spelling, metric in spellings if "{" not in spelling}
-        # Most specific first, so `network.ib.{dev}.{port}.xmitBytes` wins over `network.{nic}.xmitBytes`.
-        self._templates = [
-            (pattern(spelling), metric)
-            for spelling, metric in sorted(spellings, key=lambda row: -literal_length(row[0]))
-            if "{" in spelling
-        ]
-        self._found: dict[str, Match | None] = {}
-
-    def find(self, key: str) -> Match | None:
-        """The catalogue row of a concrete key, or None for a key the catalogue does not know."""
-        if key not in self._found:
-            self._found[key] = self._find(key)
-        return self._found[key]
-
-    def _find(self, key: str) -> Match | None:
-        metric = self._exact.get(key)
-        if metric is not None:
-            return Match(metric, metric.key)
-        for expression, row in self._templates:
-            found = expression.fullmatch(key)
-            if found is not None:
-                labels = found.groupdict()
-                return Match(row, row.key.format(**labels), labels)
-        return None

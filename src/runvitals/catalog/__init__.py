@@ -1,0 +1,28 @@
+"""Every metric, declared once: `CATALOG` finds the row of a key, `SUBJECTS` holds the rows by subject.
+
+>>> from runvitals.catalog import CATALOG
+>>> CATALOG.find("gpu.0.powerWatts").metric.unit
+'W'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from runvitals.catalog import cpu, disk, memory, monitor, network, process
+from runvitals.catalog.catalog import Catalog, Match
+from runvitals.catalog.metric import Metric
+
+SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
+    "Process": process.METRICS,
+    "CPU": cpu.METRICS,
+    "Memory": memory.METRICS,
+    "Disk": disk.METRICS,
+    "Network": network.METRICS,
+    "Monitor": monitor.METRICS,
+}
+
+CATALOG = Catalog(chain.from_iterable(SUBJECTS.values()))
+
+__all__ = ["CATALOG", "SUBJECTS", "Catalog", "Match", "Metric"]
