@@ -2,13 +2,15 @@
 
 A collector is one source of numbers, in one file, with two verbs::
 
-    def probe(scope: Scope) -> Collector | None:     # module level: what is here? None = this machine has no such thing
+    def probe(scope: Scope) -> Collector | None:  # module level: what is here? None, or raise Absent("why")
     class Disk:
         name = "disk"
-        def sample(self, tick: Tick) -> None:        # write this moment's readings into the tick
+        absent = {"/data": "no such folder"}  # optional: parts of this source that are not here, and why
+        def sample(self, tick: Tick) -> None:  # write this moment's readings into the tick
 
-The monitor imports these files at start under ``python -I -S``, so they use the standard library only and none of its
-heavy modules (no ``re``, ``json``, ``typing``, ``dataclasses``, ``subprocess``, ``socket``): each costs memory and start time.
+The monitor imports these files at start under ``python -I -S``, so they use the standard library only and
+none of its heavy modules (no ``re``, ``json``, ``typing``, ``dataclasses``, ``subprocess``, ``socket``): each
+costs memory and start time.
 """
 
 from __future__ import annotations
@@ -30,8 +32,13 @@ if TYPE_CHECKING:
     Probe = Callable[["Scope"], Collector | None]
 
 MIB = 1024.0 * 1024.0
+GIB = 1024.0 * MIB
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Absent(Exception):
+    """Raised by a probe: this machine has no such thing. The text tells why those numbers are missing."""
 
 
 class Scope:
@@ -74,11 +81,12 @@ class Scope:
 class Tick:
     """One sampling moment and what was read at it.
 
-    Gauges are levels. Counters are the source's own running totals, whatever they started at: the monitor subtracts each one's first
-    value, so that a stored counter starts at 0 with the run, and it alone knows about baselines.
+    Gauges are levels. Counters are the source's own running totals, whatever they started at: the monitor
+    subtracts each one's first value, so that a stored counter starts at 0 with the run, and it alone knows
+    about baselines.
 
     Args:
-        mono_s: monotonic clock of this moment, in seconds; intervals are differences of it, never of wall time.
+        mono_s: monotonic clock of this moment in seconds; intervals are differences of it.
     """
 
     __slots__ = ("counters", "gauges", "mono_s")
@@ -89,8 +97,32 @@ class Tick:
         self.counters: dict[str, float] = {}
 
 
-# A seq_file (`/proc/net/dev`, `/proc/diskstats`) hands out at most a page a read, cut at a line's end. A read shorter than this
-# is therefore a whole file; a longer one is read on until the kernel says it is over, which costs one more system call.
+class Every:
+    """Says at most once in `seconds` that it is time: for sources that cost much or hardly change.
+
+    Example:
+        >>> refresh = Every(5.0)
+        >>> refresh.due(100.0), refresh.due(101.0), refresh.due(105.0)
+        (True, False, True)
+    """
+
+    __slots__ = ("_next_s", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._next_s = float("-inf")
+
+    def due(self, mono_s: float) -> bool:
+        # Half a per cent early is due, or the jitter of a 1 s clock would make 6 s of every 5.
+        if mono_s < self._next_s:
+            return False
+        self._next_s = mono_s + self.seconds * 0.995
+        return True
+
+
+# A seq_file (`/proc/net/dev`, `/proc/diskstats`) hands out at most a page a read, cut at a line's end. A read
+# shorter than this is therefore a whole file; a longer one is read on until the kernel says it is over, which
+# costs one more system call.
 _WHOLE_BELOW = 3500
 _READ_SIZE = 1 << 16
 
@@ -98,8 +130,8 @@ _READ_SIZE = 1 << 16
 class PseudoFile:
     """A /proc or /sys file kept open and read again and again from its start.
 
-    Keeping the descriptor saves open+close, 4 µs a read; ``pread`` at 0 makes the kernel produce the text anew.
-    Missing or forbidden files raise OSError at construction, so that a probe can tell.
+    Keeping the descriptor saves open+close, 4 µs a read; ``pread`` at 0 makes the kernel produce the text
+    anew. Missing or forbidden files raise OSError at construction, so that a probe can tell.
 
     Example:
         >>> PseudoFile("/proc/loadavg").read()
@@ -126,7 +158,7 @@ class PseudoFile:
 
 
 def open_if_there(path: str) -> PseudoFile | None:
-    """A PseudoFile that has been read once, or None where the file is missing, forbidden or not readable (PSI off answers EOPNOTSUPP)."""
+    """A PseudoFile that has been read once, or None where that fails: missing, forbidden, or switched off."""
     try:
         file = PseudoFile(path)
     except OSError:

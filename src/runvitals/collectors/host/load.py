@@ -1,0 +1,43 @@
+"""Load averages (/proc/loadavg) and the time since the machine was started (/proc/uptime)."""
+
+from __future__ import annotations
+
+from runvitals.collectors.base import Absent, PseudoFile, read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+
+
+def probe(scope: Scope) -> Load:
+    try:
+        return Load(scope)
+    except OSError as error:
+        raise Absent(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+class Load:
+    """`system.load1`, `5`, `15`: threads that run or wait for a CPU or a disk, averaged over so many minutes;
+    `system.uptime`.
+    """
+
+    name = "load"
+
+    def __init__(self, scope: Scope) -> None:
+        self._file = PseudoFile(scope.path("/proc/loadavg"))
+        self._uptime_path: str | None = scope.path("/proc/uptime")
+        self._started_s: float | None = None
+
+    def sample(self, tick: Tick) -> None:
+        gauges = tick.gauges
+        one, five, fifteen, _ = self._file.read().split(None, 3)
+        gauges["system.load1"] = float(one)
+        gauges["system.load5"] = float(five)
+        gauges["system.load15"] = float(fifteen)
+        if self._uptime_path is not None:
+            # Read once: from then on the tick's own clock tells it.
+            text = read_text(self._uptime_path)
+            self._uptime_path = None
+            self._started_s = tick.mono_s - float(text.split()[0]) if text else None
+        if self._started_s is not None:
+            gauges["system.uptime"] = tick.mono_s - self._started_s

@@ -1,0 +1,171 @@
+"""Memory of the host (/proc/meminfo) and of our cgroup, against the smallest limit above us.
+
+What a container may still use is its limit less its *working set*: the bytes it holds less the file cache
+that the kernel drops first (the figure by which Kubernetes evicts). "Used" therefore never means "filled with
+cache".
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors.base import MIB, Absent, Every, PseudoFile
+from runvitals.collectors.cgroup import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+    from runvitals.collectors.cgroup import Cgroup, Limit
+
+# Limits can be changed under a running container; that is rare, and looking costs 10 µs a level.
+LIMITS_EVERY_S = 10.0
+# memory.stat makes the kernel gather the counts of all CPUs, 10 µs on 2 of them and far more on 200.
+WORKING_SET_EVERY_S = 1.0
+
+
+def probe(scope: Scope) -> Memory:
+    try:
+        return Memory(scope)
+    except OSError as error:
+        raise Absent(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+class Memory:
+    """`memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` …"""
+
+    name = "memory"
+
+    def __init__(self, scope: Scope) -> None:
+        self._meminfo = Meminfo(scope)
+        self._cgroup = locate(scope)
+        self._limit: Limit | None = None
+        self._limits = Every(LIMITS_EVERY_S)
+        self._working_set = WorkingSet.of(self._cgroup, None)
+        self._refresh = Every(WORKING_SET_EVERY_S)
+
+    def sample(self, tick: Tick) -> None:
+        gauges = tick.gauges
+        info = self._meminfo
+        info.read()
+        if self._limits.due(tick.mono_s):
+            self._look_up_limit(info.total)
+        used = info.total - info.available
+        gauges["host.memory_percent"] = used * 100.0 / info.total
+        gauges["memory.usedMB"] = used / MIB
+        gauges["memory.cachedMB"] = info.cached / MIB
+        if info.swap_total:
+            gauges["swap.used"] = info.swap_total - info.swap_free
+            gauges["swap.used_percent"] = (info.swap_total - info.swap_free) * 100.0 / info.swap_total
+        percent = used * 100.0 / info.total
+        available = info.available
+        if self._working_set is not None:
+            if self._refresh.due(tick.mono_s):
+                self._working_set.read()
+            held = self._working_set.bytes
+            gauges["cgroup.memory.workingSetMB"] = held / MIB
+            if self._limit is not None:
+                gauges["cgroup.memory.limitMB"] = self._limit.value / MIB
+                percent = held * 100.0 / self._limit.value
+                available = min(available, max(0.0, self._limit.value - held))
+        gauges["memory_percent"] = percent
+        gauges["proc.memory.availableMB"] = available / MIB
+
+    def _look_up_limit(self, total: float) -> None:
+        limit = self._cgroup.memory_limit(total)
+        if (limit and limit.folder) != (self._limit and self._limit.folder):
+            if self._working_set is not None:
+                self._working_set.close()
+            self._working_set = WorkingSet.of(self._cgroup, limit)
+            self._refresh = Every(WORKING_SET_EVERY_S)
+        self._limit = limit
+
+
+class Meminfo:
+    """The lines of /proc/meminfo that are wanted, in bytes. 10 µs a read, most of it the kernel's.
+
+    Raises:
+        OSError: the file cannot be read.
+        Absent: it has no MemAvailable (a kernel before 3.14).
+    """
+
+    _WANTED = {
+        b"MemTotal:": "total",
+        b"MemAvailable:": "available",
+        b"Buffers:": "_buffers",
+        b"Cached:": "_page_cache",
+        b"SReclaimable:": "_slab",
+        b"SwapTotal:": "swap_total",
+        b"SwapFree:": "swap_free",
+    }
+
+    def __init__(self, scope: Scope) -> None:
+        self.total = self.available = self.cached = self.swap_total = self.swap_free = 0.0
+        self._file = PseudoFile(scope.path("/proc/meminfo"))
+        words = self._file.read().split()
+        # The order of lines is the kernel's and stays while it runs, so each number's place is looked up
+        # once.
+        self._places = [
+            (words.index(label) + 1, name) for label, name in self._WANTED.items() if label in words
+        ]
+        if "available" not in (name for _, name in self._places):
+            raise Absent("/proc/meminfo has no MemAvailable line (a kernel before 3.14)")
+        self._last = max(place for place, _ in self._places) + 1
+        self.read()
+
+    def read(self) -> None:
+        words = self._file.read().split(None, self._last)
+        at = {name: int(words[place]) * 1024.0 for place, name in self._places}
+        self.total = at["total"]
+        self.available = at["available"]
+        self.cached = at.get("_page_cache", 0.0) + at.get("_buffers", 0.0) + at.get("_slab", 0.0)
+        self.swap_total = at.get("swap_total", 0.0)
+        self.swap_free = at.get("swap_free", 0.0)
+
+
+class WorkingSet:
+    """What a cgroup holds less what the kernel drops first: max(usage - inactive file pages, anonymous
+    pages), in bytes.
+    """
+
+    __slots__ = ("_anonymous", "_inactive", "_stat", "_usage", "bytes")
+
+    def __init__(self, version: int, folder: str) -> None:
+        self._usage = PseudoFile(folder + ("/memory.current" if version == 2 else "/memory.usage_in_bytes"))
+        try:
+            self._stat = PseudoFile(folder + "/memory.stat")
+        except OSError:
+            self._usage.close()
+            raise
+        self._inactive = b"\ninactive_file " if version == 2 else b"\ntotal_inactive_file "
+        self._anonymous = b"\nanon " if version == 2 else b"\ntotal_rss "
+        self.bytes = 0.0
+
+    @classmethod
+    def of(cls, cgroup: Cgroup, limit: Limit | None) -> WorkingSet | None:
+        """Of the folder that holds the limit, for it is everything in there that counts against it; without
+        one, of our own.
+        """
+        if cgroup.memory is None:
+            return None
+        folder = limit.folder if limit is not None else cgroup.memory.own
+        try:
+            working_set = cls(cgroup.memory.version, folder)
+            working_set.read()
+        except OSError:  # the root of the v2 tree has no such files: the host's numbers are all there is
+            return None
+        return working_set
+
+    def read(self) -> None:
+        usage = float(self._usage.read())
+        stat = b"\n" + self._stat.read()
+        self.bytes = max(usage - _number_after(stat, self._inactive), _number_after(stat, self._anonymous))
+
+    def close(self) -> None:
+        self._usage.close()
+        self._stat.close()
+
+
+def _number_after(data: bytes, label: bytes) -> float:
+    start = data.find(label)
+    if start < 0:
+        return 0.0
+    start += len(label)
+    return float(data[start : data.index(b"\n", start)])

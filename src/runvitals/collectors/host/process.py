@@ -1,0 +1,230 @@
+"""The run's processes: CPU, memory, threads and storage traffic of the attached ones and all their
+descendants.
+
+Asking a process's CPU clock costs 1 µs. One that has not run since the last sample has not changed anything
+else either, so its files are not read again. That is what makes a thousand waiting workers cheap.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from runvitals.collectors.base import MIB, PAGE, Absent, Every
+from runvitals.collectors.cgroup import available_cpu_count, locate
+from runvitals.collectors.host.member import Descriptors, Gone, Member, has_process_clocks
+from runvitals.collectors.host.memory import Meminfo
+from runvitals.collectors.host.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+
+LIMITS_EVERY_S = 10.0
+# Of the processes that have run, so many have all their files read in one sample; of the others only the
+# memory, until their turn comes.
+BOOKS_A_SAMPLE = 16
+# The kernel may take memory from a process that sleeps, so all are read once a minute, a few in each sample.
+IDLE_EVERY_S = 60.0
+# Over a shorter interval than this the share of CPU time is noise.
+SHORTEST_S = 0.02
+
+
+def probe(scope: Scope) -> Processes:
+    try:
+        return Processes(scope)
+    except OSError as error:
+        raise Absent(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+class Processes:
+    """`cpu`, `proc.count`, `proc.cpu.threads`, `proc.memory.*`, `proc.io.*` of the run's process tree.
+
+    Args:
+        scope: its ``pids`` may grow while we run; those that have ended are dropped.
+        proc: where procfs lies. The ids in ``scope.pids`` are our own, so this is not the host's root's.
+        excluded: the process that never counts (the monitor itself).
+    """
+
+    name = "process"
+
+    def __init__(self, scope: Scope, proc: str = "/proc", excluded: int | None = None) -> None:
+        self._scope = scope
+        self._proc = proc
+        live = proc == "/proc"
+        self._descriptors = Descriptors() if live else None
+        self._clocked = live and has_process_clocks()
+        self._tree = Tree(proc, os.getpid() if excluded is None else excluded)
+        self._cgroup = locate(scope)
+        self._total_memory = Meminfo(scope).total
+        self._limits = Every(LIMITS_EVERY_S)
+        self._cpus = 1.0
+        self._memory = self._total_memory
+        self._members: dict[int, Member] = {}
+        self._attached: tuple[int, ...] = ()
+        self._turn = self._idle_turn = 0
+        self._idle_owed = 0.0
+        self._idle_since_s: float | None = None
+        # Storage traffic of those that have ended, less what later ones had behind them when they were
+        # attached.
+        self._gone_read = self._gone_written = 0
+        self._used_ns = 0
+        self._attach(first=True)
+        self._mono_s: float | None = time.monotonic() if live else None
+
+    def sample(self, tick: Tick) -> None:
+        if self._limits.due(tick.mono_s):
+            self._look_up_limits()
+        ran: list[Member] = []
+        gone: list[Member] = []
+        for member in self._members.values():
+            try:
+                used_ns = member.read_clock()
+            except Gone:
+                gone.append(member)
+                continue
+            if used_ns:
+                self._used_ns += used_ns
+                ran.append(member)
+        self._bury(gone)
+        self._read_files(ran, tick.mono_s)
+        if self._scope.process_tree:
+            self._welcome(tick.mono_s)
+        if tuple(self._scope.pids) != self._attached:
+            self._attach()
+        self._write_cpu(tick)
+        self._write_sums(tick)
+
+    def _look_up_limits(self) -> None:
+        self._cpus = available_cpu_count(self._scope, self._cgroup)
+        limit = self._cgroup.memory_limit(self._total_memory)
+        self._memory = limit.value if limit else self._total_memory
+
+    def _write_cpu(self, tick: Tick) -> None:
+        before = self._mono_s
+        if before is not None and tick.mono_s - before < SHORTEST_S:
+            return
+        used_ns, self._used_ns = self._used_ns, 0
+        self._mono_s = tick.mono_s
+        if before is None or not self._members:
+            return
+        elapsed_s = tick.mono_s - before
+        # A child waited for between our look at it and at its parent would count twice for once: no more than
+        # there is.
+        used_s = min(used_ns / 1e9, elapsed_s * (os.cpu_count() or 1))
+        tick.gauges["cpu"] = used_s * 100.0 / (elapsed_s * self._cpus)
+
+    def _write_sums(self, tick: Tick) -> None:
+        processes = threads = pages = 0
+        read, written = self._gone_read, self._gone_written
+        tells_io = False
+        for member in self._members.values():
+            if member.threads:  # a zombie has none
+                processes += 1
+                threads += member.threads
+                pages += member.rss_pages
+            read += member.read_bytes
+            written += member.written_bytes
+            tells_io = tells_io or member.tells_io
+        if tells_io:
+            tick.counters["proc.io.readMB"] = read / MIB
+            tick.counters["proc.io.writeMB"] = written / MIB
+        if processes:
+            gauges = tick.gauges
+            gauges["proc.count"] = float(processes)
+            gauges["proc.cpu.threads"] = float(threads)
+            gauges["proc.memory.rssMB"] = pages * PAGE / MIB
+            gauges["proc.memory.percent"] = pages * PAGE * 100.0 / self._memory
+
+    def _read_files(self, ran: list[Member], mono_s: float) -> None:
+        whole, rest = self._whose_turn(ran, mono_s)
+        gone: list[Member] = []
+        for member in whole:
+            try:
+                self._used_ns += member.read_books()
+            except Gone:
+                gone.append(member)
+        for member in rest:
+            try:
+                member.read_memory()
+            except Gone:
+                gone.append(member)
+        self._bury(gone)
+
+    def _whose_turn(self, ran: list[Member], mono_s: float) -> tuple[list[Member], list[Member]]:
+        """(those to read wholly, those of which only the memory is read now)."""
+        if len(ran) <= BOOKS_A_SAMPLE:
+            return ran + self._idle_ones(mono_s), []
+        # Those that wait for children come first: a child's last CPU time is known at the sample after its
+        # end, or never.
+        first = {m.pid: m for m in ran if m.breeds or m.pid in self._attached}
+        first = dict(list(first.items())[:BOOKS_A_SAMPLE])
+        others = [member for member in ran if member.pid not in first]
+        count = BOOKS_A_SAMPLE - len(first)
+        start = self._turn % len(others)
+        self._turn = start + count
+        others = others[start:] + others[:start]
+        return [*first.values(), *others[:count], *self._idle_ones(mono_s)], others[count:]
+
+    def _idle_ones(self, mono_s: float) -> list[Member]:
+        """So many of all members that each is read once a minute even if it sleeps."""
+        if self._idle_since_s is not None:
+            self._idle_owed += len(self._members) * (mono_s - self._idle_since_s) / IDLE_EVERY_S
+        self._idle_since_s = mono_s
+        count = min(int(self._idle_owed), len(self._members))
+        if count <= 0:
+            return []
+        self._idle_owed -= count
+        members = list(self._members.values())
+        start = self._idle_turn % len(members)
+        self._idle_turn = start + count
+        return (members[start:] + members[:start])[:count]
+
+    def _welcome(self, mono_s: float) -> None:
+        """Take in the processes started since the last sample, with the CPU time they have used so far."""
+        for pid, ppid in self._tree.newcomers(self._members, mono_s):
+            member = self._add(pid, ppid, born=True)
+            if member is not None:
+                self._used_ns += member.cpu_ns + member.reaped_ns
+
+    def _attach(self, first: bool = False) -> None:
+        pids = tuple(self._scope.pids)
+        new = [pid for pid in pids if pid not in self._attached]
+        self._attached = pids
+        self._limits = Every(LIMITS_EVERY_S)  # this one may be bound to other CPUs
+        found = [(pid, self._tree.parent_of(pid) or 0) for pid in new if pid not in self._members]
+        if self._scope.process_tree:
+            found += self._tree.descendants_of(new, self._members)
+        for pid, ppid in found:
+            member = self._add(pid, ppid, born=False)
+            if member is not None and not first:
+                self._gone_read -= member.read_bytes
+                self._gone_written -= member.written_bytes
+
+    def _add(self, pid: int, ppid: int, born: bool) -> Member | None:
+        try:
+            member = Member(self._proc, pid, ppid, born, self._descriptors, self._clocked)
+        except Gone:
+            return None
+        self._members[pid] = member
+        return member
+
+    def _bury(self, gone: list[Member]) -> None:
+        """Keep what the ended ones had, and tell the nearest living ancestor, whose books it is (or soon will
+        be) in as well.
+        """
+        if not gone:
+            return
+        ended = {member.pid: member for member in gone}
+        for member in gone:
+            del self._members[member.pid]
+            member.close()
+            self._gone_read += member.read_bytes
+            self._gone_written += member.written_bytes
+        for member in gone:
+            above = member.ppid
+            while above in ended:
+                above = ended[above].ppid
+            heir = self._members.get(above)
+            if heir is not None:
+                heir.owe(member)

@@ -1,0 +1,75 @@
+"""The mount table: which file system a path lies on, and where the cgroup trees are mounted."""
+
+from __future__ import annotations
+
+from runvitals.collectors.base import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runvitals.collectors.base import Scope
+
+
+class Mount:
+    """One line of mountinfo: the folder ``root`` of a file system, seen at ``point``."""
+
+    __slots__ = ("kind", "options", "point", "root")
+
+    def __init__(self, root: str, point: str, kind: str, options: str) -> None:
+        self.root = root
+        self.point = point
+        self.kind = kind
+        self.options = tuple(options.split(","))
+
+
+def read_mounts(scope: Scope) -> list[Mount]:
+    """The mounts we see, in the order they were made; empty where /proc/self/mountinfo cannot be read.
+
+    With a host root, ``DIR/proc/self`` is still us, and so are its mount points if the host's root is mounted
+    at DIR in our own namespace. A copied tree, as a test writes one, has the host's own mount points, which
+    lie under DIR: both come out as paths that we can open.
+    """
+    text = read_text(scope.path("/proc/self/mountinfo"))
+    mounts = [mount for line in (text or "").split("\n") if (mount := _parse(line)) is not None]
+    ours = any(within(mount.point, scope.host_root) for mount in mounts) if scope.host_root else True
+    if not ours:
+        for mount in mounts:
+            mount.point = (scope.host_root + mount.point).rstrip("/") or "/"
+    return mounts
+
+
+def mount_of(mounts: Sequence[Mount], path: str) -> Mount | None:
+    """The mount a path lies on: the longest mount point that is a folder above it, the later of two at one
+    point.
+
+    >>> mount_of([Mount("/", "/", "ext4", ""), Mount("/", "/home", "nfs4", "")], "/home2").kind
+    'ext4'
+    """
+    best: Mount | None = None
+    for mount in mounts:
+        if within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies in it, by whole names: /home2 is not within /home."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _parse(line: str) -> Mount | None:
+    # "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw": optional fields, then " - ".
+    left, dash, right = line.partition(" - ")
+    before, after = left.split(" "), right.split(" ")
+    if not dash or len(before) < 6 or len(after) < 3:
+        return None
+    return Mount(_unescape(before[3]), _unescape(before[4]), after[0], after[2])
+
+
+def _unescape(name: str) -> str:
+    if "\\" not in name:
+        return name
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        name = name.replace(code, character)
+    return name
