@@ -1,0 +1,85 @@
+"""runvitals: the vital signs of every training run.
+
+    import runvitals
+
+    run = runvitals.init(project="digits", config={"lr": 0.1})
+    run.log({"loss": 0.5})
+    run.finish()
+
+Everything is loaded on first use, so that the monitor, which is part of this package, stays small.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from runvitals.query import open_run
+    from runvitals.sdk import Run, SettingError, Settings, init
+    from runvitals.sdk.run import Fields
+
+    config: Fields
+    summary: Fields
+    run: Run | None
+
+__all__ = [
+    "Run",
+    "SettingError",
+    "Settings",
+    "alert",
+    "config",
+    "finish",
+    "init",
+    "log",
+    "open_run",
+    "run",
+    "summary",
+]
+
+_IN_SDK = ("Run", "SettingError", "Settings", "init")
+_OF_ACTIVE_RUN = ("config", "summary")
+
+
+def log(data: Mapping[str, Any], step: int | None = None) -> None:
+    """`log()` of the open run; see `Run.log`."""
+    _active().log(data, step)
+
+
+def alert(title: str, text: str = "", level: str = "info") -> None:
+    """`alert()` of the open run; see `Run.alert`."""
+    _active().alert(title, text, level)
+
+
+def finish(exit_code: int | None = None) -> None:
+    """End the open run; see `Run.finish`."""
+    _active().finish(exit_code)
+
+
+def _active() -> Run:
+    from runvitals import sdk
+
+    return sdk.active()
+
+
+def __getattr__(name: str) -> object:
+    if name in _IN_SDK:
+        from runvitals import sdk
+
+        value: object = getattr(sdk, name)
+        globals()[name] = value
+        return value
+    if name in _OF_ACTIVE_RUN:
+        return getattr(_active(), name)
+    if name == "run":
+        from runvitals.sdk import start
+
+        return start.opened()
+    if name == "open_run":
+        from runvitals.query import open_run
+
+        return open_run
+    raise AttributeError(f"module 'runvitals' has no attribute {name!r}")

@@ -1,0 +1,53 @@
+"""The `runvitals` command: one file per subcommand, each with `add(subparsers)` and `run(arguments) -> exit
+code`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from runvitals import __version__
+
+COMMANDS = ("run", "ui", "runs", "show", "export", "sample", "metrics")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; the exit code. 2 for a wrong call, 1 for an error, which is one line on
+    stderr.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser(words).parse_args(words)
+    try:
+        return int(_module(arguments.command).run(arguments))
+    except BrokenPipeError:
+        # `runvitals export … | head`: the reader has enough. Point stdout elsewhere, or the interpreter
+        # complains at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, LookupError, OSError) as error:
+        text = error.args[0] if isinstance(error, LookupError) and error.args else error
+        print(f"runvitals: {text}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of all subcommands; when the first word names one, of that one only, which saves importing
+    the others.
+    """
+    top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")
+    top.add_argument("--version", action="version", version=f"runvitals {__version__}")
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        _module(name).add(subparsers)
+    return top
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"runvitals.cli.{name}")

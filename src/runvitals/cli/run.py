@@ -1,0 +1,43 @@
+"""`runvitals run -- CMD`: any command as a run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from runvitals.sdk.settings import SETTINGS, Settings, resolve
+
+_OPTIONS = tuple(name for name in SETTINGS if name != "quiet")
+
+
+def add(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "run",
+        help="run a command and record the vital signs of the machine meanwhile",
+        description="Run a command and record the vital signs of the machine meanwhile. "
+        "Its exit code is the command's; signals are passed on.",
+        usage="runvitals run [options] -- CMD …",
+    )
+    for name in _OPTIONS:
+        setting = SETTINGS[name]
+        flags = ["--" + name.replace("_", "-")] + (["--id"] if name == "run_id" else [])
+        parser.add_argument(
+            *flags, dest=name, metavar="VALUE", help=f"{setting.text} ({setting.allowed}; {setting.variable})"
+        )
+    parser.add_argument(
+        "--quiet", action="store_true", default=None, help="say nothing on stderr but warnings"
+    )
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- CMD …", help="the command and its arguments"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from runvitals.sdk.command import run_command
+
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    if not words:
+        raise ValueError("which command? runvitals run [options] -- CMD …")
+    given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet")}).given
+    return run_command(words, resolve(given, os.environ, os.getcwd()))

@@ -1,0 +1,78 @@
+"""`runvitals sample`: one reading of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from typing import Any
+
+from runvitals.collectors import sources
+from runvitals.collectors.base import Scope, Tick
+from runvitals.collectors.selection import Selection
+from runvitals.sdk.settings import Settings, resolve
+
+# Between the two readings that rates and percentages need; shorter than this, a CPU's 10 ms ticks are too
+# coarse.
+_BETWEEN_S = 0.5
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser("sample", help="one reading of everything on this machine")
+    parser.add_argument(
+        "--json", action="store_true", help='as JSON: {"metrics": {key: value, …}, "sources": …}'
+    )
+    parser.add_argument(
+        "--host-root", help="where the host's /proc, /sys and disks lie (RUNVITALS_HOST_ROOT)"
+    )
+    parser.add_argument(
+        "--disk-paths", help="file systems to read, with commas between them (RUNVITALS_DISK_PATHS)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    given = Settings(host_root=arguments.host_root, disk_paths=arguments.disk_paths).given
+    reading = read_once(resolve(given, os.environ, os.getcwd()))
+    if arguments.json:
+        print(json.dumps(reading, indent=1, allow_nan=False))
+        return 0
+    _print_table(reading)
+    return 0
+
+
+def read_once(values: dict[str, Any]) -> dict[str, Any]:
+    """One reading: time, metrics (key → value; of counters the total so far, as the source counts), and what
+    each source has to say.
+    """
+    scope = Scope(
+        values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], _BETWEEN_S
+    )
+    found = sources.probe_all(scope, Selection(values["collectors"]))
+    states = {name: {"state": "absent", "reason": reason} for name, reason in found.reasons.items()}
+    metrics: dict[str, float] = {}
+    for _ in range(2):
+        time.sleep(_BETWEEN_S / 2)
+        tick = Tick(time.monotonic())
+        for collector in found.collectors:
+            try:
+                collector.sample(tick)
+            except Exception as error:  # noqa: BLE001 - one broken source must not hide the others; it is shown with its reason
+                states[collector.name] = {"state": "failing", "reason": f"{type(error).__name__}: {error}"}
+        metrics = {**metrics, **tick.gauges, **tick.counters}
+    known = {key: value for key, value in sorted(metrics.items()) if math.isfinite(value)}
+    return {"t": time.time_ns() // 1_000_000, "metrics": known, "sources": states}
+
+
+def _print_table(reading: dict[str, Any]) -> None:
+    from runvitals.catalog import CATALOG
+
+    width = max((len(key) for key in reading["metrics"]), default=0)
+    for key, value in reading["metrics"].items():
+        match = CATALOG.find(key)
+        unit = match.metric.unit if match is not None else ""
+        print(f"{key:<{width}}  {value:>16,.2f} {unit}".rstrip())
+    for name, source in reading["sources"].items():
+        if source["state"] != "on":
+            print(f"{name}: {source['state']}: {source.get('reason', '')}")

@@ -1,0 +1,218 @@
+"""The trainer's side of the monitor: finding the one of this run, or starting it. Costs the caller 1 to 3 ms,
+no thread, no fork, no wait.
+
+The first process of a run on a host binds the run's socket, starts a monitor and hands it the listening
+descriptor; every other process connects. An abstract socket name leaves nothing behind when its owner dies,
+needs no lock file, and works where the data folder is on NFS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runvitals.journal.jsontext import dumps, loads
+
+_ORDER_FD, _DOOR_FD, _TRAINER_FD = 3, 4, 5
+# `sh` starts the monitor in the background and ends: the monitor is nobody's child, so the trainer's
+# `os.wait()` never sees it, and forking the (possibly huge) trainer twice is not needed. An asynchronous
+# command of `sh` ignores INT and QUIT from its first moment.
+_IN_BACKGROUND = 'exec 0</dev/null >/dev/null 2>&1; "$0" "$@" &'
+_ATTEMPTS = 5
+
+
+class Unavailable(Exception):
+    """No monitor could be reached or started; the text says why. The training goes on, and its `log()` is
+    still kept.
+    """
+
+
+def socket_name(run: str, directory: str) -> str:
+    """The address of a run's monitor on this host: abstract on Linux (begins with NUL), a file in a private
+    folder elsewhere.
+
+    User and PID namespace are part of it, since abstract names belong to the network namespace, which
+    containers may share.
+    """
+    run_part = f"{run[:48]}-{zlib.crc32(f'{run}|{directory}'.encode()):08x}"
+    if sys.platform == "linux":
+        try:
+            namespace = os.stat("/proc/self/ns/pid").st_ino
+        except OSError:
+            namespace = 0
+        return f"\0runvitals-{os.getuid()}-{namespace}-{run_part}"
+    folder = f"/tmp/runvitals-{os.getuid()}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return f"{folder}/{run_part[-40:]}.sock"
+
+
+class Line:
+    """A process's connection to its run's monitor."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sock.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(sock.fileno(), select.POLLIN)
+
+    def alive(self) -> bool:
+        """Whether the monitor is still there; 1 µs. It says nothing unasked, so anything to read is its
+        end.
+        """
+        return not self._poll.poll(0)
+
+    def send(self, message: Mapping[str, object]) -> bool:
+        """Hand a message over; False when the monitor has gone."""
+        try:
+            self._sock.sendall(dumps(message) + b"\n")
+        except OSError:
+            return False
+        return True
+
+    def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
+        """Send and wait for the answer; None when the monitor has gone or needs longer than `timeout_s`."""
+        if not self.send(message):
+            return None
+        answer = b""
+        self._sock.settimeout(timeout_s)
+        try:
+            while not answer.endswith(b"\n"):
+                data = self._sock.recv(4096)
+                if not data:
+                    return None
+                answer += data
+        except OSError:
+            return None
+        value: dict[str, Any] = loads(answer)
+        return value
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+def connect(order: Mapping[str, Any]) -> Line:
+    """A line to the monitor of the run that `order` describes, started if there is none yet, with
+    `order["attach"]` said.
+
+    Args:
+        order: run, directory, project, host, boot_id, settings, about (name, tags, …), attach (the message of
+            this process), trainer (python, argv, cwd), site (folders of third-party packages). JSON
+            throughout.
+
+    Raises:
+        Unavailable: no monitor could be started; says why.
+    """
+    name = socket_name(order["run"], order["directory"])
+    for _ in range(_ATTEMPTS):
+        line = _call(name)
+        if line is None and _start(name, order):
+            line = _call(name)
+        if line is not None and line.send(order["attach"]):
+            return line
+    raise Unavailable("the monitor's socket exists but nobody answers on it")
+
+
+def _call(name: str) -> Line | None:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.connect(name)
+    except OSError:
+        sock.close()
+        return None
+    return Line(sock)
+
+
+def _start(name: str, order: Mapping[str, Any]) -> bool:
+    """Bind the name and start a monitor on it; False when another process was first."""
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if not name.startswith("\0"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)  # nobody answered on it
+        try:
+            door.bind(name)
+        except OSError:
+            return False
+        door.listen(128)
+        try:
+            _spawn(door, order)
+        except OSError as error:
+            raise Unavailable(f"the monitor could not be started: {error}") from error
+    finally:
+        door.close()
+    return True
+
+
+def _spawn(door: socket.socket, order: Mapping[str, Any]) -> None:
+    read_end, write_end = os.pipe()
+    pidfd = _pidfd(int(order["attach"]["pid"]))
+    # Copies with high numbers, so that no copy sits where another has to go.
+    import fcntl
+
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (read_end, door.fileno(), pidfd) if fd >= 0]
+    try:
+        text = dumps(order)
+        os.set_blocking(write_end, False)
+        if os.write(write_end, text) != len(text):
+            raise OSError(7, f"the order of {len(text)} bytes is longer than a pipe takes")
+        actions = [
+            (os.POSIX_SPAWN_DUP2, source, target)
+            for source, target in zip(high, (_ORDER_FD, _DOOR_FD, _TRAINER_FD), strict=False)
+        ]
+        _run_in_background(_command(str(order["run"])), actions)
+    finally:
+        for fd in (*high, read_end, write_end, pidfd):
+            if fd >= 0:
+                os.close(fd)
+
+
+def _pidfd(pid: int) -> int:
+    """A descriptor of the process to watch: our own, or a child's. Opened here, it is right even if that
+    process ends before the monitor
+    is up."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1  # an old kernel or a strict seccomp filter: the monitor looks for it at every tick
+
+
+def _command(run: str) -> list[str]:
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    boot = f"import sys; sys.path.append({source!r}); from runvitals.monitor.main import main; main()"
+    return [python(), "-I", "-S", "-E", "-c", boot, "runvitals-monitor", run]
+
+
+def python() -> str:
+    """The interpreter to run a monitor with: this one, or the one beside it where Python is embedded in
+    another program.
+
+    Raises:
+        Unavailable: none was found.
+    """
+    bin_dir = os.path.join(sys.prefix, "bin")
+    for candidate in (sys.executable, os.path.join(bin_dir, "python3"), getattr(sys, "_base_executable", "")):
+        if (
+            candidate
+            and os.path.basename(candidate).startswith(("python", "pypy"))
+            and os.access(candidate, os.X_OK)
+        ):
+            return candidate
+    raise Unavailable(f"no Python interpreter was found (sys.executable is {sys.executable!r})")
+
+
+def _run_in_background(command: Sequence[str], actions: list[tuple[int, int, int]]) -> None:
+    shell = ["/bin/sh", "-c", _IN_BACKGROUND, *command]
+    try:
+        pid = os.posix_spawn(shell[0], shell, os.environ, file_actions=actions, setsid=True)
+    except NotImplementedError:  # a C library whose posix_spawn cannot make a session
+        pid = os.posix_spawn("/usr/bin/env", ["env", "setsid", *shell], os.environ, file_actions=actions)
+    with contextlib.suppress(
+        ChildProcessError
+    ):  # SIGCHLD is ignored in this process: the shell is already reaped
+        os.waitpid(pid, 0)

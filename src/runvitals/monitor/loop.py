@@ -1,0 +1,312 @@
+"""The monitor: one poll loop over the clock, the clients and the processes of a run on this host."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from runvitals.journal import frames
+from runvitals.journal.seal import Sealer
+from runvitals.monitor.clients import Client, Door
+from runvitals.monitor.processes import Exit, Process, verdict
+from runvitals.monitor.sampler import Schedule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from runvitals.collectors.base import Scope
+    from runvitals.journal.writer import Writer
+    from runvitals.monitor.sampler import Sampler
+
+SYNC_EVERY_S = 10.0
+# A process that said "my interpreter is ending" is waited for this long; then its word is taken for its end.
+CLOSING_GRACE_S = 60.0
+# How long the exit status of a vanished process is looked for: it shows up when the parent has reaped it.
+EXIT_STATUS_GRACE_S = 0.1
+# How long a monitor without any process waits for one to attach.
+FIRST_ATTACH_S = 30.0
+
+
+class Monitor:
+    """Watches one run on one host until every process of it has ended.
+
+    Args:
+        journal: where everything goes.
+        door: the listening socket, handed on by the process that started us.
+        sampler: asks the collectors.
+        scope: its `pids` follow the processes that attach.
+        interval_s: sampling interval.
+        oom_kills: reads the kernel's count of out-of-memory kills, None where there is none.
+    """
+
+    def __init__(
+        self,
+        journal: Writer,
+        door: Door,
+        sampler: Sampler,
+        scope: Scope,
+        interval_s: float,
+        oom_kills: Callable[[], int | None],
+    ) -> None:
+        self.journal = journal
+        self.door = door
+        self.sampler = sampler
+        self.scope = scope
+        self.oom_kills = oom_kills
+        self.processes: list[Process] = []
+        self.started_s = time.monotonic()
+        self.schedule = Schedule(self.started_s, interval_s)
+        self._poll = select.poll()
+        self._clients: dict[int, Client] = {}
+        self._watched: dict[int, Process] = {}
+        self._errands: dict[int, Callable[[], None]] = {}
+        self._sealer: Sealer | None = None
+        self._synced_s = self.started_s
+        self._closing_until_s = 0.0
+        self._oom_kills_before = oom_kills()
+        self._poll.register(door.fd, select.POLLIN)
+
+    # -- the loop
+
+    def run(self) -> None:
+        """Until every process is over: sample on the clock, listen in between. Then the last sample and the
+        verdict.
+        """
+        while not self._over():
+            now_s = time.monotonic()
+            if now_s >= self.schedule.next_s:
+                self._tick(now_s)
+                continue
+            for fd, _ in self._poll.poll((self.schedule.next_s - now_s) * 1000.0):
+                self._handle(fd)
+        self._end()
+
+    def _over(self) -> bool:
+        if not self.processes:
+            return time.monotonic() - self.started_s > FIRST_ATTACH_S
+        if self._closing_until_s and time.monotonic() > self._closing_until_s:
+            return all(process.over or process.closing for process in self.processes)
+        return all(process.over for process in self.processes)
+
+    def _tick(self, now_s: float) -> None:
+        self.sampler.missed_ticks += self.schedule.advance(now_s)
+        self.sample(now_s)
+        for process in self.processes:
+            if process.pidfd < 0 and not process.gone and process.check():
+                self._gone(process)
+        if now_s - self._synced_s >= SYNC_EVERY_S:
+            self._synced_s = now_s
+            self._sync()
+        self._seal_a_little()
+
+    def sample(self, now_s: float) -> None:
+        """Take one sample and write it."""
+        values = self.sampler.sample(now_s)
+        self.journal.sample(time.time_ns() // 1_000_000, values)
+        fresh = self.sampler.baselines.fresh
+        if fresh:
+            # The next monitor of this run, should this one die, counts on from the same zero.
+            self.note(frames.INFO, baselines=fresh)
+            self.sampler.baselines.fresh = {}
+
+    def note(self, type: int, **value: object) -> None:
+        """Write a JSON record of this moment."""
+        self.journal.json(type, {"t": time.time_ns() // 1_000_000, **value})
+
+    def errand(self, fd: int, done: Callable[[], None]) -> None:
+        """Call `done` when `fd` has something to read; `done` closes it."""
+        self._errands[fd] = done
+        self._poll.register(fd, select.POLLIN)
+
+    def _handle(self, fd: int) -> None:
+        if fd == self.door.fd:
+            while (client := self.door.accept()) is not None:
+                self._clients[client.fd] = client
+                self._poll.register(client.fd, select.POLLIN)
+        elif fd in self._clients:
+            self._hear(self._clients[fd])
+        elif fd in self._watched:
+            self._gone(self._watched[fd])
+        elif fd in self._errands:
+            self._poll.unregister(fd)
+            self._errands.pop(fd)()
+
+    # -- clients
+
+    def _hear(self, client: Client) -> None:
+        try:
+            messages = client.messages()
+        except ValueError as error:
+            self.note(
+                frames.EVENT, name="bad_message", level="warning", text=f"process {client.pid} said {error}"
+            )
+            messages = None
+        if messages is None:
+            self._poll.unregister(client.fd)
+            del self._clients[client.fd]
+            client.close()
+            return
+        for message in messages:
+            self._obey(client, message)
+
+    def _obey(self, client: Client, message: dict[str, Any]) -> None:
+        op = message.get("op")
+        pid = int(message.get("pid") or client.pid)
+        if op == "attach":
+            self.attach(pid, message)
+        elif op == "finish":
+            client.waiting = True
+            self._finish(pid, message)
+            self._answer(client, pid)
+        elif op == "exited":
+            client.waiting = True
+            for process in self._of(pid):
+                process.exit = Exit(message.get("exit_code"), message.get("signal"))
+                self._gone(process)
+        else:
+            self.note(
+                frames.EVENT,
+                name="bad_message",
+                level="warning",
+                text=f"process {client.pid} asked for {op!r}",
+            )
+
+    def _of(self, pid: int, role: str | None = None) -> list[Process]:
+        return [p for p in self.processes if p.pid == pid and not p.over and (role is None or p.role == role)]
+
+    def attach(self, pid: int, about: dict[str, Any], pidfd: int = -1) -> None:
+        """A process joins the run. Saying so twice, as the one that started us does, changes nothing."""
+        if self._of(pid, str(about.get("role", "train"))):
+            if pidfd >= 0:
+                os.close(pidfd)
+            return
+        process = Process(pid, about, pidfd)
+        self.processes.append(process)
+        said = {key: about.get(key) for key in ("role", "rank", "local_rank", "world_size", "writer")}
+        self.note(frames.LIFECYCLE, what="attach", pid=pid, **said)
+        if process.gone:
+            self._gone(process)
+            return
+        if pid not in self.scope.pids:
+            self.scope.pids.append(pid)
+        if process.pidfd >= 0:
+            self._watched[process.pidfd] = process
+            self._poll.register(process.pidfd, select.POLLIN)
+
+    def _finish(self, pid: int, message: dict[str, Any]) -> None:
+        for process in self._of(pid, "train"):
+            process.finished = True
+            process.closing = bool(message.get("closing"))
+            code = message.get("exit_code")
+            if process.closing:
+                process.exit_hint = code
+                self._closing_until_s = time.monotonic() + CLOSING_GRACE_S
+            else:
+                process.exit = Exit(code or 0, None)
+                self._unwatch(process)
+            self.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
+
+    def _answer(self, client: Client, pid: int) -> None:
+        """The last sample of a process that leaves while the run goes on; if it is the last one, `_end`
+        answers.
+        """
+        if not all(process.over for process in self.processes):
+            self.sample(time.monotonic())
+            client.send({"op": "done", "state": "running"})
+            client.waiting = False
+
+    # -- processes
+
+    def _unwatch(self, process: Process) -> None:
+        if process.pidfd in self._watched:
+            self._poll.unregister(process.pidfd)
+            del self._watched[process.pidfd]
+        process.close()
+
+    def _gone(self, process: Process) -> None:
+        """A process has ended: write it down at once, for we may be killed with it."""
+        if process.recorded:
+            return
+        process.gone = process.recorded = True
+        self._find_exit(process)
+        self._unwatch(process)
+        self.note(
+            frames.LIFECYCLE,
+            what="exit",
+            pid=process.pid,
+            exit_code=process.exit.exit_code,
+            signal=process.exit.signal,
+            out_of_memory=self._out_of_memory(process.exit),
+        )
+
+    def _find_exit(self, process: Process) -> None:
+        until_s = time.monotonic() + EXIT_STATUS_GRACE_S
+        while not process.exit.known and not process.learn_exit().known and time.monotonic() < until_s:
+            time.sleep(0.002)
+        if not process.exit.known and process.closing:
+            process.exit = Exit(process.exit_hint or 0, None)
+
+    def _out_of_memory(self, exit: Exit) -> bool:
+        if exit.signal != 9 or self._oom_kills_before is None:
+            return False
+        now = self.oom_kills()
+        return now is not None and now > self._oom_kills_before
+
+    # -- the disk
+
+    def _sync(self) -> None:
+        """Bring the run's files to the disk itself: ours and those of the processes, which must not wait for
+        a disk.
+        """
+        for name in os.listdir(self.journal.folder):
+            path = os.path.join(self.journal.folder, name)
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue  # sealed and renamed since the listing
+            try:
+                os.fsync(fd)
+            except OSError as error:
+                self.note(frames.EVENT, name="sync_failed", level="warning", text=f"{path}: {error.strerror}")
+            finally:
+                os.close(fd)
+
+    def _seal_a_little(self) -> None:
+        if self._sealer is None and not self.journal.rotated:
+            return
+        try:
+            sealer = self._sealer = self._sealer or Sealer(self.journal.rotated.pop(0))
+            if not sealer.step():
+                self._sealer = None
+        except (OSError, ValueError) as error:
+            if self._sealer is not None:
+                self._sealer.abandon()
+                self._sealer = None
+            self.note(frames.EVENT, name="not_sealed", level="warning", text=str(error))
+
+    # -- the end
+
+    def _end(self) -> None:
+        self.sample(time.monotonic())
+        state, decisive = verdict([process.exit for process in self.processes])
+        self.note(
+            frames.LIFECYCLE,
+            what="end",
+            state=state,
+            exit_code=decisive.exit_code,
+            signal=decisive.signal,
+            out_of_memory=self._out_of_memory(decisive),
+        )
+        if self._sealer is not None:
+            self._sealer.abandon()
+        # Out of the way before the last word: whoever comes now must start a monitor of their own.
+        self.door.close()
+        for client in self._clients.values():
+            if client.waiting:
+                client.send({"op": "done", "state": state})
+            client.close()
+        self._sync()
+        self.journal.close()

@@ -1,0 +1,184 @@
+"""Where a monitor process begins. Started by `launch.py` as `python -I -S -E -c "…; main()"` with three open
+descriptors.
+"""
+
+from __future__ import annotations
+
+import _signal
+import os
+import sys
+import time
+
+from runvitals.collectors import cgroup, sources
+from runvitals.collectors.base import Scope
+from runvitals.collectors.selection import Selection
+from runvitals.journal import frames, paths
+from runvitals.journal.jsontext import loads
+from runvitals.journal.writer import Writer
+from runvitals.monitor.clients import Door
+from runvitals.monitor.loop import Monitor
+from runvitals.monitor.machine import Inquiry
+from runvitals.monitor.predecessor import Predecessor
+from runvitals.monitor.sampler import Sampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The descriptors a monitor is born with.
+ORDER_FD = 3  # a pipe that holds the order: JSON, see `launch.order`
+DOOR_FD = 4  # the listening socket
+TRAINER_FD = 5  # a pidfd of the process that started us, or nothing
+# Kinder than the training it watches, but not idle: SCHED_IDLE costs 30 to 50 ms of jitter on a busy machine.
+NICE = 5
+
+
+def main() -> None:
+    """Run a monitor to its end."""
+    _leave_the_trainer_alone()
+    order = _read_order()
+    monitor = build(order)
+    attach = order["attach"]
+    monitor.attach(int(attach["pid"]), attach, _pidfd())
+    monitor.sample(time.monotonic())
+    monitor.schedule.advance(time.monotonic())
+    _inquire(monitor, order)
+    monitor.run()
+
+
+def _leave_the_trainer_alone() -> None:
+    """No signal meant for the job ends us before the job's end is written; no descriptor of it is kept open;
+    no CPU is fought over.
+    """
+    for signal in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
+        _signal.signal(signal, _signal.SIG_IGN)
+    os.closerange(TRAINER_FD + 1, 4096)
+    os.chdir("/")
+    os.umask(0o077)
+    try:
+        os.nice(NICE)
+        with open("/proc/self/comm", "w") as comm:
+            comm.write("runvitals")
+    except OSError:
+        return  # a container may forbid either; neither is needed
+
+
+def _read_order() -> dict[str, Any]:
+    data = b""
+    while more := os.read(ORDER_FD, 65536):
+        data += more
+    os.close(ORDER_FD)
+    order: dict[str, Any] = loads(data)
+    return order
+
+
+def _pidfd() -> int:
+    try:
+        os.fstat(TRAINER_FD)
+    except OSError:
+        return -1
+    return TRAINER_FD
+
+
+def build(order: dict[str, Any]) -> Monitor:
+    """A monitor as the order describes it: collectors found, journal begun."""
+    settings = order["settings"]
+    interval_s = float(settings["sampling_interval"])
+    scope = Scope(
+        host_root=settings["host_root"],
+        pids=[int(order["attach"]["pid"])],
+        process_tree=settings["process_tree"],
+        disk_paths=settings["disk_paths"],
+        interval_s=interval_s,
+    )
+    predecessor = Predecessor.find(paths.run_dir(order["run"], order["directory"]), order["host"])
+    journal = _begin_journal(order, interval_s)
+    selection = Selection(settings["collectors"])
+    found = sources.probe_all(scope, selection, order["site"])
+    baselines = predecessor.baselines(order["boot_id"])
+    sampler = Sampler(found.collectors, interval_s, Reporter(journal), settings["gpu_ids"], baselines)
+    oom_kills = cgroup.OomKills(
+        scope, cgroup.locate(scope), cgroup.locate(scope).memory_limit(_total_memory())
+    )
+    monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, oom_kills.read)
+    if predecessor.died_ms is not None:
+        monitor.note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
+    monitor.note(frames.INFO, run=order["about"], settings=settings, sources=_states(found, selection))
+    return monitor
+
+
+def _begin_journal(order: dict[str, Any], interval_s: float) -> Writer:
+    started_ms = time.time_ns() // 1_000_000
+    return Writer(
+        paths.run_dir(order["run"], order["directory"]),
+        f"monitor.{paths.safe_name(order['host'])}.{started_ms:x}",
+        {
+            "run": order["run"],
+            "project": order["project"],
+            "host": order["host"],
+            "role": "monitor",
+            "pid": os.getpid(),
+            "interval_s": interval_s,
+            "boot_id": order["boot_id"],
+            "labels": order["settings"]["labels"],
+        },
+    )
+
+
+def _total_memory() -> float:
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _states(found: sources.Sources, selection: Selection) -> dict[str, dict[str, str]]:
+    """What each source has to say: on, partly on, absent with the reason, or not a source at all."""
+    on = [collector.name for collector in found.collectors]
+    states = {name: {"state": "on"} for name in on}
+    for name, reason in found.reasons.items():
+        states[name] = {"state": "on" if name in on else "absent", "reason": reason}
+    for word in selection.unknown((*sources.built_in(), *states)):
+        known = ", ".join(sources.built_in())
+        states[word] = {"state": "absent", "reason": f"there is no source of this name; there are {known}"}
+    return states
+
+
+class Reporter:
+    """Writes down that a source began to fail, or works again."""
+
+    __slots__ = ("_journal",)
+
+    def __init__(self, journal: Writer) -> None:
+        self._journal = journal
+
+    def __call__(self, source: str, error: Exception | None) -> None:
+        if error is None:
+            event = {"name": "collector_recovered", "level": "info", "text": f"{source} works again"}
+            state = {"state": "on"}
+        else:
+            reason = f"{type(error).__name__}: {error}"
+            event = {"name": "collector_failed", "level": "warning", "text": f"{source}: {reason}"}
+            state = {"state": "failing", "reason": reason}
+        now_ms = time.time_ns() // 1_000_000
+        self._journal.json(frames.EVENT, {"t": now_ms, "source": source, **event})
+        self._journal.json(frames.INFO, {"t": now_ms, "sources": {source: state}})
+
+
+def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
+    """Have the facts about the machine gathered, once, beside the sampling."""
+
+    def ask() -> dict[str, Any]:
+        from runvitals.collectors import environment
+
+        trainer = order["trainer"]
+        facts = environment.facts(monitor.scope, int(order["attach"]["pid"]), trainer["cwd"], os.environ)
+        return {**facts, "program": trainer}
+
+    inquiry = Inquiry(ask)
+
+    def done() -> None:
+        monitor.note(frames.INFO, machine=inquiry.answer())
+
+    monitor.errand(inquiry.fd, done)
+
+
+if __name__ == "__main__":
+    sys.exit("the monitor is started by runvitals.init() or `runvitals run`")

@@ -1,0 +1,77 @@
+"""The monitor before this one, of the same run on the same host: one that died leaves a gap to mark and a
+zero to count on from.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.journal import frames, paths
+from runvitals.journal.jsontext import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Enough for the head of a file, where the first baselines are, and for its tail, where an end record would
+# be.
+_PEEK_BYTES = 256 * 1024
+
+
+class Predecessor:
+    """What an earlier monitor left in the run's folder.
+
+    Args:
+        first: path of its first file, or None where there was no earlier monitor.
+        last: path of its newest file.
+    """
+
+    __slots__ = ("_first", "_last", "died_ms")
+
+    def __init__(self, first: str | None = None, last: str | None = None) -> None:
+        self._first = first
+        self._last = last
+        # When its last record was written, if it never wrote that it ended: nothing was sampled since.
+        self.died_ms = None if last is None or _has_end(last) else os.stat(last).st_mtime_ns // 1_000_000
+
+    @classmethod
+    def find(cls, folder: str, host: str) -> Predecessor:
+        """The newest monitor of `host` in a run's folder, which need not exist yet."""
+        if not os.path.isdir(folder):
+            return cls()
+        name = f"monitor.{paths.safe_name(host)}"
+        lives = {}
+        for writer, numbers in paths.segments(folder).items():
+            of, _, started = writer.rpartition(".")
+            if of == name:
+                lives[int(started, 16)] = [paths.segment_path(folder, writer, number) for number in numbers]
+        if not lives:
+            return cls()
+        files = lives[max(lives)]
+        return cls(files[0], files[-1])
+
+    def baselines(self, boot_id: str) -> dict[str, float]:
+        """Its counters' raw totals at the run's first sample; none after a reboot, when all totals began
+        again.
+        """
+        if self._first is None:
+            return {}
+        found: dict[str, float] = {}
+        for value in _json_records(self._first, 0, (frames.START, frames.INFO)):
+            if value.get("boot_id", boot_id) != boot_id:
+                return {}
+            found.update(value.get("baselines", {}))
+        return found
+
+
+def _has_end(path: str) -> bool:
+    start = max(0, os.stat(path).st_size - _PEEK_BYTES)
+    return any(value.get("what") == "end" for value in _json_records(path, start, (frames.LIFECYCLE,)))
+
+
+def _json_records(path: str, start: int, types: tuple[int, ...]) -> list[dict[str, Any]]:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        data = file.read(_PEEK_BYTES)
+    found = [f for f in frames.scan(data) if isinstance(f, frames.Frame) and f.type in types]
+    return [loads(frame.payload) for frame in found]

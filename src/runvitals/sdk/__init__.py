@@ -1,0 +1,7 @@
+"""The SDK: what a training script calls."""
+
+from runvitals.sdk.run import Run
+from runvitals.sdk.settings import SettingError, Settings
+from runvitals.sdk.start import active, init
+
+__all__ = ["Run", "SettingError", "Settings", "active", "init"]

@@ -1,0 +1,168 @@
+"""A run's ties from the training process: its journal file and its line to the monitor, which is started
+again if it dies.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from runvitals.journal import paths
+from runvitals.journal.writer import Writer
+from runvitals.monitor import launch
+from runvitals.sdk.console import tell
+
+_FIRST_RETRY_S = 1.0
+_LONGEST_RETRY_S = 60.0
+
+
+def host_name() -> str:
+    return socket.gethostname() or "localhost"
+
+
+def boot_id() -> str:
+    """What tells this boot of the machine from the next, or "" where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def order(
+    values: Mapping[str, Any], run_id: str, directory: str, attach: Mapping[str, Any], argv: list[str]
+) -> dict[str, Any]:
+    """What a monitor needs to know: see `runvitals.monitor.launch.connect`."""
+    about = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    return {
+        "run": run_id,
+        "directory": directory,
+        "project": values["project"],
+        "host": host_name(),
+        "boot_id": boot_id(),
+        "settings": {
+            key: values[key]
+            for key in (
+                "sampling_interval",
+                "disk_paths",
+                "process_tree",
+                "gpu_ids",
+                "collectors",
+                "labels",
+                "host_root",
+            )
+        },
+        "about": {key: value for key, value in about.items() if value},
+        "attach": {"op": "attach", **attach},
+        "trainer": {
+            "python": sys.version.split()[0],
+            "executable": sys.executable,
+            "argv": argv,
+            "cwd": os.getcwd(),
+        },
+        "site": [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
+    }
+
+
+class MonitorLine:
+    """The journal of this process and the line to its run's monitor.
+
+    Args:
+        values: the resolved settings.
+        run_id: the run.
+        directory: the data folder.
+        place: this process among the run's: rank, local_rank, world_size.
+
+    Raises:
+        OSError: the journal cannot be begun in that folder.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], run_id: str, directory: str, place: Mapping[str, Any]
+    ) -> None:
+        self.directory = directory
+        self.folder = paths.run_dir(run_id, directory)
+        self._run_id = run_id
+        self._values = values
+        self._place = dict(place)
+        self._pid = os.getpid()
+        self._line: launch.Line | None = None
+        self._retry_s = _FIRST_RETRY_S
+        self._retry_at_s = 0.0
+        self.journal = self.new_journal({})
+        self._order = self._make_order()
+        self.mind()
+
+    def new_journal(self, extra: Mapping[str, object]) -> Writer:
+        """A journal file of the calling process."""
+        host = host_name()
+        return Writer(
+            self.folder,
+            f"train.{paths.safe_name(host)}.{os.getpid()}.{time.time_ns() // 1_000_000:x}",
+            {
+                "run": self._run_id,
+                "project": self._values["project"],
+                "host": host,
+                "role": "train",
+                "pid": os.getpid(),
+                "labels": self._values["labels"],
+                **self._place,
+                **extra,
+            },
+        )
+
+    def _make_order(self) -> dict[str, Any]:
+        attach = {"pid": self._pid, "role": "train", "writer": self.journal.writer, **self._place}
+        return order(self._values, self._run_id, self.directory, attach, list(sys.orig_argv))
+
+    def mind(self) -> None:
+        """Connect if there is no monitor, or no longer. A monitor that cannot be started is tried for again
+        after 1, 2, 4 … 60 s.
+        """
+        if self._line is not None and self._line.alive():
+            return
+        now_s = time.monotonic()
+        if now_s < self._retry_at_s:
+            return
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        try:
+            self._line = launch.connect(self._order)
+            self._retry_s = _FIRST_RETRY_S
+        except launch.Unavailable as error:
+            if self._retry_s == _FIRST_RETRY_S:
+                tell(f"no system metrics for run {self._run_id} for now: {error}")
+            self._retry_at_s = now_s + self._retry_s
+            self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)
+
+    def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
+        """Say that this process is done, and wait for the last sample."""
+        self.mind()
+        if self._line is None:
+            return
+        if self._line.ask(message, timeout_s) is None and timeout_s:
+            tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
+        self._line.close()
+        self._line = None
+
+    def forget(self) -> None:
+        """In a forked child: close our copy of the connection, which is the parent's."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+
+def last_step(folder: str) -> int | None:
+    """The last step this run logged, or None where it logged nothing. Reads the whole journal: for resumed
+    runs only.
+    """
+    from runvitals.journal import frames
+    from runvitals.journal.reader import read_run
+
+    steps = [r.value["step"] for r in read_run(folder) if r.type == frames.HISTORY and "step" in r.value]
+    return max(steps, default=None)

@@ -1,0 +1,245 @@
+"""A run as the training script sees it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+from runvitals.journal import frames, paths
+from runvitals.journal.jsontext import dumps
+from runvitals.journal.writer import Writer
+from runvitals.sdk.console import tell
+from runvitals.sdk.line import MonitorLine
+
+LEVELS = ("info", "warning", "error")
+
+
+class Fields(dict[str, Any]):
+    """A dictionary whose entries are attributes too, and whose changes are written to the journal.
+
+    Example:
+        >>> run.config["lr"] = 0.1
+        >>> run.config.lr
+        0.1
+    """
+
+    def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__()
+        self.__dict__["_write"] = write
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(
+                f"there is no {name!r} here; there are {', '.join(map(str, self)) or 'none yet'}"
+            ) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Set several entries, and write them as one record."""
+        changes = dict(*args, **kwargs)
+        if changes:
+            self._write(changes)
+            super().update(changes)
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Set entries that the journal already holds in another form."""
+        super().update(values)
+
+
+class Run:
+    """One run; made by `runvitals.init`.
+
+    Attributes:
+        id, project, name: what it is called.
+        config: its hyper-parameters; `summary`: its results. Both write themselves down when changed.
+        dir: the folder its journal lies in.
+        rank: of this process among the run's, or None.
+
+    Example:
+        >>> with runvitals.init(project="digits", config={"lr": 0.1}) as run:
+        ...     for step in range(100):
+        ...         run.log({"loss": 1 / (step + 1)})
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], run_id: str, place: Mapping[str, Any], line: MonitorLine | None
+    ) -> None:
+        self.id = run_id
+        self.project: str = values["project"]
+        self.name: str = values["name"] or run_id
+        self.rank: int | None = place.get("rank")
+        self.disabled = line is None
+        self.finished = False
+        self.dir = paths.run_dir(run_id, line.directory) if line else ""
+        self.config = Fields(lambda changes: self._write(frames.INFO, config=changes))
+        self.summary = Fields(lambda changes: self._write(frames.INFO, summary=changes))
+        self.step = 0  # the step a `log()` without one gets
+        self._place = dict(place)
+        self._line = line
+        self.opened_by = os.getpid()
+        self._journal = line.journal if line else None
+        self._journal_pid = self.opened_by
+        self._finish_timeout_s: float = values["finish_timeout"]
+
+    # -- what a script calls
+
+    def log(self, data: Mapping[str, Any], step: int | None = None) -> None:
+        """Keep a row of values. One `write()`: about 10 µs; it neither waits for a disk nor for the monitor.
+
+        Args:
+            data: name → number, text, boolean, list; nested mappings become dotted names. Scalars of NumPy
+                and PyTorch are fine.
+            step: position of the row; default: one more than the last row's. Rows of one step belong
+                together.
+
+        Raises:
+            TypeError: `data` is no mapping with text keys, or `step` no whole number.
+            RuntimeError: the run is finished.
+        """
+        if self.disabled:
+            return
+        self._must_be_open("log")
+        row = _flat(data)
+        if step is None:
+            step = self.step
+        elif isinstance(step, bool) or not isinstance(step, int):
+            raise TypeError(f"log(step={step!r}): a step is a whole number")
+        self.step = step + 1
+        self._write(frames.HISTORY, step=step, data=row)
+        self.summary.note(row)
+        self._mind_the_monitor()
+
+    def alert(self, title: str, text: str = "", level: str = "info") -> None:
+        """Record that something happened which a person should know of.
+
+        Args:
+            level: `info`, `warning` or `error`.
+
+        Raises:
+            ValueError: another level.
+        """
+        if level not in LEVELS:
+            raise ValueError(f"alert(level={level!r}): a level is one of {', '.join(LEVELS)}")
+        if self.disabled:
+            return
+        self._must_be_open("alert")
+        self._write(frames.EVENT, name="alert", level=level, title=title, text=text)
+        self._mind_the_monitor()
+
+    def finish(self, exit_code: int | None = None) -> None:
+        """End the run: waits for its last sample, at most `finish_timeout` seconds (typically 2 ms). Calling
+        it again does nothing.
+
+        Args:
+            exit_code: 0 or None for success; anything else makes the run a failed one.
+        """
+        self._end(exit_code or 0, closing=False)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish(0 if kind is None else _exit_code(kind, error))
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"
+
+    # -- the process's life
+
+    def at_exit(self) -> None:
+        """The interpreter is ending. Its exit code is not known here, so the monitor is told to look for
+        it.
+        """
+        if os.getpid() == self.opened_by:
+            failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+            self._end(1 if failed else None, closing=True)
+
+    def after_fork(self) -> None:
+        """In a forked child: let go of what is the parent's. The child may still `log()`, into a file of its
+        own.
+        """
+        if self._line is not None:
+            self._line.forget()
+        if self._journal is not None:
+            self._journal.forget()
+
+    def _end(self, exit_code: int | None, closing: bool) -> None:
+        if self.disabled or self.finished or os.getpid() != self.opened_by:
+            return
+        self.finished = True
+        assert self._line is not None  # only a disabled run has none
+        message = {"op": "finish", "pid": self.opened_by, "exit_code": exit_code, "closing": closing}
+        self._line.finish(message, self._finish_timeout_s)
+        if self._journal is not None:
+            self._report_loss(self._journal)
+            self._journal.close()
+
+    def _report_loss(self, journal: Writer) -> None:
+        if journal.lost:
+            tell(f"{journal.lost} records of run {self.id} could not be written: {journal.error}")
+
+    # -- the journal
+
+    def _must_be_open(self, call: str) -> None:
+        if self.finished:
+            raise RuntimeError(f"{call}(): run {self.id} is finished; runvitals.init() begins another")
+
+    def _write(self, type: int, **value: Any) -> None:
+        if self.disabled:
+            return
+        journal = self._journal
+        if journal is None or self._journal_pid != os.getpid():
+            journal = self._reopen()
+        lost = journal.lost
+        journal.record(type, dumps({"t": time.time_ns() // 1_000_000, **value}))
+        if journal.lost and not lost:
+            tell(f"run {self.id} cannot be written ({journal.error}); training goes on, the loss is counted")
+
+    def _reopen(self) -> Writer:
+        """A journal file of this forked process's own."""
+        assert self._line is not None
+        self._journal = self._line.new_journal({"forked_from": self.opened_by})
+        self._journal_pid = os.getpid()
+        return self._journal
+
+    def _mind_the_monitor(self) -> None:
+        """Start another monitor if ours has died. One system call, 1 µs, when it has not."""
+        if self._line is not None and self._journal_pid == self.opened_by:
+            self._line.mind()
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise TypeError(f"log({data!r}): it takes a mapping of names to values")
+    row: dict[str, Any] = {}
+    for name, value in data.items():
+        if not isinstance(name, str):
+            raise TypeError(f"log(): the name {name!r} is not a text")
+        if isinstance(value, Mapping):
+            row.update(_flat(value, f"{prefix}{name}."))
+        else:
+            row[prefix + name] = value
+    return row
+
+
+def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:
+    """The exit code Python would end with if this exception went on."""
+    if not issubclass(kind, SystemExit):
+        return 1
+    code = getattr(error, "code", None)
+    if code is None:
+        return 0
+    return code if isinstance(code, int) else 1

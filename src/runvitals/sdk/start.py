@@ -1,0 +1,245 @@
+"""`init`: from settings to a running run."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import sys
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runvitals.collectors import launcher
+from runvitals.journal import paths
+from runvitals.sdk.console import tell
+from runvitals.sdk.line import MonitorLine, last_step
+from runvitals.sdk.run import Run
+from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
+
+_ID_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ID_LENGTH = 8
+
+_active: Run | None = None
+# How many runs of one job this process has begun. All ranks count alike, so the second run of each has the
+# same id.
+_begun: dict[str, int] = {}
+_hooked = False
+
+
+def init(
+    project: str | None = None,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+    group: str | None = None,
+    job_type: str | None = None,
+    id: str | None = None,
+    resume: str | None = None,
+    dir: str | None = None,
+    mode: str | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
+) -> Run:
+    """Begin a run: from here on, this process and its children are measured. 1 to 3 ms; no thread, no fork,
+    no wait.
+
+    A script that calls it while a run is open gets that run back; a notebook cell ends the open one and
+    begins another. The ranks of one job (torchrun, Slurm, Ray, MPI, Kubernetes) get one run together by
+    themselves.
+
+    Args:
+        project, name, tags, notes, group, job_type: how the run is found again.
+        config: hyper-parameters.
+        id: the run's id; default: `RUNVITALS_RUN_ID`, else the launcher's job, else eight random letters.
+        resume: `allow` (default: go on with a run of that id if there is one), `must`, `never`.
+        dir: data folder; default: `RUNVITALS_DIR`, else the user's data home.
+        mode: `online`, `offline`, or `disabled`: no files, no process, no cost.
+        settings: everything else, see `Settings`.
+
+    Raises:
+        SettingError: a value that is not allowed, wherever it was set; `resume` that does not fit what
+            exists.
+
+    Example:
+        >>> run = runvitals.init(project="digits", config={"lr": 0.1})
+        >>> run.log({"loss": 0.5})
+        >>> run.finish()
+    """
+    global _active
+    if _active is not None and not _active.finished and _active_here(_active):
+        if not _in_notebook():
+            return _active
+        _active.finish()
+    given = _given(settings)
+    arguments = {
+        "project": project, "name": name, "tags": tags, "notes": notes, "group": group, "job_type": job_type,
+        "run_id": id, "resume": resume, "dir": dir, "mode": mode,
+    }  # fmt: skip
+    given.update(Settings(**arguments).given)
+    values = resolve(given, os.environ, os.getcwd())
+    run = _disabled(values) if values["mode"] == "disabled" else _begin(values)
+    if config is not None:
+        run.config.update(config)
+    _active = run
+    return run
+
+
+def opened() -> Run | None:
+    """The run this process has open, or None."""
+    return None if _active is None or _active.finished else _active
+
+
+def active() -> Run:
+    """The run this process has open.
+
+    Raises:
+        RuntimeError: none is.
+    """
+    if _active is None:
+        raise RuntimeError("no run is open in this process: call runvitals.init() first")
+    return _active
+
+
+def _active_here(run: Run) -> bool:
+    """Whether the run was opened by this very process; a forked child has a copy of its parent's."""
+    return run.opened_by == os.getpid()
+
+
+def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
+    if settings is None:
+        return {}
+    if isinstance(settings, Settings):
+        return dict(settings.given)
+    if isinstance(settings, Mapping):
+        return Settings(**settings).given
+    raise SettingError(f"init(settings={settings!r}): it must be a runvitals.Settings or a mapping")
+
+
+def _disabled(values: Mapping[str, Any]) -> Run:
+    return Run(values, values["run_id"] or "disabled", {}, None)
+
+
+def _begin(values: dict[str, Any]) -> Run:
+    job = launcher.identity(os.environ)
+    place = (
+        {} if job is None else {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
+    )
+    run_id, joining = choose_run_id(values, None if job is None else job.key)
+    directory = usable_directory(values["dir"], run_id, values["resume"])
+    going_on = os.path.isdir(paths.run_dir(run_id, directory))
+    line = MonitorLine(values, run_id, directory, place)
+    run = Run(values, run_id, place, line)
+    if going_on and not joining:
+        step = last_step(run.dir)
+        run.step = 0 if step is None else step + 1
+    _hook()
+    if not values["quiet"] and not run.rank:
+        tell(f"run {run.id} of project {run.project}, kept in {run.dir}")
+    return run
+
+
+def choose_run_id(values: Mapping[str, Any], job_key: str | None) -> tuple[str, bool]:
+    """(the run's id, whether other processes of the same job choose the same one).
+
+    The second run that a process begins under one job's id is `<id>-2`, and so on.
+    """
+    shared = (
+        os.environ.get(SETTINGS["run_id"].variable) == values["run_id"]
+        if values["run_id"]
+        else job_key is not None
+    )
+    if values["run_id"] and not shared:
+        return str(values["run_id"]), False
+    base = values["run_id"] or job_key
+    if base is None:
+        return new_run_id(), False
+    base = _as_run_id(base)
+    _begun[base] = _begun.get(base, 0) + 1
+    return (base if _begun[base] == 1 else f"{base}-{_begun[base]}"), True
+
+
+def _as_run_id(key: str) -> str:
+    """A job's key as a run id: itself where it can be one, else what can be kept of it and a checksum of all
+    of it.
+    """
+    try:
+        return paths.check_run_id(key)
+    except ValueError:
+        return f"{paths.safe_name(key)[:48]}-{zlib.crc32(key.encode()):08x}"
+
+
+def new_run_id() -> str:
+    """Eight random letters and digits, the first a letter."""
+    return secrets.choice(_ID_LETTERS[10:]) + "".join(
+        secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH - 1)
+    )
+
+
+def usable_directory(named: str | None, run_id: str, resume: str) -> str:
+    """The data folder, checked: writable, and fitting to `resume`. A folder that cannot be written is
+    replaced by one that can, loudly.
+
+    Raises:
+        SettingError: `resume` forbids what is there (or is not).
+    """
+    directory = os.path.abspath(os.path.expanduser(named)) if named else paths.data_dir()
+    exists = os.path.isdir(paths.run_dir(run_id, directory))
+    if exists and resume == "never":
+        raise SettingError(f"run {run_id} exists in {directory}, and resume = 'never'")
+    if not exists and resume == "must":
+        raise SettingError(f"run {run_id} does not exist in {directory}, and resume = 'must'")
+    problem = _cannot_write(directory)
+    if problem is None:
+        return directory
+    fallback = os.path.join(
+        tempfile.gettempdir(), f"runvitals-data-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    )
+    if _cannot_write(fallback) is not None or not _is_ours(fallback):
+        raise SettingError(
+            f"no folder to keep run {run_id} in: {problem}; nor can {fallback} be used. Set RUNVITALS_DIR"
+        )
+    tell(f"{problem}; run {run_id} is kept in {fallback} instead. Set RUNVITALS_DIR to one that can be")
+    return fallback
+
+
+def _cannot_write(directory: str) -> str | None:
+    """Why nothing can be kept in a folder, or None."""
+    try:
+        os.makedirs(paths.runs_dir(directory), mode=0o700, exist_ok=True)
+        with tempfile.TemporaryFile(dir=paths.runs_dir(directory)):
+            return None
+    except OSError as error:
+        return f"{directory} cannot be written ({error.strerror})"
+
+
+def _is_ours(directory: str) -> bool:
+    """A folder in a place that everybody writes to must be our own, and no link."""
+    status = os.lstat(directory)
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not os.path.islink(directory))
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and type(shell).__name__ != "TerminalInteractiveShell"
+
+
+def _hook() -> None:
+    global _hooked
+    if not _hooked:
+        _hooked = True
+        atexit.register(_at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_after_fork)
+
+
+def _at_exit() -> None:
+    if _active is not None:
+        _active.at_exit()
+
+
+def _after_fork() -> None:
+    if _active is not None:
+        _active.after_fork()

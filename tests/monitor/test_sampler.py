@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from runvitals.collectors.base import Tick
+from runvitals.monitor.sampler import Baselines, Sampler, Schedule
+
+
+class Scripted:
+    """A source that does what its script says, one step a tick: readings, or an error."""
+
+    name = "scripted"
+
+    def __init__(self, *script: dict[str, float] | Exception) -> None:
+        self.script = list(script)
+        self.asked = 0
+
+    def sample(self, tick: Tick) -> None:
+        self.asked += 1
+        step = self.script.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        tick.gauges.update(step)
+
+
+class Reports(list[tuple[str, str | None]]):
+    def __call__(self, source: str, error: Exception | None) -> None:
+        self.append((source, None if error is None else str(error)))
+
+
+def test_a_counter_starts_at_zero_with_the_run() -> None:
+    baselines = Baselines()
+    assert [baselines.since_start("disk.in", total) for total in (100.0, 100.0, 130.0)] == [0.0, 0.0, 30.0]
+    assert baselines.fresh == {"disk.in": 100.0}
+
+
+def test_a_counter_that_is_reset_leaves_a_gap_and_never_falls() -> None:
+    baselines = Baselines()
+    values = [baselines.since_start("network.recv", total) for total in (100.0, 130.0, 5.0, 15.0)]
+    assert math.isnan(values.pop(2))
+    assert values == [0.0, 30.0, 40.0]
+
+
+def test_a_counter_goes_on_from_the_zero_of_the_monitor_before() -> None:
+    baselines = Baselines({"disk.in": 100.0})
+    assert baselines.since_start("disk.in", 150.0) == 50.0
+    assert baselines.fresh == {"disk.in": 100.0}, "written down again, for the monitor after this one"
+
+
+def test_one_broken_source_is_reported_once_left_alone_longer_and_longer_and_welcomed_back() -> None:
+    broken = Scripted(OSError("gone"), OSError("gone"), OSError("gone"), *[{"x": 1.0}] * 4)
+    well = Scripted(*({"y": float(i)} for i in range(20)))
+    reports = Reports()
+    sampler = Sampler([broken, well], 1.0, reports)
+    seen = {at: sampler.sample(float(at)).get("x") for at in range(1, 12)}
+    # Fails at 1, again after 1 s at 2, after 2 s at 4, after 4 s at 8 it works.
+    assert [at for at, value in seen.items() if value is not None] == [8, 9, 10, 11]
+    assert reports == [("scripted", "gone"), ("scripted", None)]
+    assert well.asked == 11
+
+
+def test_backoff_ends_at_five_minutes() -> None:
+    broken = Scripted(*[OSError("gone")] * 40)
+    sampler = Sampler([broken], 1.0, Reports())
+    for at in range(1, 4000, 1):
+        sampler.sample(float(at))
+    assert 9 + (4000 - 511) // 300 - 1 <= broken.asked <= 9 + 4000 // 300
+
+
+def test_only_the_chosen_gpus_are_kept() -> None:
+    readings = {
+        "gpu.0.temp": 1.0,
+        "gpu.10.temp": 2.0,
+        "gpu.process.0.temp": 3.0,
+        "gpu.process.1.temp": 4.0,
+        "cpu": 5.0,
+    }
+    values = Sampler([Scripted(readings)], 1.0, Reports(), gpu_ids=[0]).sample(1.0)
+    assert [key for key in values if not key.startswith("monitor.")] == [
+        "gpu.0.temp",
+        "gpu.process.0.temp",
+        "cpu",
+    ]
+
+
+def test_the_monitor_measures_itself() -> None:
+    sampler = Sampler([Scripted({}, {}, {})], 1.0, Reports())
+    first = sampler.sample(20.0)
+    second = sampler.sample(21.0)
+    assert "monitor.sampleMs" not in first, "nothing to compare with yet"
+    assert first["monitor.scripted.ms"] >= 0
+    assert first["monitor.scripted.failures"] == 0
+    assert "monitor.scripted.ms" not in second, "the sources' costs are written every ten seconds"
+    assert 0 < second["monitor.sampleMs"] < 1000
+    assert 1 < second["monitor.rssMB"] < 1000
+    assert second["monitor.missedTicks"] == 0
+
+
+@pytest.mark.parametrize("interval", [0.1, 0.3, 1.0, 15.0])
+def test_the_schedule_keeps_to_its_grid(interval: float) -> None:
+    schedule = Schedule(1000.0, interval)
+    for tick in range(1000):
+        assert schedule.next_s == pytest.approx(1000.0 + tick * interval)
+        assert schedule.advance(schedule.next_s + interval * 0.4) == 0
+
+
+def test_late_ticks_are_skipped_and_counted() -> None:
+    schedule = Schedule(100.0, 1.0)
+    assert schedule.advance(100.0) == 0
+    assert schedule.advance(104.5) == 3
+    assert schedule.next_s == 105.0
+
+
+def test_a_clock_that_reads_just_before_the_tick_does_not_repeat_it() -> None:
+    schedule = Schedule(100.0, 0.1)
+    schedule.advance(100.0)
+    assert schedule.advance(100.0999999) == 0
+    assert schedule.next_s == pytest.approx(100.2)

@@ -1,0 +1,137 @@
+"""Real training scripts in real processes, and what their journals say afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from runvitals.journal import frames
+from runvitals.journal.reader import Record, read_run
+
+PATIENCE_S = 15.0
+
+
+class Journals:
+    """The data folder of one test."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def folders(self) -> list[Path]:
+        runs = self.directory / "runs"
+        return sorted(runs.iterdir()) if runs.is_dir() else []
+
+    def records(self, run_id: str | None = None) -> list[Record]:
+        """All records of a run, or of the only one there is."""
+        folders = self.folders()
+        if run_id is None:
+            assert len(folders) == 1, f"expected one run, found {[f.name for f in folders]}"
+            run_id = folders[0].name
+        return list(read_run(str(self.directory / "runs" / run_id)))
+
+    def lifecycle(self, what: str, run_id: str | None = None) -> list[dict[str, Any]]:
+        return [
+            r.value for r in self.records(run_id) if r.type == frames.LIFECYCLE and r.value["what"] == what
+        ]
+
+    def samples(self, run_id: str | None = None) -> list[Record]:
+        return [r for r in self.records(run_id) if r.type == frames.SAMPLE]
+
+    def history(self, run_id: str | None = None) -> list[dict[str, Any]]:
+        return [r.value for r in self.records(run_id) if r.type == frames.HISTORY]
+
+    def end(self, run_id: str | None = None) -> dict[str, Any]:
+        """The monitor's verdict, waited for."""
+        return eventually(lambda: self.lifecycle("end", run_id))[-1]
+
+
+def eventually(look: Callable[[], Any]) -> Any:
+    """What `look` finds, as soon as it finds something."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            found = look()
+        except (AssertionError, FileNotFoundError):
+            found = None
+        if found:
+            return found
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def environment(directory: Path, **more: str) -> dict[str, str]:
+    """A clean environment: no settings or launcher variables of whoever runs the tests."""
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k in ("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+    }
+    source = Path(__file__).parents[2] / "src"
+    return {**kept, "PYTHONPATH": str(source), "RUNVITALS_DIR": str(directory), **more}
+
+
+def start(directory: Path, script: str, **more: str) -> subprocess.Popen[str]:
+    """A training script in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=environment(directory, **more),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a script that ends by itself."""
+    out, err = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, out, err
+
+
+def say(process: subprocess.Popen[str], text: str) -> None:
+    """Answer a script's `input()`."""
+    assert process.stdin is not None
+    process.stdin.write(text + "\n")
+    process.stdin.flush()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line a script prints: how it says that it has come to a certain place."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def monitors(run_id: str) -> list[int]:
+    """Pids of the monitors of a run."""
+    return [pid for pid, command in _commands() if "runvitals-monitor" in command and run_id in command]
+
+
+def _commands() -> Iterator[tuple[int, list[str]]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue
+            yield int(entry.name), command
+
+
+def end_group(process: subprocess.Popen[str]) -> None:
+    """Whatever a failed test has left running."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()

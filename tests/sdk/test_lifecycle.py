@@ -1,0 +1,339 @@
+"""How runs begin and end, with processes that are really killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from tests.sdk.runs import Journals, end_group, eventually, finished, line, monitors, say, start
+
+Start = Callable[..., "Popen[str]"]
+
+TRAIN_FOREVER = """
+    import runvitals, time
+    run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
+    run.log({"loss": 1.0})
+    print("up", flush=True)
+    while True:
+        time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def journals(tmp_path: Path) -> Journals:
+    return Journals(tmp_path)
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Iterator[Start]:
+    """Starts scripts; ends what is left of them after the test."""
+    started = []
+
+    def begin(script: str, **more: str) -> Popen[str]:
+        started.append(start(tmp_path, script, **more))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        end_group(process)
+
+
+def sampled(journals: Journals) -> bool:
+    return len(journals.samples()) >= 2
+
+
+def test_a_run_that_ends_well(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            run = runvitals.init(
+                project="digits", name="first", config={"lr": 0.1}, tags=["a"], notes="n", group="g"
+            )
+            run.log({"loss": 0.5, "nested": {"acc": 0.9}})
+            run.log({"loss": 0.25}, step=10)
+            run.log({"loss": 0.125})
+            run.summary["best"] = 0.125
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    end = journals.end()
+    assert (end["state"], end["exit_code"], end["signal"]) == ("finished", 0, None)
+    assert [(row["step"], row["data"]) for row in journals.history()] == [
+        (0, {"loss": 0.5, "nested.acc": 0.9}),
+        (10, {"loss": 0.25}),
+        (11, {"loss": 0.125}),
+    ]
+    assert "run" in err
+
+
+def test_a_run_of_a_few_milliseconds_has_a_first_and_a_last_sample(train: Start, journals: Journals) -> None:
+    code, _, err = finished(train("import runvitals\nwith runvitals.init(): pass"))
+    assert code == 0, err
+    assert len(journals.samples()) >= 2
+    assert {"memory_percent", "proc.memory.rssMB"} <= set(journals.samples()[0].keys)
+
+
+def test_the_last_sample_is_on_record_when_finish_returns(train: Start, journals: Journals) -> None:
+    process = train("""
+        import runvitals
+        run = runvitals.init()
+        run.finish()
+        print("finished", flush=True)
+        input()
+    """)
+    assert line(process) == "finished"
+    assert journals.lifecycle("end")
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "exit_code"),
+    [
+        ("sys.exit(0)", "finished", 0),
+        ("sys.exit(3)", "failed", 3),
+        ("raise ValueError('no')", "failed", 1),
+        ("os._exit(0)", "finished", 0),
+        ("os._exit(7)", "failed", 7),
+        ("run.finish(exit_code=4)", "failed", 4),
+        ("os.abort()", "crashed", None),
+    ],
+)
+def test_how_a_process_ends_is_how_its_run_ends(
+    train: Start, journals: Journals, ending: str, state: str, exit_code: int | None
+) -> None:
+    finished(train(f"import os, sys, runvitals\nrun = runvitals.init()\n{ending}"))
+    end = journals.end()
+    assert (end["state"], end["exit_code"]) == (state, exit_code)
+
+
+def test_an_error_inside_the_context_fails_the_run(train: Start, journals: Journals) -> None:
+    finished(train("import runvitals\nwith runvitals.init():\n    1 / 0"))
+    assert journals.end()["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [(signal.SIGKILL, "crashed"), (signal.SIGSEGV, "crashed"), (signal.SIGTERM, "stopped")],
+)
+def test_a_killed_trainer(train: Start, journals: Journals, number: signal.Signals, state: str) -> None:
+    process = train(TRAIN_FOREVER)
+    assert line(process) == "up"
+    eventually(lambda: sampled(journals))
+    process.send_signal(number)
+    end = journals.end()
+    assert (end["state"], end["signal"], end["out_of_memory"]) == (state, int(number), False)
+    assert journals.lifecycle("exit")[0]["pid"] == process.pid
+    assert eventually(lambda: not monitors("run1"))
+
+
+def test_ctrl_c_reaches_the_trainer_and_not_the_monitor(train: Start, journals: Journals) -> None:
+    process = train(TRAIN_FOREVER)
+    assert line(process) == "up"
+    os.killpg(process.pid, signal.SIGINT)
+    end = journals.end()
+    assert (end["state"], end["signal"]) == ("stopped", int(signal.SIGINT))
+
+
+def test_term_to_everyone_at_once_leaves_a_record(train: Start, journals: Journals) -> None:
+    process = train(TRAIN_FOREVER)
+    assert line(process) == "up"
+    eventually(lambda: sampled(journals))
+    for pid in (*monitors("run1"), process.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert journals.end()["signal"] == int(signal.SIGTERM)
+
+
+def test_a_trainer_that_is_gone_before_its_monitor_is_up(train: Start, journals: Journals) -> None:
+    finished(train("import os, runvitals\nrunvitals.init()\nos.kill(os.getpid(), 9)"))
+    end = journals.end()
+    assert (end["state"], end["signal"]) == ("crashed", 9)
+    assert journals.samples()
+
+
+def test_a_killed_monitor_is_replaced_at_the_next_call_and_the_gap_is_on_record(
+    train: Start, journals: Journals
+) -> None:
+    process = train("""
+        import runvitals
+        run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
+        print("up", flush=True)
+        while input() != "end":
+            run.log({"loss": 1.0})
+            print("logged", flush=True)
+        run.finish()
+    """)
+    assert line(process) == "up"
+    eventually(lambda: sampled(journals))
+    (monitor,) = monitors("run1")
+    os.kill(monitor, signal.SIGKILL)
+    eventually(lambda: not monitors("run1"))
+    before = len(journals.samples())
+    say(process, "log")
+    assert line(process) == "logged"
+    eventually(lambda: len(journals.samples()) > before + 1)
+    (gap,) = journals.lifecycle("gap")
+    assert 0 <= gap["t"] - gap["since"] < 60_000
+    say(process, "end")
+    assert journals.end()["state"] == "finished"
+    received = [dict(zip(r.keys, r.values, strict=True)).get("network.recv", 0.0) for r in journals.samples()]
+    assert received == sorted(received), (
+        "counters go on from the run's first sample, not from the new monitor's"
+    )
+
+
+def test_forked_workers_do_not_end_the_run(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import os, sys, multiprocessing, runvitals
+            run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
+            def work(i):
+                run.log({"worker": i})
+                sys.exit(0)
+            workers = [multiprocessing.get_context("fork").Process(target=work, args=(i,)) for i in range(3)]
+            [w.start() for w in workers]
+            [w.join() for w in workers]
+            if os.fork() == 0:
+                sys.exit(5)      # runs the interpreter's exit handlers in the child
+            os.wait()
+            run.log({"after": 1})
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert journals.end()["state"] == "finished"
+    assert len(journals.lifecycle("attach")) == 1
+    rows = [row["data"] for row in journals.history()]
+    assert {"after": 1} in rows
+    assert sorted(row["worker"] for row in rows if "worker" in row) == [0, 1, 2]
+
+
+def test_the_trainer_has_no_thread_and_no_child_of_ours(train: Start) -> None:
+    _, out, err = finished(
+        train("""
+            import os, threading, runvitals
+            run = runvitals.init()
+            children = open(f"/proc/self/task/{os.getpid()}/children").read()
+            print(len(os.listdir("/proc/self/task")), threading.active_count(), repr(children))
+            run.finish()
+        """)
+    )
+    assert out.strip() == "1 1 ''", err
+
+
+def test_the_ranks_of_a_job_share_one_run_and_one_monitor(train: Start, journals: Journals) -> None:
+    script = """
+        import runvitals
+        run = runvitals.init(settings={"sampling_interval": 0.1})
+        run.log({"rank": run.rank})
+        print(run.id, flush=True)
+        import time; time.sleep(0.3)
+        run.finish()
+    """
+    job = {"TORCHELASTIC_RUN_ID": "job-7", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}
+    ranks = [train(script, **job, RANK=str(i), LOCAL_RANK=str(i)) for i in range(8)]
+    ends = [finished(rank) for rank in ranks]
+    assert [code for code, _, _ in ends] == [0] * 8, ends
+    assert len({out for _, out, _ in ends}) == 1
+    assert journals.end()["state"] == "finished"
+    writers = {r.writer for r in journals.records()}
+    assert len([w for w in writers if w.startswith("monitor.")]) == 1
+    assert sorted(a["rank"] for a in journals.lifecycle("attach")) == list(range(8))
+
+
+def test_the_monitor_survives_the_rank_that_started_it(train: Start, journals: Journals) -> None:
+    first = train(TRAIN_FOREVER)
+    assert line(first) == "up"
+    second = train(TRAIN_FOREVER)
+    assert line(second) == "up"
+    eventually(lambda: len(journals.lifecycle("attach")) == 2)
+    first.kill()
+    eventually(lambda: journals.lifecycle("exit"))
+    before = len(journals.samples())
+    eventually(lambda: len(journals.samples()) > before + 1)
+    assert not journals.lifecycle("end")
+    second.terminate()
+    end = journals.end()
+    assert (end["state"], end["signal"]) == ("crashed", 9)
+
+
+def test_a_notebook_kernel_restart_ends_one_run_and_the_next_begins(train: Start, tmp_path: Path) -> None:
+    kernel = train(TRAIN_FOREVER)
+    assert line(kernel) == "up"
+    kernel.kill()  # what Jupyter does to a kernel that does not answer
+    restarted = train(TRAIN_FOREVER.replace("run1", "run2"))
+    assert line(restarted) == "up"
+    journals = Journals(tmp_path)
+    assert journals.end("run1")["state"] == "crashed"
+    assert not journals.lifecycle("end", "run2")
+
+
+def test_two_runs_one_after_the_other_in_one_process(train: Start, tmp_path: Path) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            for i in range(2):
+                run = runvitals.init(id=f"run{i}")
+                assert runvitals.run is run
+                runvitals.log({"i": i})
+                runvitals.finish()
+            assert runvitals.run is None
+        """)
+    )
+    assert code == 0, err
+    journals = Journals(tmp_path)
+    assert [journals.end(f"run{i}")["state"] for i in range(2)] == ["finished", "finished"]
+
+
+def test_init_twice_in_a_script_is_the_same_run(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("import runvitals\na = runvitals.init()\nassert runvitals.init() is a\na.finish()")
+    )
+    assert code == 0, err
+    assert journals.end()["state"] == "finished"
+
+
+def test_disabled_costs_nothing(train: Start, journals: Journals) -> None:
+    code, out, err = finished(
+        train("""
+            import os, runvitals
+            run = runvitals.init(mode="disabled", config={"lr": 1})
+            run.log({"loss": 1})
+            run.alert("title")
+            run.summary["x"] = 1
+            run.finish()
+        """)
+    )
+    assert (code, out, err) == (0, "", "")
+    assert journals.folders() == []
+
+
+def test_resuming_goes_on_counting_steps(train: Start, journals: Journals) -> None:
+    script = (
+        'import runvitals\nrun = runvitals.init(id="run1", resume={!r})\nrun.log({{"x": 1}})\nrun.finish()'
+    )
+    assert finished(train(script.format("allow")))[0] == 0
+    assert finished(train(script.format("must")))[0] == 0
+    assert [row["step"] for row in journals.history()] == [0, 1]
+    code, _, err = finished(train(script.format("never")))
+    assert code == 1
+    assert "run1 exists" in err
+
+
+def test_a_data_folder_that_cannot_be_written_is_replaced_loudly(train: Start, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "tmp"
+    elsewhere.mkdir()
+    process = train(
+        "import runvitals\nrun = runvitals.init()\nrun.finish()\nprint(run.dir)",
+        RUNVITALS_DIR="/proc/no/such/place",
+        TMPDIR=str(elsewhere),
+    )
+    code, out, err = finished(process)
+    assert code == 0, err
+    assert out.startswith(str(elsewhere))
+    assert "/proc/no/such/place cannot be written" in err
+    assert "RUNVITALS_DIR" in err

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """An environment whose user file says 10 s, in a project that says 5 s."""
+    user = tmp_path / "config" / "runvitals"
+    user.mkdir(parents=True)
+    (user / "settings.toml").write_text(
+        'sampling_interval = 10\nproject = "users"\nlabels = {team = "vision"}\n'
+    )
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    (tmp_path / "project" / "runvitals.toml").write_text(
+        'sampling_interval = 5\ndisk_paths = ["/", "/data"]\n'
+    )
+    return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+
+def test_precedence(tmp_path: Path, home: dict[str, str]) -> None:
+    inside, outside = str(tmp_path / "project" / "src"), str(tmp_path)
+    env = {**home, "RUNVITALS_SAMPLING_INTERVAL": "2"}
+    assert resolve({}, {"XDG_CONFIG_HOME": str(tmp_path)}, outside)["sampling_interval"] == 1.0
+    assert resolve({}, home, outside)["sampling_interval"] == 10.0
+    assert resolve({}, home, inside)["sampling_interval"] == 5.0
+    assert resolve({}, env, inside)["sampling_interval"] == 2.0
+    assert resolve(Settings(sampling_interval=0.5).given, env, inside)["sampling_interval"] == 0.5
+
+
+def test_places_are_merged_setting_by_setting(tmp_path: Path, home: dict[str, str]) -> None:
+    values = resolve({}, home, str(tmp_path / "project"))
+    assert (values["project"], values["disk_paths"], values["labels"]) == (
+        "users",
+        ["/", "/data"],
+        {"team": "vision"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("disk_paths", "/,/data", ["/", "/data"]),
+        ("disk_paths", '["/a,b"]', ["/a,b"]),
+        ("gpu_ids", "0,2", [0, 2]),
+        ("process_tree", "off", False),
+        ("labels", "team=vision,site=eu", {"team": "vision", "site": "eu"}),
+        ("labels", '{"a": 1}', {"a": "1"}),
+        ("tags", "a, b", ["a", "b"]),
+        ("sampling_interval", "0.1", 0.1),
+        ("sampling_interval", "3600", 3600.0),
+    ],
+)
+def test_texts_of_the_environment(name: str, text: str, value: object) -> None:
+    assert resolve({}, {SETTINGS[name].variable: text}, "/")[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sampling_interval", 0.05),
+        ("sampling_interval", 3601),
+        ("sampling_interval", "soon"),
+        ("sampling_interval", float("nan")),
+        ("sampling_interval", True),
+        ("disk_paths", ["relative"]),
+        ("disk_paths", 3),
+        ("gpu_ids", [-1]),
+        ("process_tree", "perhaps"),
+        ("labels", "team"),
+        ("mode", "shared"),
+        ("resume", "auto"),
+        ("run_id", "../../etc"),
+        ("run_id", ".hidden"),
+        ("project", "a/b"),
+        ("project", "line\nbreak"),
+    ],
+)
+def test_a_wrong_value_names_the_setting_the_value_and_what_is_allowed(name: str, value: object) -> None:
+    with pytest.raises(SettingError) as caught:
+        Settings(**{name: value})
+    message = str(caught.value)
+    assert name in message
+    assert repr(value) in message
+    assert SETTINGS[name].allowed in message
+    assert "argument" in message
+
+
+def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
+    with pytest.raises(SettingError, match="environment variable RUNVITALS_SAMPLING_INTERVAL"):
+        resolve({}, {"RUNVITALS_SAMPLING_INTERVAL": "often"}, "/")
+
+
+def test_a_wrong_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "runvitals.toml"
+    for text in ("sampling_interval = ", "smapling_interval = 3", 'sampling_interval = "x"'):
+        file.write_text(text)
+        with pytest.raises(SettingError, match=str(file)):
+            resolve({}, {"XDG_CONFIG_HOME": "/nonexistent"}, str(tmp_path))
+
+
+def test_a_misspelt_setting_is_answered_with_the_right_one() -> None:
+    with pytest.raises(SettingError, match="did you mean sampling_interval"):
+        Settings(smapling_interval=1)
