@@ -1,0 +1,273 @@
+"""Folding records into what is known of a run.
+
+Records may come from whole files or from their ends, live or once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runvitals.journal import frames
+from runvitals.journal.reader import Record
+from runvitals.query.model import STATES, Ending, Event, Host, Rank, Run, State
+
+MONITOR = "monitor"
+TRAIN = "train"
+DEFAULT_PROJECT = "default"
+# A monitor that has been silent for this many of its intervals, and for at least this long, is gone.
+SILENT_INTERVALS = 5
+SILENT_MS = 10_000
+# What the other hosts' states give way to, where no host is running any more.
+_WORST_FIRST: tuple[State, ...] = ("crashed", "failed", "lost", "stopped", "finished")
+# Events are few; a program that floods them keeps the first and the newest.
+_MAX_EVENTS = 10_000
+
+
+@dataclass(slots=True)
+class Writer:
+    """One writer as its records describe it. `ending` is a monitor's verdict, None until it has given one."""
+
+    name: str
+    role: str
+    host: str
+    pid: int | None = None
+    rank: int | None = None
+    interval_s: float | None = None
+    started_ms: int = 0
+    last_ms: int = 0
+    ending: Ending | None = None
+
+
+class Merged:
+    """A JSON object whose keys are set by records of several writers: the latest by time wins, key by key."""
+
+    __slots__ = ("_set_ms", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._set_ms: dict[str, int] = {}
+
+    def update(self, values: dict[str, Any], time_ms: int) -> None:
+        for key, value in values.items():
+            if time_ms >= self._set_ms.get(key, time_ms):
+                self.values[key] = value
+                self._set_ms[key] = time_ms
+
+
+class Facts:
+    """What the records seen so far say about a run.
+
+    Example:
+        >>> facts = Facts("abc")
+        >>> for record in read_run(folder):
+        ...     facts.add(record)
+        >>> facts.run(now_ms=1_700_000_000_000).state
+        'finished'
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.writers: dict[str, Writer] = {}
+        self.events: list[Event] = []
+        self.lost_records = 0
+        self.problems: list[str] = []
+        self.last: dict[str, Record] = {}
+        self._sections: dict[str, Merged] = {}
+        self._machines: dict[str, Merged] = {}
+        self._sources: dict[str, Merged] = {}
+        self._ranks: dict[tuple[str, int], Rank] = {}
+        self._project = ""
+
+    def add(self, record: Record) -> None:
+        """Take in one record.
+
+        One whose content is not what its type promises is a problem of the run, never an error here.
+        """
+        writer = self.writers.get(record.writer)
+        if writer is None:
+            writer = self.writers[record.writer] = _by_name(record.writer)
+        if record.time_ms:
+            writer.last_ms = max(writer.last_ms, record.time_ms)
+        if record.type == frames.SAMPLE:
+            self._sample(writer, record)
+            return
+        fold = _FOLDS.get(record.type)
+        if fold is None:
+            return
+        try:
+            fold(self, writer, record.time_ms, record.value)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            where = f"{record.writer}: record {record.seq} of type {record.type}"
+            self.problems.append(f"{where} has unexpected content: {error!r}")
+
+    def _sample(self, writer: Writer, record: Record) -> None:
+        known = self.last.get(writer.host)
+        if writer.role == MONITOR and (known is None or record.time_ms >= known.time_ms):
+            self.last[writer.host] = record
+
+    def _start(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        writer.role = str(value.get("role", writer.role))
+        writer.host = str(value.get("host", writer.host))
+        writer.pid = value.get("pid")
+        writer.rank = value.get("rank")
+        interval_s = value.get("interval_s")
+        writer.interval_s = None if interval_s is None else float(interval_s)
+        writer.started_ms = min(writer.started_ms or time_ms, time_ms)
+        self._project = self._project or str(value.get("project") or "")
+        if writer.role == TRAIN and writer.pid is not None:
+            self._set_rank(writer.host, writer.pid, rank=writer.rank)
+
+    def _info(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        for section, content in value.items():
+            if section == "t":
+                continue
+            if section == "machine":
+                merged = self._machines.setdefault(writer.host, Merged())
+            elif section == "sources":
+                merged = self._sources.setdefault(writer.host, Merged())
+            else:
+                merged = self._sections.setdefault(section, Merged())
+            merged.update(content, time_ms)
+
+    def _event(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}
+        name, level, text = value.get("name", ""), value.get("level", "info"), value.get("text", "")
+        if name == "records_lost":
+            self.lost_records += int(value.get("count", 1))
+        if len(self.events) >= _MAX_EVENTS:
+            del self.events[_MAX_EVENTS // 2]
+        self.events.append(
+            Event(time_ms, str(name), str(level), str(text), writer.host, writer.rank, rest),
+        )
+
+    def _lifecycle(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        what = value["what"]
+        if what == "attach":
+            self._set_rank(
+                writer.host, int(value["pid"]), **_known(value, "rank", "local_rank", "world_size")
+            )
+        elif what == "finish":
+            self._set_rank(writer.host, int(value["pid"]), ended_ms=time_ms, **_known(value, "exit_code"))
+        elif what == "exit":
+            how = _known(value, "exit_code", "signal", "out_of_memory")
+            self._set_rank(writer.host, int(value["pid"]), ended_ms=time_ms, **how)
+        elif what == "gap":
+            since = int(value["since"])
+            silent_s = (time_ms - since) / 1000
+            text = f"nothing was sampled for {silent_s:.1f} s: the monitor had to be started again"
+            self.events.append(Event(time_ms, "gap", "warning", text, writer.host, None, {"since": since}))
+        elif what == "end":
+            if value["state"] not in STATES:
+                raise ValueError(f"state {value['state']!r} is none of {', '.join(STATES)}")
+            writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
+
+    def _set_rank(self, host: str, pid: int, **facts: Any) -> None:
+        known = self._ranks.get((host, pid)) or Rank(host, pid)
+        self._ranks[host, pid] = replace(known, **facts)
+
+    def _section(self, name: str) -> dict[str, Any]:
+        merged = self._sections.get(name)
+        return merged.values if merged is not None else {}
+
+    def hosts(self, now_ms: int) -> list[Host]:
+        """Every host, in the order they joined. Its newest monitor decides how it stands."""
+        role = MONITOR if any(writer.role == MONITOR for writer in self.writers.values()) else TRAIN
+        by_host: dict[str, list[Writer]] = {}
+        for writer in sorted(self.writers.values(), key=lambda w: (w.started_ms, w.name)):
+            if writer.role == role:
+                by_host.setdefault(writer.host, []).append(writer)
+        return [
+            Host(
+                name=name,
+                ending=_ending(lives[-1], now_ms),
+                started_ms=lives[0].started_ms,
+                last_ms=max(life.last_ms for life in lives),
+                interval_s=lives[-1].interval_s,
+                monitors=len(lives) if role == MONITOR else 0,
+            )
+            for name, lives in by_host.items()
+        ]
+
+    def run(self, now_ms: int) -> Run:
+        """The run as it stands at `now_ms` (milliseconds UTC)."""
+        hosts = self.hosts(now_ms)
+        ending = _worst([host.ending for host in hosts])
+        started_ms = min(
+            (writer.started_ms for writer in self.writers.values() if writer.started_ms), default=0
+        )
+        last_ms = max((writer.last_ms for writer in self.writers.values()), default=started_ms)
+        ended_ms = None if ending.state == "running" else last_ms
+        about = self._section("run")
+        return Run(
+            id=self.run_id,
+            project=str(about.get("project") or self._project or DEFAULT_PROJECT),
+            name=str(about.get("name") or self.run_id),
+            group=_text_or_none(about.get("group")),
+            job_type=_text_or_none(about.get("job_type")),
+            tags=_texts(about.get("tags")),
+            notes=str(about.get("notes") or ""),
+            command=_texts(about.get("command")),
+            ending=ending,
+            started_ms=started_ms,
+            ended_ms=ended_ms,
+            duration_ms=max(0, (now_ms if ended_ms is None else ended_ms) - started_ms),
+            config=dict(self._section("config")),
+            summary=dict(self._section("summary")),
+            settings=dict(self._section("settings")),
+            machines={host: dict(merged.values) for host, merged in self._machines.items()},
+            sources={host: dict(merged.values) for host, merged in self._sources.items()},
+            hosts=hosts,
+            ranks=sorted(self._ranks.values(), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid)),
+            events=sorted(self.events, key=lambda event: event.time_ms),
+            lost_records=self.lost_records,
+            problems=list(self.problems),
+            last={host: dict(zip(last.keys, last.values, strict=True)) for host, last in self.last.items()},
+        )
+
+
+_FOLDS = {
+    frames.START: Facts._start,
+    frames.INFO: Facts._info,
+    frames.EVENT: Facts._event,
+    frames.LIFECYCLE: Facts._lifecycle,
+}
+
+
+def _by_name(writer: str) -> Writer:
+    """A writer known by its name: `monitor.<host>.<start>` or `train.<host>.<pid>.<start>`."""
+    role, _, rest = writer.partition(".")
+    host = rest.rsplit(".", 2 if role == TRAIN else 1)[0]
+    return Writer(writer, role, host or writer)
+
+
+def _ending(newest: Writer, now_ms: int) -> Ending:
+    if newest.ending is not None:
+        return newest.ending
+    silence_ms = max(SILENT_INTERVALS * 1000 * (newest.interval_s or 1.0), SILENT_MS)
+    return Ending("lost" if now_ms - newest.last_ms > silence_ms else "running")
+
+
+def _worst(endings: list[Ending]) -> Ending:
+    """The state of the whole run: running while any host is, else the gravest."""
+    for state in ("running", *_WORST_FIRST):
+        for ending in endings:
+            if ending.state == state:
+                return ending
+    return Ending("lost")
+
+
+def _known(value: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Those of a record's fields that say something.
+
+    A later record that does not know does not undo an earlier one that did.
+    """
+    return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

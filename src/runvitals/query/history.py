@@ -1,0 +1,87 @@
+"""What `log()` wrote, as columns.
+
+One row a call, one column a number's name, for each process that logged.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runvitals.journal.reader import Record
+
+
+class History:
+    """The calls of one process.
+
+    Columns hold numbers only; text and other values of a call stay in the journal. A nested dictionary's
+    numbers are columns too, their names joined with dots.
+    """
+
+    def __init__(self, writer: str) -> None:
+        self.writer = writer
+        self.seqs = array("q")
+        self.steps = array("d")
+        self.times = array("q")
+        self._columns: dict[str, tuple[array[int], array[float]]] = {}
+
+    def add(self, record: Record) -> None:
+        """Take in one HISTORY record.
+
+        Raises:
+            TypeError, AttributeError: the record's content is not what a `log()` call writes.
+        """
+        step = record.value.get("step")
+        numbers_of_call = list(numbers(record.value.get("data") or {}))
+        self.steps.append(float(len(self.times) if step is None else step))
+        row = len(self.times)
+        self.seqs.append(record.seq)
+        self.times.append(record.time_ms)
+        for key, value in numbers_of_call:
+            column = self._columns.get(key)
+            if column is None:
+                column = self._columns[key] = (array("q"), array("d"))
+            column[0].append(row)
+            column[1].append(value)
+
+    def keys(self) -> list[str]:
+        return list(self._columns)
+
+    def column(self, key: str) -> tuple[list[float], list[int], list[float]]:
+        """(steps, times in ms, values) of one name, in order of the calls.
+
+        Raises:
+            KeyError: nothing was logged under that name.
+        """
+        rows, values = self._columns[key]
+        return [self.steps[row] for row in rows], [self.times[row] for row in rows], values.tolist()
+
+    def after(self, seq: int) -> Iterator[tuple[int, float, int, dict[str, float]]]:
+        """(sequence number, step, time, numbers) of the calls after a sequence number."""
+        start = bisect_right(self.seqs, seq)
+        rows: list[dict[str, float]] = [{} for _ in range(start, len(self.seqs))]
+        for key, (indexes, values) in self._columns.items():
+            for i in range(bisect_right(indexes, start - 1), len(indexes)):
+                rows[indexes[i] - start][key] = values[i]
+        for offset, row in enumerate(rows):
+            yield self.seqs[start + offset], self.steps[start + offset], self.times[start + offset], row
+
+    @property
+    def nbytes(self) -> int:
+        return 24 * len(self.times) + sum(16 * len(values) for _, values in self._columns.values())
+
+
+def numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of one `log()` call, by dotted name.
+
+    Example:
+        >>> dict(numbers({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))
+        {'loss': 0.5, 'train.acc': 1.0}
+    """
+    for key, value in data.items():
+        if isinstance(value, (bool, int, float)):
+            yield prefix + key, float(value)
+        elif isinstance(value, Mapping):
+            yield from numbers(value, f"{prefix}{key}.")

@@ -1,0 +1,110 @@
+"""All runs of a data folder, newest first."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from runvitals.journal import paths
+from runvitals.query.edges import WriterEdges
+from runvitals.query.facts import Facts
+from runvitals.query.model import Run
+
+
+class RunList:
+    """The runs of a data folder. Keep one: what has not changed on the disk is not read again.
+
+    Args:
+        directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
+
+    Example:
+        >>> [run.id for run in RunList("/data").runs(now_ms=1_700_000_000_000)]
+        ['brave-otter-2', 'brave-otter-1']
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        self.directory = directory or paths.data_dir()
+        self._folders: dict[str, _Folder] = {}
+
+    def ids(self) -> list[str]:
+        """The ids of all folders that may be runs, in no order. An absent data folder has none.
+
+        Raises:
+            OSError: the folder is there but cannot be read.
+        """
+        try:
+            with os.scandir(paths.runs_dir(self.directory)) as entries:
+                return [entry.name for entry in entries if entry.is_dir() and _may_be_run(entry.name)]
+        except FileNotFoundError:
+            return []
+
+    def runs(self, now_ms: int) -> list[Run]:
+        """Every run as it stands at `now_ms`, newest first. A folder without a journal is not a run.
+
+        Raises:
+            OSError: the data folder is there but cannot be read.
+        """
+        ids = self.ids()
+        for gone in self._folders.keys() - set(ids):
+            del self._folders[gone]
+        found = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
+        return sorted(found, key=lambda run: (-run.started_ms, run.id))
+
+    def run(self, run_id: str, now_ms: int) -> Run | None:
+        """One run, or None where there is no journal of that id."""
+        folder = self._folders.get(run_id)
+        if folder is None:
+            folder = self._folders[run_id] = _Folder(
+                run_id, os.path.join(paths.runs_dir(self.directory), run_id)
+            )
+        return folder.run(now_ms)
+
+
+def _may_be_run(name: str) -> bool:
+    try:
+        paths.check_run_id(name)
+    except ValueError:
+        return False
+    return True
+
+
+class _Folder:
+    """One run's folder and what its files' ends said when they were last looked at."""
+
+    def __init__(self, run_id: str, path: str) -> None:
+        self._run_id = run_id
+        self._path = path
+        self._writers: dict[str, WriterEdges] = {}
+        self._facts: Facts | None = None
+
+    def run(self, now_ms: int) -> Run | None:
+        try:
+            segments = paths.segments(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            return self._unreadable(f"{self._path}: cannot be read: {error.strerror}", now_ms)
+        if not segments:
+            return None
+        for writer in segments.keys() - self._writers.keys():
+            self._writers[writer] = WriterEdges(self._path, writer)
+        if self._facts is None or any(
+            self._writers[writer].changed(found) for writer, found in segments.items()
+        ):
+            self._facts = self._read(segments)
+        return self._facts.run(now_ms)
+
+    def _read(self, segments: dict[str, list[int]]) -> Facts:
+        facts = Facts(self._run_id)
+        for writer, found in segments.items():
+            try:
+                records = self._writers[writer].records(found)
+            except OSError as error:
+                facts.problems.append(f"{writer}: cannot be read: {error.strerror}")
+                continue
+            for record in records:
+                facts.add(record)
+        return facts
+
+    def _unreadable(self, problem: str, now_ms: int) -> Run:
+        return replace(Facts(self._run_id).run(now_ms), problems=[problem])
