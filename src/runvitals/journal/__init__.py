@@ -1,1 +1,1 @@
-"""The journal: a folder per run, an append-only framed file per writer. The truth that every other part reads."""
+"""The journal: a folder per run, an append-only framed file per writer. All other parts read it."""

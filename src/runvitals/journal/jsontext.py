@@ -1,4 +1,4 @@
-"""JSON without the `json` package, whose `re` and decoder would add 1.3 MB to the monitor: the same C code, called directly.
+"""JSON without the `json` package, whose `re` costs 1.3 MB of memory: the same C code, called directly.
 
 Non-finite floats are the bare tokens NaN, Infinity, -Infinity, as Python's own `json` writes and reads them.
 """
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner
 except ImportError:  # an interpreter without the C accelerator (PyPy): memory is not its concern
-    make_encoder = None
+    _HAS_C = False
+else:
+    _HAS_C = True
 
 
 class _ScannerContext:
@@ -25,11 +27,7 @@ class _ScannerContext:
     array_hook = None
     parse_float = float
     parse_int = int
-    memo: dict[str, str] = {}
-
-    @staticmethod
-    def parse_constant(name: str) -> float:
-        return float(name.replace("Infinity", "inf"))
+    parse_constant = float  # of "NaN", "Infinity", "-Infinity"
 
 
 def plain(value: object) -> object:
@@ -54,31 +52,41 @@ def plain(value: object) -> object:
 
 
 def dumps(value: object, default: Callable[[Any], object] = plain) -> bytes:
-    """`value` as compact ASCII JSON. What JSON cannot hold goes through `default`. 3 µs for a dozen numbers."""
-    if make_encoder is None:
-        import json
+    """`value` as compact ASCII JSON. What JSON cannot hold goes through `default`. 3 µs for a dozen numbers.
 
-        return json.dumps(value, separators=(",", ":"), default=default).encode("ascii")
-    encode = make_encoder(None, default, encode_basestring_ascii, None, ":", ",", False, False, True)
-    return "".join(encode(value, 0)).encode("ascii")
+    Raises:
+        ValueError: a value that is nested too deeply, or holds itself.
+        TypeError: a dictionary with a key that is neither a text, a number, a truth value nor None.
+    """
+    try:
+        if not _HAS_C:
+            import json
+
+            return json.dumps(value, separators=(",", ":"), default=default).encode("ascii")
+        encode = make_encoder(None, default, encode_basestring_ascii, None, ":", ",", False, False, True)
+        return "".join(encode(value, 0)).encode("ascii")
+    except RecursionError:
+        raise ValueError("a value that is nested too deeply, or holds itself, cannot become JSON") from None
 
 
 def loads(text: bytes | str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: text that is not JSON, or has something after the value.
+        ValueError: bytes that are not UTF-8, text that is not JSON, is nested too deeply, or goes on.
     """
     source = text.decode("utf-8") if isinstance(text, bytes) else text
     source = source.strip(" \t\r\n")
-    if make_encoder is None:
-        import json
-
-        return json.loads(source)
     try:
-        value, end = make_scanner(_ScannerContext)(source, 0)
+        if not _HAS_C:
+            import json
+
+            return json.loads(source)
+        value, end = make_scanner(_ScannerContext)(source, 0)  # type: ignore[arg-type]
     except StopIteration as stop:
         raise ValueError(f"not JSON at character {stop.value}: {source[:80]!r}") from None
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
     if end != len(source):
         raise ValueError(f"more text after the JSON value, at character {end}: {source[:80]!r}")
     return value

@@ -6,11 +6,15 @@ import os
 import sys
 
 SUFFIX = ".rvj"
-_RUN_ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
 def data_dir() -> str:
-    """The data folder: `RUNVITALS_DIR`, else `runvitals` in the user's data home of this operating system."""
+    """The data folder: `RUNVITALS_DIR`, else `runvitals` in the user's data home of this operating system.
+
+    A user without a home (a container whose user is a bare number) has `.runvitals` in the current folder.
+    """
     named = os.environ.get("RUNVITALS_DIR")
     if named:
         return os.path.abspath(os.path.expanduser(named))
@@ -19,7 +23,11 @@ def data_dir() -> str:
     elif sys.platform == "darwin":
         home = os.path.expanduser("~/Library/Application Support")
     else:
-        home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+        home = os.environ.get("XDG_DATA_HOME", "")
+        if not os.path.isabs(home):  # the XDG specification: a relative one is to be ignored
+            home = os.path.expanduser("~/.local/share")
+    if home.startswith("~"):
+        return os.path.abspath(".runvitals")
     return os.path.join(home, "runvitals")
 
 
@@ -27,18 +35,31 @@ def check_run_id(run_id: str) -> str:
     """The id itself, if it may name a folder.
 
     Raises:
-        ValueError: an id that is empty, too long, begins with a dot or a dash, or holds other characters than A-Z a-z 0-9 _ . -
+        ValueError: anything else than 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with a dot or a dash.
     """
-    if not 1 <= len(run_id) <= 128 or run_id[0] in ".-" or not _RUN_ID_CHARACTERS.issuperset(run_id):
+    return _check_name("run id", run_id)
+
+
+def check_writer(writer: str) -> str:
+    """The writer's name itself, if it may name files. The same is allowed as in a run id.
+
+    Raises:
+        ValueError: see `check_run_id`.
+    """
+    return _check_name("writer", writer)
+
+
+def _check_name(what: str, name: str) -> str:
+    if not 1 <= len(name) <= 128 or name[0] in ".-" or not _NAME_CHARACTERS.issuperset(name):
         raise ValueError(
-            f"run id {run_id!r} is not allowed: 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with a dot or a dash"
+            f"{what} {name!r} is not allowed: 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with . or -"
         )
-    return run_id
+    return name
 
 
 def safe_name(text: str) -> str:
     """`text` as part of a file name: other characters become `_`."""
-    cleaned = "".join(c if c in _RUN_ID_CHARACTERS else "_" for c in text).strip(".-")
+    cleaned = "".join(c if c in _NAME_CHARACTERS else "_" for c in text).strip(".-")
     return cleaned[:64] or "_"
 
 
@@ -66,6 +87,6 @@ def segments(folder: str) -> dict[str, list[int]]:
         if not name.endswith(SUFFIX):
             continue
         writer, _, number = name[: -len(SUFFIX)].rpartition(".")
-        if writer and number.isdigit():
+        if writer and number.isascii() and number.isdigit() and number == f"{int(number):05d}":
             found.setdefault(writer, []).append(int(number))
     return {writer: sorted(numbers) for writer, numbers in sorted(found.items())}

@@ -1,19 +1,32 @@
-"""Readers: all records of a run's folder, once (`read_run`) or as they come (`Tail`)."""
+"""Readers: all records of a run's folder, once (`read_run`) or as they come (`Tail`).
+
+A reader takes nothing on trust: whatever a file holds, it yields the records that are whole, says in
+`problems` what was not, and holds no more than one frame or block of a file in memory.
+"""
 
 from __future__ import annotations
 
 import os
-from zlib import decompress
-from zlib import error as ZlibError
+from struct import Struct
 
-from runvitals.journal import frames, paths, samples
+from runvitals.journal import frames, paths
+from runvitals.journal.frames import SAMPLE, SCHEMA
 from runvitals.journal.jsontext import loads
-from runvitals.journal.seal import BLOCK
+from runvitals.journal.samples import parse_schema, split, unpack_row
+from runvitals.journal.seal import BLOCK, unpack_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
+
+CONSOLE_HEAD = Struct("<Bq")  # which stream (1 = stdout, 2 = stderr), time in ms; the bytes themselves follow
+MAX_SCHEMA_KEYS = 1_000_000  # of all schemas that a reader remembers of a writer
+MAX_PROBLEMS = 100  # kept per writer
+
+_JSON_TYPES = frozenset(
+    (frames.START, frames.SCHEMA, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO),
+)
 
 
 class Problem:
@@ -32,11 +45,18 @@ class Problem:
 class Record:
     """One decoded record of a writer.
 
-    `value` is the JSON value of a JSON record, the raw payload of a CONSOLE record, and None for a sample, which has `time_ms`, `keys`
-    and `values` instead. Of other records `time_ms` is the value's `"t"`, or 0.
+    Attributes:
+        writer: the writer's name.
+        type: one of the constants of `frames`.
+        seq: its number within the writer.
+        time_ms: UTC; of a sample or an output its time, of a JSON object its `"t"`, or 0 where it has none.
+        value: the JSON object of a JSON record, the whole payload of a CONSOLE record, None for a sample.
+        keys: of a sample.
+        packed: a sample's values as they lie in the file, little-endian float64. Whoever gathers columns
+            takes them whole, which is faster than a number at a time.
     """
 
-    __slots__ = ("keys", "seq", "time_ms", "type", "value", "values", "writer")
+    __slots__ = ("keys", "packed", "seq", "time_ms", "type", "value", "writer")
 
     def __init__(
         self,
@@ -46,7 +66,7 @@ class Record:
         time_ms: int,
         value: Any = None,
         keys: Sequence[str] = (),
-        values: Sequence[float] = (),
+        packed: bytes = b"",
     ) -> None:
         self.writer = writer
         self.type = type
@@ -54,7 +74,12 @@ class Record:
         self.time_ms = time_ms
         self.value = value
         self.keys = keys
-        self.values = values
+        self.packed = packed
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """A sample's values in the order of its keys, unpacked anew at every call."""
+        return unpack_row(self.packed)
 
 
 class WriterTail:
@@ -65,98 +90,178 @@ class WriterTail:
         writer: the writer's name.
     """
 
-    __slots__ = ("_inode", "_offset", "_schemas", "_segment", "folder", "next_seq", "problems", "torn_bytes", "writer")
+    __slots__ = (
+        "_inode",
+        "_offset",
+        "_schema_keys",
+        "_schemas",
+        "_segment",
+        "folder",
+        "missing",
+        "next_seq",
+        "problems",
+        "torn_bytes",
+        "writer",
+    )
 
     def __init__(self, folder: str, writer: str) -> None:
         self.folder = folder
         self.writer = writer
         self.next_seq = 0
+        self.missing = (
+            0  # records that a later one shows to have been there: damaged, or in a file that was deleted
+        )
         self.problems: list[Problem] = []
-        self.torn_bytes = 0  # of a last record that is not whole: it is being written, or its writer died in it
+        self.torn_bytes = (
+            0  # of a last record that is not whole: it is being written, or its writer died in it
+        )
         self._segment = 0
         self._offset = 0
         self._inode = 0
         self._schemas: dict[int, list[str]] = {}
+        self._schema_keys = 0
 
     def poll(self, segments: Sequence[int]) -> Iterator[Record]:
-        """The records written since the last poll. `segments` are those that exist now, in order."""
+        """The records written since the last poll. `segments` are those that exist now, in order.
+
+        A consumer may stop at any record; the next poll goes on with the one after it.
+        """
         for segment in segments:
             if segment < self._segment:
                 continue
             if segment > self._segment:
-                self._segment, self._offset, self._inode = segment, 0, 0
-            yield from self._read_segment(paths.segment_path(self.folder, self.writer, segment))
+                self._begin(segment)
+            yield from self._read_segment(self._path())
+
+    def _path(self) -> str:
+        return paths.segment_path(self.folder, self.writer, self._segment)
+
+    def _begin(self, segment: int) -> None:
+        if self.torn_bytes:
+            self._report(
+                self._path(), f"its last {self.torn_bytes} bytes are a record that was never finished"
+            )
+        self._segment, self._offset, self._inode, self.torn_bytes = segment, 0, 0, 0
 
     def _read_segment(self, path: str) -> Iterator[Record]:
+        # O_NONBLOCK: opening a FIFO of that name must not wait for somebody to write to it.
+        flags = os.O_RDONLY | paths.OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0)
         try:
-            with open(path, "rb", buffering=0) as file:
-                inode = os.fstat(file.fileno()).st_ino
-                if inode != self._inode:
-                    # The first look, or a sealed file in the old one's place: begin again, and pass over what is known by its number.
-                    self._inode, self._offset = inode, 0
-                file.seek(self._offset)
-                data = file.read()
+            fd = os.open(path, flags)
         except FileNotFoundError:
-            return
+            return  # deleted since the folder was listed
         except OSError as error:
-            self.problems.append(Problem(path, f"cannot be read: {error.strerror}"))
+            self._report(path, f"cannot be read: {error.strerror}")
             return
-        yield from self._decode(path, data)
+        try:
+            if os.path.isfile(fd):
+                yield from self._read_file(path, fd)
+            else:
+                self._report(path, "is not a file")
+        except OSError as error:
+            self._report(path, f"cannot be read from byte {self._offset} on: {error.strerror}")
+        finally:
+            os.close(fd)
 
-    def _decode(self, path: str, data: bytes) -> Iterator[Record]:
+    def _read_file(self, path: str, fd: int) -> Iterator[Record]:
+        status = os.fstat(fd)
+        if status.st_ino != self._inode or status.st_size < self._offset:
+            # The first look, or a sealed file in the old one's place: begin again, pass over known numbers.
+            self._inode, self._offset = status.st_ino, 0
         self.torn_bytes = 0
-        base = self._offset
-        for found in frames.scan(data):
+        for found in frames.scan_file(fd, self._offset):
             if isinstance(found, frames.Damage):
                 if found.torn:
                     self.torn_bytes = found.end - found.start
                     break
-                self._report_damage(path, base + found.start, base + found.end)
-                self._offset = base + found.end
+                self._report(
+                    path, f"bytes {found.start} to {found.end} hold no valid record and were passed over"
+                )
+                self._offset = found.end
                 continue
-            # Move on before the record is handed out, so that a consumer that stops early does not see it twice.
-            self._offset = base + found.offset + frames.HEADER_SIZE + len(found.payload)
-            yield from self._expand(path, found)
+            if found.type == BLOCK:
+                # Move on after it: a consumer that stops inside finds the rest of it at the next poll.
+                yield from self._block(path, found)
+                self._offset = found.end
+                continue
+            self._offset = found.end
+            record = self._record(path, found)
+            if record is not None:
+                yield record
 
-    def _report_damage(self, path: str, start: int, end: int) -> None:
-        self.problems.append(Problem(path, f"bytes {start} to {end} hold no valid record and were passed over"))
-
-    def _expand(self, path: str, frame: frames.Frame) -> Iterator[Record]:
-        if frame.type != BLOCK:
-            yield from self._record(path, frame)
-            return
+    def _block(self, path: str, block: frames.Frame) -> Iterator[Record]:
         try:
-            inner = decompress(frame.payload)
-        except ZlibError as error:
-            self.problems.append(Problem(path, f"the block at byte {frame.offset} cannot be unpacked: {error}"))
+            inner = unpack_block(block.payload)
+        except ValueError as error:
+            self._report(path, f"at byte {block.offset}: {error}")
             return
         for found in frames.scan(inner):
             if isinstance(found, frames.Damage):
-                self._report_damage(path, frame.offset, frame.offset)
-            else:
-                yield from self._record(path, found)
+                self._report(path, f"the block at byte {block.offset} holds something else than records")
+                continue
+            record = self._record(path, found)
+            if record is not None:
+                yield record
 
-    def _record(self, path: str, frame: frames.Frame) -> Iterator[Record]:
+    def _record(self, path: str, frame: frames.Frame) -> Record | None:
+        """The frame decoded; None where it was seen before, cannot be decoded, or is of an unknown type."""
+        seq, type = frame.seq, frame.type
+        if type == SCHEMA:
+            self._declare(path, frame)  # even if seen before: a file that is read again must know its schemas
+        if seq != self.next_seq:
+            if seq < self.next_seq:
+                return None
+            self.missing += seq - self.next_seq
+        self.next_seq = seq + 1
         try:
-            record = self._parse(frame)
-        except (ValueError, KeyError, TypeError) as error:
-            self.problems.append(Problem(path, f"record {frame.seq} of type {frame.type} is not readable: {error}"))
-            return
-        if frame.seq >= self.next_seq:
-            self.next_seq = frame.seq + 1
-            yield record
+            if type == SAMPLE:
+                time_ms, keys, packed = split(frame.payload, self._schemas)
+                return Record(self.writer, type, seq, time_ms, None, keys, packed)
+            if type == frames.CONSOLE:
+                return Record(self.writer, type, seq, _console_time(frame.payload), frame.payload)
+            if type in _JSON_TYPES:
+                value, time_ms = _json_object(frame.payload)
+                return Record(self.writer, type, seq, time_ms, value)
+        except ValueError as error:
+            self._report(path, f"record {seq} of type {type} is not readable: {error}")
+        return None
 
-    def _parse(self, frame: frames.Frame) -> Record:
-        if frame.type == frames.SAMPLE:
-            time_ms, keys, values = samples.unpack(frame.payload, self._schemas)
-            return Record(self.writer, frame.type, frame.seq, time_ms, keys=keys, values=values)
-        if frame.type == frames.CONSOLE:
-            return Record(self.writer, frame.type, frame.seq, 0, value=frame.payload)
-        value = loads(frame.payload)
-        if frame.type == frames.SCHEMA:
-            self._schemas[value["id"]] = value["keys"]
-        time_ms = value.get("t", 0) if isinstance(value, dict) else 0
-        return Record(self.writer, frame.type, frame.seq, int(time_ms), value=value)
+    def _declare(self, path: str, frame: frames.Frame) -> None:
+        try:
+            schema_id, keys = parse_schema(_json_object(frame.payload)[0])
+        except ValueError as error:
+            self._report(path, f"the schema in record {frame.seq} is not usable: {error}")
+            return
+        self._schema_keys += len(keys) - len(self._schemas.pop(schema_id, ()))
+        self._schemas[schema_id] = keys
+        while self._schema_keys > MAX_SCHEMA_KEYS:
+            # The first in line is the longest unused: a writer declares those in use anew in every file.
+            self._schema_keys -= len(self._schemas.pop(next(iter(self._schemas))))
+
+    def _report(self, path: str, text: str) -> None:
+        if len(self.problems) >= MAX_PROBLEMS:
+            return
+        if len(self.problems) == MAX_PROBLEMS - 1:
+            text = "more problems than are listed here"
+        if not any(known.text == text and known.path == path for known in self.problems):
+            self.problems.append(Problem(path, text))
+
+
+def _console_time(payload: bytes) -> int:
+    if len(payload) < CONSOLE_HEAD.size:
+        raise ValueError(f"output has at least {CONSOLE_HEAD.size} bytes; this has {len(payload)}")
+    return int(CONSOLE_HEAD.unpack_from(payload)[1])
+
+
+def _json_object(payload: bytes) -> tuple[dict[str, Any], int]:
+    """(the object, its "t" in ms or 0)."""
+    value = loads(payload)
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON object is expected, not {type(value).__name__}")
+    time_ms = value.get("t", 0)
+    if not isinstance(time_ms, (int, float)) or not -(2**63) <= time_ms < 2**63:
+        raise ValueError('"t" is not a time in milliseconds')
+    return value, int(time_ms)
 
 
 class Tail:

@@ -23,22 +23,29 @@ if TYPE_CHECKING:
 
 NAN = float("nan")
 SAMPLE_HEAD = Struct("<IIq")
-# Readings come and go (a device is lost, a slow source skips a tick). Each set of keys seen is a schema of its own, so that "not read"
-# costs nothing; past this many, a set joins one wide schema and its gaps are NaN, so that flapping keys cannot multiply schemas.
+_HEAD_SIZE = SAMPLE_HEAD.size
+# Readings come and go (a device is lost, a slow source skips a tick). Each set of keys seen is a schema of
+# its own, so that "not read" costs nothing; past this many, a set joins one wide schema and its gaps are NaN,
+# so that flapping keys cannot multiply schemas.
 MAX_EXACT_SCHEMAS = 64
 
 
 class Packer:
-    """Turns dictionaries of readings into sample payloads, declaring schemas as they appear. 55 values: 6 µs."""
+    """Turns dictionaries of readings into sample payloads, declaring schemas as they appear.
 
-    __slots__ = ("_ids", "_structs", "_wide", "_wide_id", "declared")
+    Attributes:
+        declared: the keys of every schema that samples to come may use, by its id.
+    """
+
+    __slots__ = ("_ids", "_next_id", "_structs", "_wide", "_wide_id", "declared")
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, ...], int] = {}
         self._structs: dict[int, Struct] = {}
         self._wide: dict[str, None] = {}
         self._wide_id = -1
-        self.declared: list[tuple[str, ...]] = []
+        self._next_id = 0
+        self.declared: dict[int, tuple[str, ...]] = {}
 
     def pack(self, time_ms: int, values: Mapping[str, float]) -> tuple[bytes | None, bytes]:
         """(schema payload to write first, or None; sample payload)."""
@@ -46,26 +53,29 @@ class Packer:
         schema_id = self._ids.get(keys)
         if schema_id is not None:
             return None, self._structs[schema_id].pack(schema_id, 0, time_ms, *values.values())
-        if len(self.declared) < MAX_EXACT_SCHEMAS:
-            schema_id = self._declare(keys)
-            return self.schema(schema_id), self._structs[schema_id].pack(schema_id, 0, time_ms, *values.values())
+        if len(self._ids) < MAX_EXACT_SCHEMAS:
+            schema_id = self._ids[keys] = self._declare(keys)
+            return self.schema(schema_id), self._structs[schema_id].pack(
+                schema_id, 0, time_ms, *values.values()
+            )
         return self._pack_wide(time_ms, values)
 
     def _pack_wide(self, time_ms: int, values: Mapping[str, float]) -> tuple[bytes | None, bytes]:
         schema: bytes | None = None
         if not self._wide.keys() >= values.keys():
             self._wide.update(dict.fromkeys(values))
-            self._wide_id = self._declare(tuple(self._wide), remember=False)
+            self.declared.pop(self._wide_id, None)
+            self._structs.pop(self._wide_id, None)
+            self._wide_id = self._declare(tuple(self._wide))
             schema = self.schema(self._wide_id)
         row = (values.get(key, NAN) for key in self._wide)
         return schema, self._structs[self._wide_id].pack(self._wide_id, 0, time_ms, *row)
 
-    def _declare(self, keys: tuple[str, ...], remember: bool = True) -> int:
-        schema_id = len(self.declared)
-        self.declared.append(keys)
+    def _declare(self, keys: tuple[str, ...]) -> int:
+        schema_id = self._next_id
+        self._next_id += 1
+        self.declared[schema_id] = keys
         self._structs[schema_id] = Struct(f"<IIq{len(keys)}d")
-        if remember:
-            self._ids[keys] = schema_id
         return schema_id
 
     def schema(self, schema_id: int) -> bytes:
@@ -73,28 +83,51 @@ class Packer:
         return dumps({"id": schema_id, "keys": list(self.declared[schema_id])})
 
 
-def unpack(payload: bytes, schemas: Mapping[int, Sequence[str]]) -> tuple[int, Sequence[str], tuple[float, ...]]:
-    """(time in ms, keys, values) of a sample payload.
+def parse_schema(schema: Mapping[str, object]) -> tuple[int, list[str]]:
+    """(id, keys) of a SCHEMA record's JSON object.
+
+    Raises:
+        ValueError: anything else than a whole number and a list of texts.
+    """
+    schema_id, keys = schema.get("id"), schema.get("keys")
+    if (
+        not isinstance(schema_id, int)
+        or not isinstance(keys, list)
+        or not all(isinstance(key, str) for key in keys)
+    ):
+        raise ValueError(
+            f"a schema has a whole number as its id and a list of texts as its keys; this is {schema!r:.80}"
+        )
+    return schema_id, keys
+
+
+def split(payload: bytes, schemas: Mapping[int, Sequence[str]]) -> tuple[int, Sequence[str], bytes]:
+    """(time in ms, keys, values still packed) of a sample payload.
 
     Raises:
         ValueError: a schema that was not declared, or a length that does not fit it.
     """
-    if len(payload) < SAMPLE_HEAD.size:
-        raise ValueError(f"a sample has at least {SAMPLE_HEAD.size} bytes; this one has {len(payload)}")
+    size = len(payload)
+    if size < _HEAD_SIZE:
+        raise ValueError(f"a sample has at least {_HEAD_SIZE} bytes; this one has {size}")
     schema_id, _, time_ms = SAMPLE_HEAD.unpack_from(payload)
     keys = schemas.get(schema_id)
     if keys is None:
         raise ValueError(f"sample of schema {schema_id}, which was not declared before it")
-    if len(payload) != SAMPLE_HEAD.size + 8 * len(keys):
-        raise ValueError(f"sample of {len(payload)} bytes does not fit schema {schema_id} with {len(keys)} keys")
-    return time_ms, keys, _row(len(keys)).unpack_from(payload, SAMPLE_HEAD.size)
+    if size != _HEAD_SIZE + 8 * len(keys):
+        raise ValueError(f"sample of {size} bytes does not fit schema {schema_id} with {len(keys)} keys")
+    return time_ms, keys, payload[_HEAD_SIZE:]
+
+
+def unpack_row(packed: bytes) -> tuple[float, ...]:
+    """The numbers in a row of float64, little-endian."""
+    count = len(packed) // 8
+    row = _ROWS.get(count)
+    if row is None:
+        if len(_ROWS) >= 1000:
+            _ROWS.clear()
+        row = _ROWS[count] = Struct(f"<{count}d")
+    return row.unpack(packed)
 
 
 _ROWS: dict[int, Struct] = {}
-
-
-def _row(count: int) -> Struct:
-    struct = _ROWS.get(count)
-    if struct is None:
-        struct = _ROWS[count] = Struct(f"<{count}d")
-    return struct

@@ -1,23 +1,35 @@
 """Sealing: a file that is full is rewritten compressed, a little at a time, and put in the old one's place.
 
-A sealed file is a journal file like any other, with BLOCK frames in it: zlib of a run of whole frames, sequence numbers and all. Readers
-that held the old file open read on in it; others find the same records in the new one. 1 Hz of 55 values: 460 bytes a sample raw, about
-70 sealed.
+A sealed file is a journal file like any other, with BLOCK frames in it: zlib of a run of whole frames,
+sequence numbers and all. Readers that hold the old file open read on in it; others find the same records in
+the new one.
 """
 
 from __future__ import annotations
 
 import os
-from zlib import compress
+from zlib import compress, decompressobj
+from zlib import error as ZlibError
 
-from runvitals.journal import frames
+from runvitals.journal import frames, paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BLOCK = 9  # zlib of concatenated frames; its seq is that of the first of them
 STEP_BYTES = 64 * 1024
+MAX_BLOCK = frames.MAX_PAYLOAD + 1024 * 1024  # what a block may unpack to, however small it is packed
 
 
 class Sealer:
-    """Seals one file in steps of about a millisecond.
+    """Seals one file in steps of one or two milliseconds.
+
+    Args:
+        path: a file that nobody writes to any more.
+
+    Raises:
+        OSError: the file cannot be opened, or none be made beside it.
 
     Example:
         >>> sealer = Sealer("/data/runs/abc/monitor.node1.00000.rvj")
@@ -25,14 +37,17 @@ class Sealer:
         ...     pass
     """
 
-    __slots__ = ("_out", "_position", "_source", "path")
+    __slots__ = ("_frames", "_out", "_source", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._position = 0
-        self._source = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
-        self._out = os.open(self._part(), flags, 0o600)
+        self._source = os.open(path, os.O_RDONLY | paths.OPEN_FLAGS)
+        try:
+            self._out = os.open(self._part(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | paths.OPEN_FLAGS, 0o600)
+        except OSError:
+            os.close(self._source)
+            raise
+        self._frames = frames.scan_file(self._source)
 
     def _part(self) -> str:
         return self.path + ".part"
@@ -42,38 +57,37 @@ class Sealer:
 
         Raises:
             OSError: the disk would not take it. The unsealed file is untouched; call `abandon`.
-            ValueError: the file holds damage, which is left as it is for `runvitals` to report; call `abandon`.
+            ValueError: the file holds damage, which stays as it is for readers to report, or it is sealed
+                already; call `abandon`.
         """
-        data = self._whole_frames()
+        first_seq, data = self._stretch()
         if not data:
             self._finish()
             return False
-        block = frames.frame(BLOCK, self._first_seq(data), compress(data, 1))
-        if os.write(self._out, block) != len(block):
-            raise OSError(28, "No space left on device", self._part())
-        self._position += len(data)
+        packed = compress(data, 1)
+        if len(packed) < min(len(data), frames.MAX_PAYLOAD):
+            data = frames.frame(BLOCK, first_seq, packed)
+        while data:
+            data = data[os.write(self._out, data) :]
         return True
 
-    def _whole_frames(self) -> bytes:
-        wanted = STEP_BYTES
-        while True:
-            data = os.pread(self._source, wanted, self._position)
-            end = 0
-            for found in frames.scan(data):
-                if isinstance(found, frames.Damage):
-                    if not found.torn:
-                        raise ValueError(f"{self.path}: bytes {found.start} to {found.end} are damaged; not sealed")
-                    break
-                end = found.offset + frames.HEADER_SIZE + len(found.payload)
-            if end or not data:
-                return data[:end]
-            if len(data) < wanted:
-                raise ValueError(f"{self.path}: ends in half a record; not sealed")
-            wanted *= 2  # one record longer than a step
-
-    @staticmethod
-    def _first_seq(data: bytes) -> int:
-        return int(frames.HEADER.unpack_from(data)[4])
+    def _stretch(self) -> tuple[int, bytes]:
+        """(number of the first, bytes) of the frames that make the next block."""
+        first_seq, size = 0, 0
+        pieces: list[bytes] = []
+        for found in self._frames:
+            if isinstance(found, frames.Damage):
+                where = f"bytes {found.start} to {found.end}"
+                raise ValueError(f"{self.path} is left unsealed: {where} hold no whole record")
+            if found.type == BLOCK:
+                raise ValueError(f"{self.path} is sealed already")
+            if not pieces:
+                first_seq = found.seq
+            pieces.append(frames.frame(found.type, found.seq, found.payload))
+            size += len(pieces[-1])
+            if size >= STEP_BYTES:
+                break
+        return first_seq, b"".join(pieces)
 
     def _finish(self) -> None:
         os.fsync(self._out)
@@ -86,5 +100,45 @@ class Sealer:
         os.unlink(self._part())
 
     def _close(self) -> None:
-        os.close(self._source)
-        os.close(self._out)
+        for fd in (self._source, self._out):
+            if fd >= 0:
+                os.close(fd)
+        self._source = self._out = -1
+
+
+def whole_records(data: bytes) -> Iterator[frames.Frame]:
+    """The records in a stretch of a file, those in its blocks too. Damage is left to the reader to report.
+
+    Example:
+        >>> with open("/data/runs/abc/monitor.node1.19f3a.00000.rvj", "rb") as file:
+        ...     head = list(whole_records(file.read(65536)))
+    """
+    for found in frames.scan(data):
+        if isinstance(found, frames.Damage):
+            continue
+        if found.type != BLOCK:
+            yield found
+            continue
+        try:
+            inner = unpack_block(found.payload)
+        except ValueError:
+            continue
+        for packed in frames.scan(inner, base=found.offset):
+            if isinstance(packed, frames.Frame):
+                yield packed
+
+
+def unpack_block(payload: bytes) -> bytes:
+    """The frames in a BLOCK frame's payload.
+
+    Raises:
+        ValueError: what is not zlib, is cut short, or would unpack to more than `MAX_BLOCK` bytes.
+    """
+    unpacker = decompressobj()
+    try:
+        data = unpacker.decompress(payload, MAX_BLOCK)
+    except ZlibError as error:
+        raise ValueError(f"a block that cannot be unpacked: {error}") from None
+    if not unpacker.eof:
+        raise ValueError(f"a block that is cut short, or holds more than {MAX_BLOCK} bytes")
+    return data

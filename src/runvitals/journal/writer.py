@@ -7,27 +7,36 @@ import time
 
 from runvitals.journal import frames
 from runvitals.journal.jsontext import dumps
-from runvitals.journal.paths import segment_path
+from runvitals.journal.paths import OPEN_FLAGS, check_writer, segment_path
 from runvitals.journal.samples import Packer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 FORMAT = 1
 SEGMENT_BYTES = 4 * 1024 * 1024
 
 
 class Writer:
-    """Appends records to a run's folder. A record that cannot be written is counted, never raised: a full disk does not stop a training.
+    """Appends records to a run's folder.
+
+    A record that cannot be written is counted, never raised: a full disk does not stop a training.
 
     Args:
         folder: the run's folder; made if missing.
         writer: the writer's name, unique among all that ever wrote to this run.
-        about: what every file of this writer says of itself in its first record (run, project, host, role, pid …).
+        about: what every file of this writer says of itself in its first record (run, host, role, pid …).
+        segment_bytes: a file that has grown to this size is followed by a new one.
+
+    Attributes:
+        lost: records that could not be written and are not yet reported in the journal itself.
+        error: why the last thing that failed did; None while nothing has.
+        rotated: files closed for good since the caller last emptied this list; they may be sealed.
 
     Raises:
-        OSError: the folder or its first file cannot be made.
+        OSError: the folder or its first file cannot be made; the error names the path.
+        ValueError: a writer's name that cannot be a file's.
 
     Example:
         >>> journal = Writer("/data/runs/abc", "train.node1.4711", {"run": "abc", "role": "train"})
@@ -38,6 +47,7 @@ class Writer:
     __slots__ = (
         "_fd",
         "_lost_since_ms",
+        "_sync_failed",
         "about",
         "error",
         "folder",
@@ -55,22 +65,27 @@ class Writer:
         self, folder: str, writer: str, about: Mapping[str, object], segment_bytes: int = SEGMENT_BYTES
     ) -> None:
         self.folder = folder
-        self.writer = writer
+        self.writer = check_writer(writer)
         self.about = dict(about)
         self.segment_bytes = segment_bytes
         self.segment = 0
         self.seq = 0
-        self.size = 0
+        self.size = 0  # of the file being written; 0 while it has not been begun
         self.lost = 0
         self.error: OSError | None = None
         self.packer = Packer()
-        self.rotated: list[str] = []  # files closed for good since the caller last emptied this list
+        self.rotated: list[str] = []
         self._lost_since_ms = 0
+        self._sync_failed = False
         self._fd = -1
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self._open()
-        if self.error is not None:
-            raise self.error
+        try:
+            self._begin_file()
+        except OSError:
+            if self._fd >= 0:
+                os.close(self._fd)
+                os.unlink(self.path)
+            raise
 
     @property
     def path(self) -> str:
@@ -78,81 +93,38 @@ class Writer:
         return segment_path(self.folder, self.writer, self.segment)
 
     def sample(self, time_ms: int, values: Mapping[str, float]) -> bool:
-        """Append one moment's readings; True once they are with the kernel (a kill -9 of this process cannot lose them)."""
+        """Append one moment's readings. True: the kernel has them, no kill of this process loses them."""
         schema, payload = self.packer.pack(time_ms, values)
         if schema is not None:
             self.record(frames.SCHEMA, schema)
         return self.record(frames.SAMPLE, payload)
 
-    def json(self, type: int, value: object) -> bool:
-        """Append a record whose payload is JSON."""
+    def json(self, type: int, value: Mapping[str, object]) -> bool:
+        """Append a record whose payload is a JSON object.
+
+        Raises:
+            ValueError, TypeError: what JSON cannot hold; see `jsontext.dumps`.
+        """
         return self.record(type, dumps(value))
 
     def record(self, type: int, payload: bytes) -> bool:
-        """Append one record, after a new file was begun if this one is full."""
+        """Append one record, after a new file was begun if this one is full.
+
+        Raises:
+            ValueError: a payload over 16 MiB.
+        """
         if self.size >= self.segment_bytes:
             self._rotate()
-        if self.lost and not self._report_loss():
-            self.lost += 1
-            return False
-        return self._append(type, payload)
-
-    def sync(self) -> None:
-        """Wait until everything written is on the disk itself. Costs what the disk costs: 0.1 to 100 ms."""
-        if self._fd >= 0:
-            try:
-                os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
-            except OSError as error:
-                self.error = error
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def forget(self) -> None:
-        """Drop the file without a word, as a forked child must that shares its parent's descriptor."""
-        self.close()
-
-    def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         try:
-            self._fd = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o600)
-        except OSError as error:
-            self.error = error
-            return
-        self.size = 0
-        about = {"format": FORMAT, "writer": self.writer, "segment": self.segment, "t": time.time_ns() // 1_000_000}
-        self._append(frames.START, dumps({**about, **self.about}))
-        self._declare_again()
-
-    def _declare_again(self) -> None:
-        """Repeat every schema: at the start of a file, so that it can be read alone, and after a loss, which may have taken one."""
-        for schema_id in range(len(self.packer.declared)):
-            self._append(frames.SCHEMA, self.packer.schema(schema_id))
-
-    def _rotate(self) -> None:
-        self.sync()
-        self.close()
-        self.rotated.append(self.path)
-        self.segment += 1
-        self._open()
-
-    def _append(self, type: int, payload: bytes) -> bool:
-        data = frames.frame(type, self.seq, payload)
-        try:
-            if self._fd < 0:
-                self._open()
-                if self._fd < 0 and self.error is not None:
-                    raise self.error
-            written = os.write(self._fd, data)
-            if written != len(data):
-                # A disk that fills up takes part of a record. Cut it off again, so that the file ends with a whole one.
-                os.ftruncate(self._fd, self.size)
-                raise OSError(28, "No space left on device", self.path)
+            if self.lost:
+                self._report_loss()
+            if not self.size:
+                self._begin_file()
+            data = frames.frame(type, self.seq, payload)
+            self._write(data)
         except OSError as error:
             if not self.lost:
-                self._lost_since_ms = time.time_ns() // 1_000_000
+                self._lost_since_ms = _now_ms()
             self.lost += 1
             self.error = error
             return False
@@ -160,21 +132,123 @@ class Writer:
         self.size += len(data)
         return True
 
-    def _report_loss(self) -> bool:
-        """Say in the journal itself what could not be written, as soon as it can be written again."""
-        lost, since = self.lost, self._lost_since_ms
+    def sync(self) -> None:
+        """Wait until everything written is on the disk itself. Costs what the disk costs: 0.1 to 100 ms."""
+        failure = self._sync_file()
+        if failure is not None:
+            self._report_not_kept(failure)
+
+    def close(self) -> None:
+        """Report what is still unreported, and let go of the file."""
+        if self.lost:
+            try:
+                self._report_loss()
+            except OSError as error:
+                self.error = error
+        self.error = self._close_file() or self.error
+
+    def forget(self) -> None:
+        """Drop the file without a word, as a forked child must that shares its parent's descriptor."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _begin_file(self) -> None:
+        """Open the file, if it is not yet, and write its head: who writes, and every schema in use."""
+        if self._fd < 0:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | OPEN_FLAGS
+            self._fd = os.open(self.path, flags, 0o600)
+        about = {"format": FORMAT, "writer": self.writer, "segment": self.segment, "t": _now_ms()}
+        self._write_all([(frames.START, dumps({**about, **self.about})), *self._schemas()])
+
+    def _schemas(self) -> list[tuple[int, bytes]]:
+        return [(frames.SCHEMA, self.packer.schema(schema_id)) for schema_id in self.packer.declared]
+
+    def _write_all(self, records: Sequence[tuple[int, bytes]]) -> None:
+        """Append some records, all or none of them."""
+        data = b"".join(
+            frames.frame(type, self.seq + i, payload) for i, (type, payload) in enumerate(records)
+        )
+        self._write(data)
+        self.seq += len(records)
+        self.size += len(data)
+
+    def _write(self, data: bytes) -> None:
+        written = 0
+        try:
+            written = os.write(self._fd, data)
+            while written < len(data):  # a disk that fills up takes a part, and says why at the next attempt
+                written += os.write(self._fd, data[written:])
+        except OSError as error:
+            error.filename = self.path
+            if written:
+                self._cut_off()
+            raise
+
+    def _cut_off(self) -> None:
+        """Remove half a record from the file's end. Where that fails, go on in another file."""
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError:
+            self._close_file()
+            self.segment += 1
+            self.size = 0
+
+    def _rotate(self) -> None:
+        failure = self._sync_file()
+        failure = self._close_file() or failure
+        self.rotated.append(self.path)
+        self.segment += 1
+        self.size = 0
+        if failure is not None:
+            self._report_not_kept(failure)
+
+    def _sync_file(self) -> OSError | None:
+        if self._fd < 0:
+            return None
+        try:
+            (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(self._fd)
+        except OSError as error:
+            error.filename = self.path
+            return error
+        self._sync_failed = False
+        return None
+
+    def _close_file(self) -> OSError | None:
+        if self._fd < 0:
+            return None
+        fd, self._fd = self._fd, -1
+        try:
+            os.close(fd)
+        except OSError as error:  # network file systems say so late that they have no room
+            error.filename = self.path
+            return error
+        return None
+
+    def _report_not_kept(self, failure: OSError) -> None:
+        """The kernel took records that the disk then did not. It does not say which; say that it happened."""
+        self.error = failure
+        if self._sync_failed:
+            return
+        self._sync_failed = True
+        text = f"the disk did not take what was written last: {failure}"
+        self.json(frames.EVENT, {"t": _now_ms(), "name": "sync_failed", "level": "error", "text": text})
+
+    def _report_loss(self) -> None:
+        """Say in the journal itself how much could not be written, and every schema, as one may be lost."""
+        if not self.size:
+            self._begin_file()
         event = {
-            "t": time.time_ns() // 1_000_000,
+            "t": _now_ms(),
             "name": "records_lost",
             "level": "error",
-            "count": lost,
-            "since": since,
-            "text": f"{lost} records could not be written: {self.error}",
+            "count": self.lost,
+            "since": self._lost_since_ms,
+            "text": f"{self.lost} records could not be written: {self.error}",
         }
+        self._write_all([(frames.EVENT, dumps(event)), *self._schemas()])
         self.lost = 0
-        if self._append(frames.EVENT, dumps(event)):
-            self._declare_again()
-            return True
-        self.lost = lost  # `_append` counted its own failure, which is no record of the caller's
-        self._lost_since_ms = since
-        return False
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
