@@ -107,7 +107,9 @@ class Sealer:
 
 
 def whole_records(data: bytes) -> Iterator[frames.Frame]:
-    """The records in a stretch of a file, those in its blocks too. Damage is left to the reader to report.
+    """The records in a stretch of a file, those in its blocks too, which have their block's offset.
+
+    Damage is passed over: the reader reports it.
 
     Example:
         >>> with open("/data/runs/abc/monitor.node1.19f3a.00000.rvj", "rb") as file:
@@ -123,8 +125,9 @@ def whole_records(data: bytes) -> Iterator[frames.Frame]:
             inner = unpack_block(found.payload)
         except ValueError:
             continue
-        for packed in frames.scan(inner, base=found.offset):
+        for packed in frames.scan(inner):
             if isinstance(packed, frames.Frame):
+                packed.offset, packed.end = found.offset, found.end
                 yield packed
 
 

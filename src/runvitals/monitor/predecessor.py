@@ -8,6 +8,7 @@ import os
 
 from runvitals.journal import frames, paths
 from runvitals.journal.jsontext import loads
+from runvitals.journal.seal import whole_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,5 +74,4 @@ def _json_records(path: str, start: int, types: tuple[int, ...]) -> list[dict[st
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
         data = file.read(_PEEK_BYTES)
-    found = [f for f in frames.scan(data) if isinstance(f, frames.Frame) and f.type in types]
-    return [loads(frame.payload) for frame in found]
+    return [loads(frame.payload) for frame in whole_records(data) if frame.type in types]

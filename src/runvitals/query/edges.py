@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from runvitals.journal import frames, paths, samples
 from runvitals.journal.jsontext import loads
 from runvitals.journal.reader import Record
-from runvitals.journal.seal import BLOCK, unpack_block
+from runvitals.journal.seal import whole_records
 
 EDGE_BYTES = 64 * 1024
 
@@ -139,17 +139,4 @@ def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
         data = file.read(length)
-    for found in frames.scan(data):
-        if isinstance(found, frames.Damage):
-            continue
-        if found.type != BLOCK:
-            yield found
-            continue
-        try:
-            inner = unpack_block(found.payload)
-        except ValueError:
-            continue
-        for packed in frames.scan(inner):
-            if isinstance(packed, frames.Frame):
-                packed.offset = found.offset
-                yield packed
+    yield from whole_records(data)
