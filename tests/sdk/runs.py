@@ -47,9 +47,25 @@ class Journals:
     def history(self, run_id: str | None = None) -> list[dict[str, Any]]:
         return [r.value for r in self.records(run_id) if r.type == frames.HISTORY]
 
+    def monitors(self) -> list[int]:
+        """Pids of the monitors that write into this folder."""
+        return [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
+
+    def _is_monitor(self, process: Path) -> bool:
+        try:
+            if b"runvitals-monitor" not in (process / "cmdline").read_bytes():
+                return False
+            return any(str(self.directory) in os.readlink(fd) for fd in (process / "fd").iterdir())
+        except OSError:
+            return False  # it ended while we looked
+
     def end(self, run_id: str | None = None) -> dict[str, Any]:
         """The monitor's verdict, waited for."""
         return eventually(lambda: self.lifecycle("end", run_id))[-1]
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
 
 
 def eventually(look: Callable[[], Any]) -> Any:
@@ -107,21 +123,6 @@ def line(process: subprocess.Popen[str]) -> str:
     """The next line a script prints: how it says that it has come to a certain place."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
-
-
-def monitors(run_id: str) -> list[int]:
-    """Pids of the monitors of a run."""
-    return [pid for pid, command in _commands() if "runvitals-monitor" in command and run_id in command]
-
-
-def _commands() -> Iterator[tuple[int, list[str]]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
-            yield int(entry.name), command
 
 
 def end_group(process: subprocess.Popen[str]) -> None:

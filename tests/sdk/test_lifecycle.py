@@ -10,7 +10,7 @@ from subprocess import Popen
 
 import pytest
 
-from tests.sdk.runs import Journals, end_group, eventually, finished, line, monitors, say, start
+from tests.sdk.runs import Journals, end_group, eventually, finished, line, say, start
 
 Start = Callable[..., "Popen[str]"]
 
@@ -128,7 +128,7 @@ def test_a_killed_trainer(train: Start, journals: Journals, number: signal.Signa
     end = journals.end()
     assert (end["state"], end["signal"], end["out_of_memory"]) == (state, int(number), False)
     assert journals.lifecycle("exit")[0]["pid"] == process.pid
-    assert eventually(lambda: not monitors("run1"))
+    assert eventually(lambda: not journals.monitors())
 
 
 def test_ctrl_c_reaches_the_trainer_and_not_the_monitor(train: Start, journals: Journals) -> None:
@@ -143,7 +143,7 @@ def test_term_to_everyone_at_once_leaves_a_record(train: Start, journals: Journa
     process = train(TRAIN_FOREVER)
     assert line(process) == "up"
     eventually(lambda: sampled(journals))
-    for pid in (*monitors("run1"), process.pid):
+    for pid in (*journals.monitors(), process.pid):
         os.kill(pid, signal.SIGTERM)
     assert journals.end()["signal"] == int(signal.SIGTERM)
 
@@ -169,9 +169,9 @@ def test_a_killed_monitor_is_replaced_at_the_next_call_and_the_gap_is_on_record(
     """)
     assert line(process) == "up"
     eventually(lambda: sampled(journals))
-    (monitor,) = monitors("run1")
+    (monitor,) = journals.monitors()
     os.kill(monitor, signal.SIGKILL)
-    eventually(lambda: not monitors("run1"))
+    eventually(lambda: not journals.monitors())
     before = len(journals.samples())
     say(process, "log")
     assert line(process) == "logged"

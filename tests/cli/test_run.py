@@ -1,0 +1,186 @@
+"""`runvitals run -- CMD`, with real commands and real signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from runvitals.journal import frames
+from tests.sdk.runs import Journals, end_group, environment, eventually, finished
+
+Command = Callable[..., "Popen[str]"]
+
+
+@pytest.fixture
+def journals(tmp_path: Path) -> Journals:
+    return Journals(tmp_path)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    """Starts `runvitals run … -- words`; ends what is left of it after the test."""
+    started = []
+
+    def begin(*words: str, options: tuple[str, ...] = (), **more: str) -> Popen[str]:
+        call = [
+            sys.executable,
+            "-m",
+            "runvitals",
+            "run",
+            "--sampling-interval",
+            "0.1",
+            *options,
+            "--",
+            *words,
+        ]
+        started.append(
+            Popen(
+                call,
+                env=environment(tmp_path, **more),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        return started[-1]
+
+    yield begin
+    for process in started:
+        end_group(process)
+
+
+@pytest.mark.parametrize(("words", "code"), [(["true"], 0), (["false"], 1), (["sh", "-c", "exit 42"], 42)])
+def test_the_exit_code_is_the_commands(
+    command: Command, journals: Journals, words: list[str], code: int
+) -> None:
+    assert finished(command(*words))[0] == code
+    end = journals.end()
+    assert (end["state"], end["exit_code"]) == ("failed" if code else "finished", code)
+    assert len(journals.samples()) >= 2
+
+
+def test_what_the_command_reads_and_writes_is_not_touched(command: Command) -> None:
+    process = command("sh", "-c", "cat; echo err >&2")
+    out, err = process.communicate("through\n", timeout=15)
+    assert out == "through\n"
+    assert "err\n" in err
+
+
+def test_options_after_the_dashes_are_the_commands(command: Command) -> None:
+    assert finished(command("echo", "--project", "x", "--"))[1] == "--project x --\n"
+
+
+def test_quiet_says_nothing(command: Command) -> None:
+    assert finished(command("true", options=("--quiet",)))[2] == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
+def test_a_signal_to_us_alone_goes_on_to_the_command(
+    command: Command, journals: Journals, number: signal.Signals
+) -> None:
+    process = command("sleep", "60", options=("--id", "run1"))
+    eventually(lambda: journals.lifecycle("attach", "run1"))
+    process.send_signal(number)
+    code, _, err = finished(process)
+    assert code == 128 + number, err
+    end = journals.end()
+    assert (end["state"], end["signal"]) == (
+        "crashed" if number == signal.SIGUSR1 else "stopped",
+        int(number),
+    )
+
+
+def test_a_command_that_handles_the_signal_decides_itself(command: Command, journals: Journals) -> None:
+    process = command("sh", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.terminate()
+    assert process.wait(15) == 5
+    assert journals.end()["exit_code"] == 5
+
+
+def test_a_kill_of_the_command(command: Command, journals: Journals) -> None:
+    code, _, _ = finished(command("sh", "-c", "kill -9 $$"))
+    assert code == 128 + 9
+    assert journals.end()["state"] == "crashed"
+
+
+def test_a_kill_of_the_wrapper_leaves_command_and_monitor(command: Command, journals: Journals) -> None:
+    process = command("sh", "-c", "sleep 0.5; exit 3", options=("--id", "run1"))
+    eventually(lambda: journals.lifecycle("attach", "run1"))
+    process.kill()
+    end = journals.end()
+    assert end["state"] in ("failed", "finished")
+    assert end["exit_code"] in (3, 0), "a kernel before 6.15 cannot tell the code of somebody else's child"
+
+
+def test_a_script_inside_joins_the_run(command: Command, journals: Journals) -> None:
+    script = "import runvitals\nrun = runvitals.init(project='inner')\nrun.log({'x': 1})\nrun.finish()"
+    code, _, err = finished(command(sys.executable, "-c", script, options=("--project", "outer")))
+    assert code == 0, err
+    assert journals.end()["state"] == "finished"
+    assert [row["data"] for row in journals.history()] == [{"x": 1}]
+    assert sorted(a["role"] for a in journals.lifecycle("attach")) == ["command", "train"]
+    assert len({r.writer for r in journals.records() if r.writer.startswith("monitor.")}) == 1
+
+
+def test_children_of_the_command_are_counted(command: Command, journals: Journals) -> None:
+    finished(command("sh", "-c", "sleep 0.6 & sleep 0.6 & sleep 0.6; wait"))
+    counts = [dict(zip(r.keys, r.values, strict=True)).get("proc.count", 0) for r in journals.samples()]
+    assert max(counts) == 4
+
+
+def test_a_monitor_that_dies_is_replaced_while_the_command_runs(command: Command, journals: Journals) -> None:
+    process = command("sleep", "60", options=("--id", "run1"))
+    (monitor,) = eventually(lambda: journals.monitors())
+    eventually(lambda: journals.samples("run1"))
+    os.kill(monitor, signal.SIGKILL)
+    eventually(lambda: journals.lifecycle("gap", "run1"))
+    process.terminate()
+    assert journals.end("run1")["state"] == "stopped"
+
+
+def test_no_such_command(command: Command, journals: Journals) -> None:
+    code, _, err = finished(command("no-such-command-here"))
+    assert code == 127
+    assert "no-such-command-here: no such command" in err
+    assert journals.folders() == []
+
+
+def test_not_executable(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    code, _, err = finished(command(str(tmp_path / "file")))
+    assert code == 126
+    assert "cannot be executed" in err
+
+
+def test_a_wrong_setting_is_named_before_anything_starts(command: Command, journals: Journals) -> None:
+    code, out, err = finished(command("echo", "started", options=("--disk-paths", "relative")))
+    assert (code, out) == (1, "")
+    assert "disk_paths = 'relative' (argument) is not allowed: it must be absolute paths" in err
+    assert journals.folders() == []
+
+
+def test_disabled_is_just_the_command(command: Command, journals: Journals) -> None:
+    code, out, err = finished(command("echo", "x", options=("--mode", "disabled")))
+    assert (code, out, err) == (0, "x\n", "")
+    assert journals.folders() == []
+
+
+def test_settings_and_labels_are_on_record(command: Command, journals: Journals) -> None:
+    options = ("--project", "p", "--name", "n", "--tags", "a,b", "--labels", "team=x", "--group", "g")
+    finished(command("true", options=options))
+    (info,) = (r.value for r in journals.records() if r.type == frames.INFO and "run" in r.value)
+    assert info["run"] == {"name": "n", "project": "p", "group": "g", "tags": ["a", "b"]}
+    assert info["settings"]["sampling_interval"] == 0.1
+    starts = [r.value for r in journals.records() if r.type == frames.START]
+    assert starts[0]["labels"] == {"team": "x"}
