@@ -307,15 +307,21 @@ def resolve(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> d
     Raises:
         SettingError: a wrong value or name, in whichever place.
     """
-    values = {name: setting.default for name, setting in SETTINGS.items()}
+    return {name: value for name, (value, _) in trace(given, environ, cwd).items()}
+
+
+def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
+    """Like `resolve`, with the place that each value comes from: name → (value, place)."""
+    values = {name: (setting.default, "default") for name, setting in SETTINGS.items()}
     for path in (user_file(environ), project_file(cwd)):
         if path is not None:
-            values.update(_from_file(path))
+            values.update({name: (value, path) for name, value in _from_file(path).items()})
     for setting in SETTINGS.values():
         text = environ.get(setting.variable)
         if text:
-            values[setting.name] = setting.parse(text, f"environment variable {setting.variable}")
-    values.update(given)
+            place = f"environment variable {setting.variable}"
+            values[setting.name] = (setting.parse(text, place), place)
+    values.update({name: (value, "argument") for name, value in given.items()})
     return values
 
 
