@@ -84,9 +84,7 @@ class Facts:
 
         One whose content is not what its type promises is a problem of the run, never an error here.
         """
-        writer = self.writers.get(record.writer)
-        if writer is None:
-            writer = self.writers[record.writer] = _by_name(record.writer)
+        writer = self.writer(record.writer)
         if record.time_ms:
             writer.last_ms = max(writer.last_ms, record.time_ms)
         if record.type == frames.SAMPLE:
@@ -100,6 +98,13 @@ class Facts:
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             where = f"{record.writer}: record {record.seq} of type {record.type}"
             self.problems.append(f"{where} has unexpected content: {error!r}")
+
+    def writer(self, name: str) -> Writer:
+        """What is known of a writer: its name at least, which tells its host."""
+        writer = self.writers.get(name)
+        if writer is None:
+            writer = self.writers[name] = _by_name(name)
+        return writer
 
     def _sample(self, writer: Writer, record: Record) -> None:
         known = self.last.get(writer.host)

@@ -73,15 +73,25 @@ class History:
         return 24 * len(self.times) + sum(16 * len(values) for _, values in self._columns.values())
 
 
-def numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+def numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """The numbers of one `log()` call, by dotted name.
 
     Example:
         >>> dict(numbers({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))
         {'loss': 0.5, 'train.acc': 1.0}
     """
+    return ((key, float(value)) for key, value in leaves(data) if isinstance(value, (bool, int, float)))
+
+
+def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """All values of one `log()` call, by dotted name.
+
+    Example:
+        >>> dict(leaves({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))
+        {'loss': 0.5, 'train.acc': 1, 'note': 'x'}
+    """
     for key, value in data.items():
-        if isinstance(value, (bool, int, float)):
-            yield prefix + key, float(value)
-        elif isinstance(value, Mapping):
-            yield from numbers(value, f"{prefix}{key}.")
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

@@ -1,0 +1,145 @@
+"""`runvitals export RUN`: every sample, or every `log()` call, as CSV or JSON lines.
+
+Streams: a long run takes no more memory than a short one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from heapq import merge
+from typing import Any, TextIO
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.show import RUN_HELP
+from runvitals.cli.terminal import iso
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import Record, WriterTail
+from runvitals.query.facts import Facts
+from runvitals.query.history import leaves
+from runvitals.query.keys import KeyFilter
+from runvitals.query.opened import find_run
+from runvitals.query.plain import finite
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: when, where, and the values by key."""
+
+    time_ms: int
+    place: dict[str, Any]
+    values: dict[str, Any]
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "export",
+        help="all samples of a run as CSV or JSON lines",
+        description="All samples of a run at full resolution, in order of time. CSV has a column a key, "
+        "empty where there is no value; JSON lines have null for a gap and leave out what was not read. "
+        "Rates are not stored: derive them from the counters, or use runvitals.open_run(…).metrics().",
+    )
+    parser.add_argument("id", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--format", choices=("csv", "jsonl"), default="csv", help="default: csv")
+    parser.add_argument(
+        "--keys", nargs="+", default=[], metavar="GLOB", help="only keys that match, e.g. cpu 'gpu.*'"
+    )
+    parser.add_argument("--history", action="store_true", help="what log() wrote instead of the samples")
+    parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    add_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    folder = directory(arguments)
+    journal = Journal(paths.run_dir(find_run(arguments.id, folder), folder), KeyFilter(arguments.keys))
+    rows = journal.history if arguments.history else journal.samples
+    places = ("host", "rank", "step") if arguments.history else ("host",)
+    with ExitStack() as files:
+        out = sys.stdout
+        if arguments.output:
+            out = files.enter_context(open(arguments.output, "w", encoding="utf-8", newline=""))
+        if arguments.format == "csv":
+            write_csv(rows, places, out)
+        else:
+            write_jsonl(rows(), "data" if arguments.history else "metrics", out)
+    for problem in journal.problems:
+        print(f"runvitals: {problem}", file=sys.stderr)
+    return 0
+
+
+class Journal:
+    """A run's rows in order of time. Reading it twice gives the same rows, also while the run goes on."""
+
+    def __init__(self, folder: str, wanted: KeyFilter) -> None:
+        self._folder = folder
+        self._wanted = wanted
+        self._segments = paths.segments(folder)
+        self._facts = Facts("")
+        self._until: dict[str, int] = {}  # the last record of each writer when it was first read
+        self.problems: list[str] = []
+
+    def samples(self) -> Iterator[Row]:
+        for record in self._records(frames.SAMPLE):
+            values = {k: v for k, v in zip(record.keys, record.values, strict=True) if self._wanted(k)}
+            if values:
+                yield Row(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
+
+    def history(self) -> Iterator[Row]:
+        for record in self._records(frames.HISTORY):
+            values = {k: v for k, v in leaves(record.value.get("data") or {}) if self._wanted(k)}
+            if values:
+                writer = self._facts.writer(record.writer)
+                place = {"host": writer.host, "rank": writer.rank, "step": record.value.get("step")}
+                yield Row(record.time_ms, place, values)
+
+    def _records(self, type: int) -> Iterator[Record]:
+        return merge(
+            *(self._of_writer(writer, type) for writer in self._segments), key=lambda record: record.time_ms
+        )
+
+    def _of_writer(self, writer: str, type: int) -> Iterator[Record]:
+        tail = WriterTail(self._folder, writer)
+        until = self._until.get(writer)
+        last = -1
+        for record in tail.poll(self._segments[writer]):
+            if until is not None and record.seq > until:
+                break
+            last = record.seq
+            if record.type == frames.START:
+                self._facts.add(record)
+            elif record.type == type:
+                yield record
+        if until is None:
+            self._until[writer] = last
+            self.problems += [str(problem) for problem in tail.problems]
+
+
+def write_csv(rows: Callable[[], Iterable[Row]], places: Sequence[str], out: TextIO) -> None:
+    """A line a row and a column a key. Reads the rows twice: the first time for the keys."""
+    keys = list(dict.fromkeys(key for row in rows() for key in row.values))
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(["time_ms", "time", *places, *keys])
+    for row in rows():
+        cells = [*(row.place[name] for name in places), *(row.values.get(key) for key in keys)]
+        lines.writerow([row.time_ms, iso(row.time_ms), *map(_cell, cells)])
+
+
+def _cell(value: object) -> object:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return repr(value)
+    return value if isinstance(value, (str, int)) else json.dumps(finite(value))
+
+
+def write_jsonl(rows: Iterable[Row], name: str, out: TextIO) -> None:
+    """A JSON object a row, its values under `name`."""
+    for row in rows:
+        values = {key: finite(value) for key, value in row.values.items()}
+        line = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.place, name: values}
+        out.write(json.dumps(line, allow_nan=False) + "\n")

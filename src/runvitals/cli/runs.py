@@ -1,0 +1,70 @@
+"""`runvitals runs`: which runs there are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.terminal import duration, ending, inert, moment, number, table
+from runvitals.query.model import Run
+from runvitals.query.opened import now_ms
+from runvitals.query.plain import finite, run_as_dict
+from runvitals.query.runs import RunList
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser("runs", help="list the runs of the data folder, newest first")
+    parser.add_argument("--project", help="only those of this project")
+    parser.add_argument("--json", action="store_true", help="as a JSON list")
+    add_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    runs = RunList(directory(arguments))
+    found = [one for one in runs.runs(now_ms()) if arguments.project in (None, one.project)]
+    if arguments.json:
+        print(json.dumps([finite(run_as_dict(one)) for one in found], indent=1, allow_nan=False))
+    elif found:
+        heading = [
+            "RUN",
+            "PROJECT",
+            "STATE",
+            "STARTED (UTC)",
+            "DURATION",
+            "HOSTS",
+            "CPU %",
+            "MEMORY %",
+            "TAGS",
+        ]
+        print(table([heading, *(_row(one) for one in found)], right=frozenset({4, 6, 7})))
+    else:
+        of_project = f" of project {inert(arguments.project)!r}" if arguments.project else ""
+        print(f"no runs{of_project} in {inert(runs.directory)}; `runvitals run -- CMD` makes one")
+    return 0
+
+
+def _row(run: Run) -> list[str]:
+    return [
+        inert(run.id),
+        inert(run.project),
+        ending(run.ending),
+        moment(run.started_ms),
+        duration(run.duration_ms),
+        inert(_hosts(run)),
+        _last(run, "cpu"),
+        _last(run, "memory_percent"),
+        inert(", ".join(run.tags)),
+    ]
+
+
+def _hosts(run: Run) -> str:
+    names = [host.name for host in run.hosts]
+    return names[0] if len(names) == 1 else f"{len(names)} hosts"
+
+
+def _last(run: Run, key: str) -> str:
+    """The newest value, the highest of all hosts."""
+    values = [values[key] for values in run.last.values() if key in values]
+    return number(max(values)) if values else "-"

@@ -1,0 +1,99 @@
+"""`runvitals show RUN`: how a run went."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.terminal import duration, ending, inert, moment, number, table
+from runvitals.query.model import Host, Run
+from runvitals.query.opened import open_run
+from runvitals.query.plain import finite, run_as_dict
+from runvitals.query.statistics import Statistics
+
+RUN_HELP = "the run's id, a beginning of it that no other has, or `latest`"
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "show", help="how a run went: its end, its facts, statistics of every metric"
+    )
+    parser.add_argument("id", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--json", action="store_true", help="as a JSON object")
+    add_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    opened = open_run(arguments.id, directory(arguments))
+    statistics = opened.statistics()
+    if arguments.json:
+        shown = {**run_as_dict(opened.facts), "statistics": [asdict(one) for one in statistics]}
+        print(json.dumps(finite(shown), indent=1, allow_nan=False))
+        return 0
+    print(table(_facts(opened.facts)))
+    for heading, lines in _sections(opened.facts):
+        print(f"\n{heading}")
+        print("\n".join(f"  {line}" for line in lines))
+    if statistics:
+        print()
+        print(_statistics(statistics))
+    return 0
+
+
+def _facts(run: Run) -> list[list[str]]:
+    facts = [
+        ["run", inert(run.id)],
+        ["name", inert(run.name) if run.name != run.id else ""],
+        ["project", inert(run.project)],
+        ["state", ending(run.ending)],
+        ["out of memory", {True: "yes", False: "no", None: ""}[run.out_of_memory]],
+        ["started", f"{moment(run.started_ms)} UTC"],
+        ["duration", duration(run.duration_ms)],
+        ["hosts", inert(_hosts(run.hosts))],
+        ["command", inert(" ".join(run.command))],
+        ["tags", inert(", ".join(run.tags))],
+        ["notes", inert(run.notes)],
+        ["lost records", str(run.lost_records or "")],
+    ]
+    return [fact for fact in facts if fact[1]]
+
+
+def _hosts(hosts: list[Host]) -> str:
+    if len(hosts) == 1:
+        return hosts[0].name
+    return ", ".join(f"{host.name} ({ending(host.ending)})" for host in hosts)
+
+
+def _sections(run: Run) -> list[tuple[str, list[str]]]:
+    missing = [
+        inert(f"{name} on {host}: {source.get('state')}, {source.get('reason')}")
+        for host, sources in run.sources.items()
+        for name, source in sources.items()
+        if isinstance(source, dict) and source.get("state") not in (None, "on")
+    ]
+    sections = [
+        ("config", [inert(f"{key} = {value}") for key, value in run.config.items()]),
+        ("summary", [inert(f"{key} = {value}") for key, value in run.summary.items()]),
+        ("events", [inert(f"{moment(e.time_ms)}  {e.level}  {e.name}: {e.text}") for e in run.events]),
+        ("not measured", missing),
+        ("problems in the journal", [inert(problem) for problem in run.problems]),
+    ]
+    return [(heading, lines) for heading, lines in sections if lines]
+
+
+def _statistics(statistics: list[Statistics]) -> str:
+    several = len({one.host for one in statistics}) > 1
+    heading = ["METRIC", "UNIT", "N", "MIN", "MEAN", "P95", "MAX", "LAST", "TOTAL"]
+    rows = [
+        [
+            inert(f"{one.key} on {one.host}" if several else one.key),
+            inert(one.unit),
+            str(one.n),
+            *(number(value) for value in (one.min, one.mean, one.p95, one.max, one.last, one.total)),
+        ]
+        for one in statistics
+    ]
+    return table([heading, *rows], right=frozenset(range(2, 9)))

@@ -1,0 +1,71 @@
+"""`runvitals runs`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from tests.query.journals import T0, Monitor, Training
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_newest_first_with_how_each_stands(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training = Training(data, "first")
+    training.advance(3)
+    training.end("crashed", signal=9, out_of_memory=True)
+    Monitor(data, "second", start_ms=T0 + 5000, project="other").end(T0 + 6000, "finished", exit_code=0)
+    assert main(["runs"]) == 0
+    heading, second, first = capsys.readouterr().out.splitlines()
+    assert heading.split()[:3] == ["RUN", "PROJECT", "STATE"]
+    assert second.split() == [
+        "second",
+        "other",
+        "finished",
+        "2025-10-09",
+        "08:53:25",
+        "1.0",
+        "s",
+        "node1",
+        "-",
+        "-",
+    ]
+    assert "crashed (SIGKILL, out of memory)" in first
+    assert first.endswith("baseline")
+
+
+def test_of_one_project_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Monitor(data, "a", project="digits").info(T0, config={"lr": float("nan")})
+    Monitor(data, "b", project="other")
+    assert main(["runs", "--project", "digits", "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert (run["id"], run["state"], run["config"]) == ("a", "lost", {"lr": None})
+    assert run["hosts"][0]["state"] == "lost"
+
+
+def test_text_of_users_cannot_steer_the_terminal(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Training(data, project="p\x1b[2J", tags=("\x07",)).end()
+    main(["runs"])
+    shown = capsys.readouterr().out
+    assert r"p\x1b[2J" in shown
+    assert not {"\x1b", "\x07"} & set(shown)
+
+
+def test_no_runs(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs"]) == 0
+    assert capsys.readouterr().out.startswith(f"no runs in {data}")
+    assert main(["runs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_the_folder_may_be_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Monitor(data / "elsewhere", "there")
+    assert main(["runs", "--dir", str(data / "elsewhere")]) == 0
+    assert "there" in capsys.readouterr().out

@@ -1,0 +1,68 @@
+"""`runvitals show RUN`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from tests.query.journals import T0, Monitor, Training
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_how_a_run_went(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training = Training(data, "brave-otter-1", tags=("x\x1b",))
+    training.monitor.event(T0 + 1000, "alert", "warning", "loss is rising\x07")
+    training.advance(10)
+    training.end("failed", exit_code=3)
+    assert main(["show", "brave"]) == 0
+    shown = capsys.readouterr().out
+    for expected in (
+        "state          failed (exit code 3)",
+        "out of memory  no",
+        "duration       10.0 s",
+        r"tags           x\x1b",
+        "  lr = 0.001",
+        r"warning  alert: loss is rising\x07",
+        "energy on node1: absent, /sys/class/powercap has no readable RAPL domain",
+        "disk.readMBps",
+    ):
+        assert expected in shown
+    assert not {"\x1b", "\x07"} & set(shown)
+
+
+def test_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = Monitor(data)
+    monitor.sample(T0, {"cpu": 10.0, "disk.in": 0.0})
+    monitor.sample(T0 + 1000, {"cpu": 30.0, "disk.in": 5.0})
+    monitor.end(T0 + 2000, "crashed", signal=11)
+    assert main(["show", "latest", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["state"], shown["signal"], shown["exit_code"], shown["out_of_memory"]) == (
+        "crashed",
+        11,
+        None,
+        False,
+    )
+    cpu, read, speed = shown["statistics"]
+    assert cpu == {
+        "key": "cpu", "host": "node1", "unit": "%", "n": 2, "min": 10.0, "max": 30.0, "mean": 20.0,
+        "p50": 20.0, "p95": 29.0, "last": 30.0, "total": None,
+    }  # fmt: skip
+    assert (read["key"], read["total"]) == ("disk.in", 5.0)
+    assert (speed["key"], speed["mean"]) == ("disk.readMBps", 5.0)
+
+
+def test_an_unknown_run_is_one_line_on_stderr(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Monitor(data, "brave-otter-1")
+    assert main(["show", "brave-otter-2"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"runvitals: no run 'brave-otter-2' in {data}/runs; similar are brave-otter-1\n"
