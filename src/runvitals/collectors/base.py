@@ -153,6 +153,10 @@ class PseudoFile:
             data += more
         return data
 
+    def read_start(self, size: int = 4096) -> bytes:
+        """The beginning of a file that may be long, cut anywhere: the kernel need not produce the rest."""
+        return os.pread(self.fd, size, 0)
+
     def close(self) -> None:
         os.close(self.fd)
 

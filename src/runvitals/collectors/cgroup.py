@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.base import read_text
+from runvitals.collectors.base import open_if_there, read_text
 from runvitals.collectors.mounts import read_mounts, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runvitals.collectors.base import Scope
+    from runvitals.collectors.base import PseudoFile, Scope
     from runvitals.collectors.mounts import Mount
 
 
@@ -40,7 +40,7 @@ class Controller:
 
 
 class Limit:
-    """The smallest limit in the ancestry, in the resource's unit (bytes, CPUs), and the folder it is set on."""
+    """The smallest limit in the ancestry, in bytes or CPUs, and the folder it is set on."""
 
     __slots__ = ("folder", "value")
 
@@ -52,6 +52,10 @@ class Limit:
 class Cgroup:
     """The controllers that hold a process. A controller that is nowhere mounted is None.
 
+    Args:
+        pressure: the unified tree, whatever controllers it has: pressure is kept for every folder of it.
+        total_memory: what the machine has, in bytes; a limit above it is none.
+
     Example:
         >>> cgroup = locate(Scope())
         >>> limit = cgroup.cpu_limit()
@@ -59,7 +63,7 @@ class Cgroup:
         2.0
     """
 
-    __slots__ = ("cpu", "cpuset", "memory", "pressure")
+    __slots__ = ("cpu", "cpuset", "memory", "pressure", "total_memory")
 
     def __init__(
         self,
@@ -67,13 +71,15 @@ class Cgroup:
         cpuset: Controller | None = None,
         memory: Controller | None = None,
         pressure: Controller | None = None,
+        total_memory: float = float("inf"),
     ) -> None:
+        self.total_memory = total_memory
         self.cpu = cpu
         self.cpuset = cpuset
         self.memory = memory
         self.pressure = pressure
 
-    def memory_limit(self, total_bytes: float) -> Limit | None:
+    def memory_limit(self) -> Limit | None:
         """The limit in bytes, or None: none is set, or all are above what the machine has (v1 writes "none"
         as 2⁶³).
         """
@@ -86,7 +92,7 @@ class Cgroup:
             if text is None or not text.isdigit():
                 continue
             value = float(text)
-            if 0 < value < (best.value if best else total_bytes):
+            if 0 < value < (best.value if best else self.total_memory):
                 best = Limit(value, folder)
         return best
 
@@ -137,6 +143,7 @@ def locate(scope: Scope) -> Cgroup:
         cpuset=_v1(mounts, paths, "cpuset") or _v2(unified, "cpuset"),
         memory=_v1(mounts, paths, "memory") or _v2(unified, "memory"),
         pressure=unified,
+        total_memory=total_memory(scope),
     )
 
 
@@ -179,50 +186,58 @@ def parse_cpu_list(text: str) -> frozenset[int]:
     return frozenset(cpus)
 
 
+def total_memory(scope: Scope) -> float:
+    """What the machine has, in bytes; infinity where /proc/meminfo does not tell.
+
+    >>> total_memory(Scope()) / 2**30
+    23.5
+    """
+    words = (read_text(scope.path("/proc/meminfo")) or "").split(None, 2)
+    return float(words[1]) * 1024.0 if len(words) > 1 and words[0] == "MemTotal:" else float("inf")
+
+
 class OomKills:
     """How many processes the kernel has killed for want of memory: in our cgroup where one counts them, else
     on the whole host.
 
-    The count is raw (it does not start at 0), and it is read anew at every call: a monitor reads it once at
-    start and again when a process has died of SIGKILL.
+    The count is raw (it does not start at 0). A monitor reads it once at start and again when a process has
+    died of SIGKILL.
 
     Example:
-        >>> kills = OomKills(Scope(pids=[1234]), locate(scope))
+        >>> kills = OomKills(Scope(pids=[1234]))
         >>> kills.read()
         0
     """
 
-    __slots__ = ("_key", "_path", "host_wide")
+    __slots__ = ("_file", "host_wide")
 
-    def __init__(self, scope: Scope, cgroup: Cgroup, limit: Limit | None = None) -> None:
-        self.host_wide = True
-        self._path = scope.path("/proc/vmstat")
-        self._key = "oom_kill"
-        memory = cgroup.memory
-        if memory is None:
-            return
-        # v2 counts a kill in the victim's folder and all above it: the folder that holds the limit sees every
-        # rank of the job. v1 counts it in the victim's folder alone.
-        folder = limit.folder if limit is not None and memory.version == 2 else memory.own
-        path = folder + ("/memory.events" if memory.version == 2 else "/memory.oom_control")
-        if read_count(path, self._key) is not None:
-            self.host_wide = False
-            self._path = path
+    def __init__(self, scope: Scope) -> None:
+        cgroup = locate(scope)
+        self.host_wide = False
+        self._file = _kills_file(cgroup)
+        if self.read() is None:
+            self.host_wide = True
+            self._file = open_if_there(scope.path("/proc/vmstat"))
 
     def read(self) -> int | None:
         """The count now; None where neither the cgroup nor the kernel tells."""
-        return read_count(self._path, self._key)
+        if self._file is None:
+            return None
+        data = b"\n" + self._file.read()
+        start = data.find(b"\noom_kill ")
+        return int(data[start + 10 :].split(None, 1)[0]) if start >= 0 else None
 
 
-def read_count(path: str, key: str) -> int | None:
-    """One number of a file of `key number` lines (memory.events, cpu.stat, vmstat), or None where it is not
-    there.
-    """
-    for line in (read_text(path) or "").split("\n"):
-        name, _, number = line.partition(" ")
-        if name == key and number.isdigit():
-            return int(number)
-    return None
+def _kills_file(cgroup: Cgroup) -> PseudoFile | None:
+    memory = cgroup.memory
+    if memory is None:
+        return None
+    # v1 counts a kill in the victim's folder alone. v2 counts it in all folders above as well: in the one
+    # that holds the limit, the kills of every rank of the job are seen.
+    if memory.version == 1:
+        return open_if_there(memory.own + "/memory.oom_control")
+    limit = cgroup.memory_limit()
+    return open_if_there((limit.folder if limit else memory.own) + "/memory.events")
 
 
 def _quota(folder: str, version: int) -> float | None:

@@ -28,10 +28,16 @@ LINUX = {
     "process": "runvitals.collectors.host.process:probe",
     "cpu": "runvitals.collectors.host.cpu:probe",
     "load": "runvitals.collectors.host.load:probe",
+    "pressure": "runvitals.collectors.host.pressure:probe",
     "memory": "runvitals.collectors.host.memory:probe",
+    "cgroup": "runvitals.collectors.host.cgroup:probe",
     "disk": "runvitals.collectors.host.disk:probe",
     "filesystem": "runvitals.collectors.host.filesystem:probe",
     "network": "runvitals.collectors.host.network:probe",
+    "infiniband": "runvitals.collectors.host.infiniband:probe",
+    "ena": "runvitals.collectors.host.ena:probe",
+    "energy": "runvitals.collectors.host.energy:probe",
+    "thermal": "runvitals.collectors.host.thermal:probe",
 }
 
 

@@ -6,20 +6,20 @@ all of them but idle and iowait; guest time is already inside user. In a contain
 
 from __future__ import annotations
 
-from runvitals.collectors.base import Absent, Every, PseudoFile
+from runvitals.collectors.base import Absent, Every, PseudoFile, Tick
 from runvitals.collectors.cgroup import available_cpus, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runvitals.collectors.base import Scope, Tick
+    from runvitals.collectors.base import Scope
 
 # Fewer ticks than this between two readings say nothing: one tick would be a jump of 33 % or more.
 MIN_TICKS = 3
 # Reading one core costs 0.7 µs; beyond so many, all of them are read on every 2nd, 3rd … sample only.
 CORES_A_SAMPLE = 64
-AFFINITY_EVERY_S = 10.0
+AFFINITY_EVERY_S = 30.0
 
 
 def probe(scope: Scope) -> Cpu:
@@ -44,8 +44,8 @@ class Cpu:
         self._allowed = available_cpus(scope, self._cgroup)
         lines = self._read_lines()
         self._total = _times(lines[0])
-        self._cores = {line[0]: _busy_and_total(line) for line in map(bytes.split, lines[1:])}
-        self._keys = {name: f"cpu.{name[3:].decode()}.cpu_percent" for name in self._cores}
+        self._cores: dict[bytes, Core] = {}
+        self._sample_cores(Tick(0.0), lines[1:])
         self._every = -(-len(self._wanted(lines)) // CORES_A_SAMPLE)
         self._count = 0
 
@@ -71,14 +71,13 @@ class Cpu:
 
     def _sample_total(self, tick: Tick, line: bytes) -> None:
         now = _times(line)
-        # iowait and idle may step back by a tick (the kernel says so); nothing ran backwards, so that is 0.
-        user, nice, system, idle, iowait, irq, softirq, steal = [
-            max(0, new - old) for new, old in zip(now, self._total, strict=True)
-        ]
-        total = user + nice + system + idle + iowait + irq + softirq + steal
+        # idle and iowait may step back by a tick (the kernel says so); nothing ran backwards, so that is 0.
+        spent = [new - old if new > old else 0 for new, old in zip(now, self._total, strict=True)]
+        total = sum(spent)
         if total < MIN_TICKS * len(self._cores):
             return
         self._total = now
+        user, nice, system, idle, iowait, irq, softirq, steal = spent
         share = 100.0 / total
         gauges = tick.gauges
         gauges["cpu.mean"] = (total - idle - iowait) * share
@@ -88,29 +87,35 @@ class Cpu:
         gauges["cpu.steal"] = steal * share
 
     def _sample_cores(self, tick: Tick, lines: Sequence[bytes]) -> None:
+        gauges, cores = tick.gauges, self._cores
         for line in lines:
-            fields = line.split()
-            name = fields[0]
-            busy, total = _busy_and_total(fields)
-            before = self._cores.get(name)
-            if before is None:  # a core that was switched on meanwhile
-                self._cores[name] = busy, total
-                self._keys[name] = f"cpu.{name[3:].decode()}.cpu_percent"
+            name = line[: line.index(b" ")]
+            times = _times(line)
+            total, idle = sum(times), times[3] + times[4]
+            core = cores.get(name)
+            if core is None:  # switched on meanwhile
+                cores[name] = Core(name, total, idle)
                 continue
-            elapsed = total - before[1]
-            if elapsed < 0:  # off and on again: the kernel may start anew
-                self._cores[name] = busy, total
-            elif elapsed >= MIN_TICKS:
-                self._cores[name] = busy, total
-                tick.gauges[self._keys[name]] = min(100.0, max(0.0, (busy - before[0]) * 100.0 / elapsed))
+            elapsed = total - core.total
+            if elapsed >= MIN_TICKS:
+                busy = elapsed - (idle - core.idle)
+                gauges[core.key] = min(100.0, max(0.0, busy * 100.0 / elapsed))
+            elif elapsed >= 0:
+                continue
+            core.total, core.idle = total, idle  # below the last ones too: off and on again, it counts anew
+
+
+class Core:
+    """A core's key, and its ticks at the last reading."""
+
+    __slots__ = ("idle", "key", "total")
+
+    def __init__(self, name: bytes, total: int, idle: int) -> None:
+        self.key = f"cpu.{name[3:].decode()}.cpu_percent"
+        self.total = total
+        self.idle = idle
 
 
 def _times(line: bytes) -> list[int]:
     """user, nice, system, idle, iowait, irq, softirq, steal in ticks."""
-    return [int(field) for field in line.split(None, 9)[1:9]]
-
-
-def _busy_and_total(fields: Sequence[bytes]) -> tuple[int, int]:
-    idle = int(fields[4]) + int(fields[5])
-    busy = int(fields[1]) + int(fields[2]) + int(fields[3]) + int(fields[6]) + int(fields[7]) + int(fields[8])
-    return busy, busy + idle
+    return list(map(int, line.split(None, 9)[1:9]))

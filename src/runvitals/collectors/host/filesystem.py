@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     Statvfs = Callable[[str], os.statvfs_result]
 
 REMOTE = frozenset(
-    """
-    9p afs autofs beegfs beegfs_nodev ceph cifs coda curvefs davfs fuse fuseblk gfs2 glusterfs gpfs juicefs lustre
-    ncpfs nfs nfs3 nfs4 ocfs2 orangefs panfs pvfs2 smb smb3 smbfs sshfs vastnfs virtiofs wekafs
-    """.split()
-)
+    ("9p", "afs", "autofs", "beegfs", "beegfs_nodev", "ceph", "cifs", "coda", "curvefs", "davfs", "fuse",
+     "fuseblk", "gfs2", "glusterfs", "gpfs", "juicefs", "lustre", "ncpfs", "nfs", "nfs3", "nfs4", "ocfs2",
+     "orangefs", "panfs", "pvfs2", "smb", "smb3", "smbfs", "sshfs", "vastnfs", "virtiofs", "wekafs")
+)  # fmt: skip
 # Space of a remote file system changes slowly and costs a round trip to its server.
 REMOTE_EVERY_S = 10.0
 

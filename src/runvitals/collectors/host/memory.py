@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from runvitals.collectors.cgroup import Cgroup, Limit
 
 # Limits can be changed under a running container; that is rare, and looking costs 10 µs a level.
-LIMITS_EVERY_S = 10.0
-# memory.stat makes the kernel gather the counts of all CPUs, 10 µs on 2 of them and far more on 200.
-WORKING_SET_EVERY_S = 1.0
+LIMITS_EVERY_S = 30.0
+# memory.stat makes the kernel gather the counts of all CPUs, 12 µs on 2 of them and far more on 200. Without
+# a limit nothing depends on how much of a cgroup's memory is file cache, so an older figure will do.
+LIMITED_DETAILS_EVERY_S = 1.0
+DETAILS_EVERY_S = 10.0
 
 
 def probe(scope: Scope) -> Memory:
@@ -39,14 +41,14 @@ class Memory:
         self._limit: Limit | None = None
         self._limits = Every(LIMITS_EVERY_S)
         self._working_set = WorkingSet.of(self._cgroup, None)
-        self._refresh = Every(WORKING_SET_EVERY_S)
+        self._details = Every(DETAILS_EVERY_S)
 
     def sample(self, tick: Tick) -> None:
         gauges = tick.gauges
         info = self._meminfo
         info.read()
         if self._limits.due(tick.mono_s):
-            self._look_up_limit(info.total)
+            self._look_up_limit()
         used = info.total - info.available
         gauges["host.memory_percent"] = used * 100.0 / info.total
         gauges["memory.usedMB"] = used / MIB
@@ -55,11 +57,9 @@ class Memory:
             gauges["swap.used"] = info.swap_total - info.swap_free
             gauges["swap.used_percent"] = (info.swap_total - info.swap_free) * 100.0 / info.swap_total
         percent = used * 100.0 / info.total
-        available = info.available
+        available = float(info.available)
         if self._working_set is not None:
-            if self._refresh.due(tick.mono_s):
-                self._working_set.read()
-            held = self._working_set.bytes
+            held = self._working_set.read(self._details.due(tick.mono_s))
             gauges["cgroup.memory.workingSetMB"] = held / MIB
             if self._limit is not None:
                 gauges["cgroup.memory.limitMB"] = self._limit.value / MIB
@@ -68,13 +68,13 @@ class Memory:
         gauges["memory_percent"] = percent
         gauges["proc.memory.availableMB"] = available / MIB
 
-    def _look_up_limit(self, total: float) -> None:
-        limit = self._cgroup.memory_limit(total)
+    def _look_up_limit(self) -> None:
+        limit = self._cgroup.memory_limit()
         if (limit and limit.folder) != (self._limit and self._limit.folder):
             if self._working_set is not None:
                 self._working_set.close()
             self._working_set = WorkingSet.of(self._cgroup, limit)
-            self._refresh = Every(WORKING_SET_EVERY_S)
+            self._details = Every(DETAILS_EVERY_S if limit is None else LIMITED_DETAILS_EVERY_S)
         self._limit = limit
 
 
@@ -86,38 +86,34 @@ class Meminfo:
         Absent: it has no MemAvailable (a kernel before 3.14).
     """
 
-    _WANTED = {
-        b"MemTotal:": "total",
-        b"MemAvailable:": "available",
-        b"Buffers:": "_buffers",
-        b"Cached:": "_page_cache",
-        b"SReclaimable:": "_slab",
-        b"SwapTotal:": "swap_total",
-        b"SwapFree:": "swap_free",
-    }
-
     def __init__(self, scope: Scope) -> None:
-        self.total = self.available = self.cached = self.swap_total = self.swap_free = 0.0
         self._file = PseudoFile(scope.path("/proc/meminfo"))
-        words = self._file.read().split()
-        # The order of lines is the kernel's and stays while it runs, so each number's place is looked up
+        # The order of the lines is the kernel's and stays while it runs, so each one's place is looked up
         # once.
-        self._places = [
-            (words.index(label) + 1, name) for label, name in self._WANTED.items() if label in words
-        ]
-        if "available" not in (name for _, name in self._places):
+        names = [line.partition(b":")[0] for line in self._file.read().split(b"\n")]
+        if b"MemAvailable" not in names:
             raise Absent("/proc/meminfo has no MemAvailable line (a kernel before 3.14)")
-        self._last = max(place for place, _ in self._places) + 1
+        wanted = (
+            b"MemTotal",
+            b"MemAvailable",
+            b"Buffers",
+            b"Cached",
+            b"SReclaimable",
+            b"SwapTotal",
+            b"SwapFree",
+        )
+        self._places = [names.index(name) if name in names else None for name in wanted]
+        self._last = max(place for place in self._places if place is not None) + 1
+        self.total = self.available = self.cached = self.swap_total = self.swap_free = 0
         self.read()
 
     def read(self) -> None:
-        words = self._file.read().split(None, self._last)
-        at = {name: int(words[place]) * 1024.0 for place, name in self._places}
-        self.total = at["total"]
-        self.available = at["available"]
-        self.cached = at.get("_page_cache", 0.0) + at.get("_buffers", 0.0) + at.get("_slab", 0.0)
-        self.swap_total = at.get("swap_total", 0.0)
-        self.swap_free = at.get("swap_free", 0.0)
+        # "MemTotal:       24684096 kB": the number begins at column 16 or later.
+        lines = self._file.read().split(b"\n", self._last)
+        self.total, self.available, buffers, page_cache, slab, self.swap_total, self.swap_free = [
+            int(lines[place][16:-3]) << 10 if place is not None else 0 for place in self._places
+        ]
+        self.cached = buffers + page_cache + slab
 
 
 class WorkingSet:
@@ -125,7 +121,7 @@ class WorkingSet:
     pages), in bytes.
     """
 
-    __slots__ = ("_anonymous", "_inactive", "_stat", "_usage", "bytes")
+    __slots__ = ("_anonymous", "_anonymous_key", "_inactive", "_inactive_key", "_stat", "_usage")
 
     def __init__(self, version: int, folder: str) -> None:
         self._usage = PseudoFile(folder + ("/memory.current" if version == 2 else "/memory.usage_in_bytes"))
@@ -134,9 +130,9 @@ class WorkingSet:
         except OSError:
             self._usage.close()
             raise
-        self._inactive = b"\ninactive_file " if version == 2 else b"\ntotal_inactive_file "
-        self._anonymous = b"\nanon " if version == 2 else b"\ntotal_rss "
-        self.bytes = 0.0
+        self._inactive_key = b"\ninactive_file " if version == 2 else b"\ntotal_inactive_file "
+        self._anonymous_key = b"\nanon " if version == 2 else b"\ntotal_rss "
+        self._inactive = self._anonymous = 0
 
     @classmethod
     def of(cls, cgroup: Cgroup, limit: Limit | None) -> WorkingSet | None:
@@ -148,24 +144,30 @@ class WorkingSet:
         folder = limit.folder if limit is not None else cgroup.memory.own
         try:
             working_set = cls(cgroup.memory.version, folder)
-            working_set.read()
+            working_set.read(details=True)
         except OSError:  # the root of the v2 tree has no such files: the host's numbers are all there is
             return None
         return working_set
 
-    def read(self) -> None:
-        usage = float(self._usage.read())
-        stat = b"\n" + self._stat.read()
-        self.bytes = max(usage - _number_after(stat, self._inactive), _number_after(stat, self._anonymous))
+    def read(self, details: bool) -> int:
+        """The working set in bytes. The usage is of now, what is taken off it of the last call with
+        ``details``.
+        """
+        usage = int(self._usage.read())
+        if details:
+            stat = b"\n" + self._stat.read()
+            self._inactive = _number_after(stat, self._inactive_key)
+            self._anonymous = _number_after(stat, self._anonymous_key)
+        return max(usage - self._inactive, min(usage, self._anonymous))
 
     def close(self) -> None:
         self._usage.close()
         self._stat.close()
 
 
-def _number_after(data: bytes, label: bytes) -> float:
+def _number_after(data: bytes, label: bytes) -> int:
     start = data.find(label)
     if start < 0:
-        return 0.0
+        return 0
     start += len(label)
-    return float(data[start : data.index(b"\n", start)])
+    return int(data[start : data.index(b"\n", start)])

@@ -13,14 +13,13 @@ import time
 from runvitals.collectors.base import MIB, PAGE, Absent, Every
 from runvitals.collectors.cgroup import available_cpu_count, locate
 from runvitals.collectors.host.member import Descriptors, Gone, Member, has_process_clocks
-from runvitals.collectors.host.memory import Meminfo
 from runvitals.collectors.host.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
-LIMITS_EVERY_S = 10.0
+LIMITS_EVERY_S = 30.0
 # Of the processes that have run, so many have all their files read in one sample; of the others only the
 # memory, until their turn comes.
 BOOKS_A_SAMPLE = 16
@@ -56,10 +55,10 @@ class Processes:
         self._clocked = live and has_process_clocks()
         self._tree = Tree(proc, os.getpid() if excluded is None else excluded)
         self._cgroup = locate(scope)
-        self._total_memory = Meminfo(scope).total
         self._limits = Every(LIMITS_EVERY_S)
         self._cpus = 1.0
-        self._memory = self._total_memory
+        self._online_cpus = 1
+        self._memory = self._cgroup.total_memory
         self._members: dict[int, Member] = {}
         self._attached: tuple[int, ...] = ()
         self._turn = self._idle_turn = 0
@@ -96,9 +95,10 @@ class Processes:
         self._write_sums(tick)
 
     def _look_up_limits(self) -> None:
+        self._online_cpus = os.cpu_count() or 1
         self._cpus = available_cpu_count(self._scope, self._cgroup)
-        limit = self._cgroup.memory_limit(self._total_memory)
-        self._memory = limit.value if limit else self._total_memory
+        limit = self._cgroup.memory_limit()
+        self._memory = limit.value if limit else self._cgroup.total_memory
 
     def _write_cpu(self, tick: Tick) -> None:
         before = self._mono_s
@@ -111,7 +111,7 @@ class Processes:
         elapsed_s = tick.mono_s - before
         # A child waited for between our look at it and at its parent would count twice for once: no more than
         # there is.
-        used_s = min(used_ns / 1e9, elapsed_s * (os.cpu_count() or 1))
+        used_s = min(used_ns / 1e9, elapsed_s * self._online_cpus)
         tick.gauges["cpu"] = used_s * 100.0 / (elapsed_s * self._cpus)
 
     def _write_sums(self, tick: Tick) -> None:

@@ -45,7 +45,7 @@ class Tree:
         self._last = self._last_pid()
 
     def newcomers(self, members: Container[int], mono_s: float) -> list[tuple[int, int]]:
-        """(pid, parent's pid) of every process that has joined since the last call, parents before children."""
+        """(pid, parent's pid) of every process that joined since the last call, parents before children."""
         last = self._last_pid()
         if last == self._last and last != 0:
             return []

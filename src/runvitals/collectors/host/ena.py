@@ -1,0 +1,146 @@
+"""Why a cloud machine's network is slow: how often AWS's ENA cards held back or dropped packets over the
+instance's allowance.
+
+These counters have no file; the driver hands them out through the ioctl behind `ethtool -S`, which needs no
+privilege.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import fcntl
+import os
+from array import array
+from struct import Struct, pack
+
+from runvitals.collectors.base import Absent, Every
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runvitals.collectors.base import Scope, Tick
+
+    # (fd, request, struct ifreq): the driver fills the buffer the request points at
+    Ioctl = Callable[[int, int, bytes], object]
+
+SIOCETHTOOL = 0x8946
+ETHTOOL_GDRVINFO = 0x03
+ETHTOOL_GSTRINGS = 0x1B
+ETHTOOL_GSTATS = 0x1D
+ETH_SS_STATS = 1
+NAME_SIZE = 32
+# struct ethtool_drvinfo: cmd, driver, version, firmware, bus, option ROM, 12 spare bytes, then five counts.
+DRVINFO = Struct("=I32s32s32s32s32s12s5I")
+# The driver asks the card, which takes it a while.
+EVERY_S = 10.0
+
+KEYS = {
+    "bw_in_allowance_exceeded": "bwInExceeded",
+    "bw_out_allowance_exceeded": "bwOutExceeded",
+    "pps_allowance_exceeded": "ppsExceeded",
+    "conntrack_allowance_exceeded": "conntrackExceeded",
+    "linklocal_allowance_exceeded": "linklocalExceeded",
+}
+
+
+def probe(scope: Scope) -> Ena:
+    folder = scope.path("/sys/class/net")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
+    nics = [name for name in names if _driver(f"{folder}/{name}") == "ena"]
+    if not nics:
+        raise Absent("no network interface is driven by ena")
+    return Ena(nics)
+
+
+class Ena:
+    """`network.ena.{nic}.bwInExceeded` and its like: packets since the driver was loaded (counters), every 10
+    s.
+
+    Args:
+        ioctl: how the driver is asked; a test hands in a card of its own.
+    """
+
+    name = "ena"
+
+    def __init__(self, nics: list[str], ioctl: Ioctl = fcntl.ioctl) -> None:
+        self._socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        self._every = Every(EVERY_S)
+        self.absent: dict[str, str] = {}
+        self.nics: list[Statistics] = []
+        for nic in nics:
+            try:
+                statistics = Statistics(nic, self._socket.fileno(), ioctl)
+            except OSError as error:
+                self.absent[nic] = f"the driver does not tell its statistics: {error.strerror}"
+                continue
+            if statistics.keys:
+                self.nics.append(statistics)
+            else:
+                self.absent[nic] = "the driver is too old to count what exceeds the allowance"
+
+    def sample(self, tick: Tick) -> None:
+        if not self._every.due(tick.mono_s):
+            return
+        for nic in self.nics:
+            try:
+                values = nic.read()
+            except OSError as error:
+                if error.errno != errno.ENODEV:
+                    raise
+                continue  # the card was detached; it may come back
+            for key, place in nic.keys:
+                tick.counters[key] = float(values[place])
+
+
+class Statistics:
+    """One interface's statistics: their names, learnt once, and their values."""
+
+    __slots__ = ("_buffer", "_count", "_fd", "_ioctl", "_nic", "keys")
+
+    def __init__(self, nic: str, fd: int, ioctl: Ioctl) -> None:
+        self._nic = nic
+        self._fd = fd
+        self._ioctl = ioctl
+        info = self._ask(pack("=I", ETHTOOL_GDRVINFO).ljust(DRVINFO.size, b"\0"))
+        self._count = DRVINFO.unpack(info)[8]
+        names = self._ask(
+            pack("=III", ETHTOOL_GSTRINGS, ETH_SS_STATS, self._count) + bytes(NAME_SIZE * self._count)
+        )
+        self.keys = [
+            (f"network.ena.{nic}.{KEYS[name]}", place)
+            for place, name in enumerate(_strings(names[12:]))
+            if name in KEYS
+        ]
+
+    def read(self) -> tuple[int, ...]:
+        """All statistics in the driver's order."""
+        request = pack("=II", ETHTOOL_GSTATS, self._count) + bytes(8 * self._count)
+        return Struct(f"={self._count}Q").unpack(self._ask(request)[8:])
+
+    def _ask(self, request: bytes) -> bytes:
+        """Hand the driver a buffer that begins with a request; returns the buffer as the driver left it.
+
+        struct ifreq is a name of 16 bytes and a pointer, padded to 40 bytes.
+        """
+        buffer = array("B", request)
+        address, _ = buffer.buffer_info()
+        self._ioctl(self._fd, SIOCETHTOOL, pack("16sP16x", self._nic.encode(), address))
+        return buffer.tobytes()
+
+
+def _strings(names: bytes) -> list[str]:
+    count = len(names) // NAME_SIZE
+    rows = [names[NAME_SIZE * i : NAME_SIZE * (i + 1)] for i in range(count)]
+    return [row.partition(b"\0")[0].decode("ascii", "replace") for row in rows]
+
+
+def _driver(interface: str) -> str:
+    try:
+        return os.path.basename(os.readlink(f"{interface}/device/driver"))
+    except OSError:  # no card behind it
+        return ""

@@ -1,0 +1,115 @@
+"""Energy of the processor and its memory: RAPL counters in /sys/class/powercap.
+
+Since Linux 5.10 only root may read them, because power tells secrets; then this source is absent and says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.base import Absent, PseudoFile, read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+
+# Of a shorter interval than this the power is noise: the hardware updates its counters every millisecond.
+SHORTEST_S = 0.05
+
+
+def probe(scope: Scope) -> Energy:
+    energy = Energy(scope)
+    if not energy.domains:
+        why = "; ".join(f"{zone}: {reason}" for zone, reason in energy.absent.items())
+        raise Absent(why or f"{scope.path('/sys/class/powercap')} has no RAPL zone")
+    return energy
+
+
+class Energy:
+    """`energy.{domain}` (J, counters) of each package and its parts, and `cpu.powerWatts`: packages and
+    memory together.
+    """
+
+    name = "energy"
+
+    def __init__(self, scope: Scope) -> None:
+        self.absent: dict[str, str] = {}
+        self.domains: list[Domain] = []
+        self._powered: list[Domain] = []
+        self._before: tuple[float, float] | None = None
+        folder = scope.path("/sys/class/powercap")
+        try:
+            zones = sorted(os.listdir(folder))
+        except OSError as error:
+            raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
+        names = {zone: read_text(f"{folder}/{zone}/name") or "" for zone in zones if ":" in zone}
+        for zone, domain in domains(names).items():
+            try:
+                self.domains.append(Domain(f"{folder}/{zone}", domain))
+            except PermissionError:
+                self.absent[domain] = f"only root may read {folder}/{zone}/energy_uj"
+            except (OSError, ValueError) as error:
+                self.absent[domain] = f"{folder}/{zone}: {error}"
+        # The whole platform (psys) contains the packages, and a package its cores.
+        self._powered = [d for d in self.domains if d.name.startswith(("package", "dram"))]
+
+    def sample(self, tick: Tick) -> None:
+        for domain in self.domains:
+            tick.counters[domain.key] = domain.read()
+        if not self._powered:
+            return
+        joules = sum(domain.joules for domain in self._powered)
+        if self._before is not None:
+            then, before = self._before
+            if tick.mono_s - then < SHORTEST_S:
+                return
+            tick.gauges["cpu.powerWatts"] = (joules - before) / (tick.mono_s - then)
+        self._before = tick.mono_s, joules
+
+
+class Domain:
+    """One counter. It wraps around at its range: every quarter of an hour on a busy server."""
+
+    __slots__ = ("_file", "_last_uj", "_range_uj", "_total_uj", "key", "name")
+
+    def __init__(self, folder: str, name: str) -> None:
+        self.name = name
+        self.key = f"energy.{name}"
+        self._range_uj = int(read_text(folder + "/max_energy_range_uj") or 0)
+        self._file = PseudoFile(folder + "/energy_uj")
+        self._last_uj = self._total_uj = int(self._file.read())
+
+    @property
+    def joules(self) -> float:
+        return self._total_uj / 1e6
+
+    def read(self) -> float:
+        """Energy in J: the hardware's counter, its wrap-arounds undone."""
+        now = int(self._file.read())
+        grown = now - self._last_uj
+        self._total_uj += grown if grown >= 0 else grown + self._range_uj
+        self._last_uj = now
+        return self.joules
+
+
+def domains(names: dict[str, str]) -> dict[str, str]:
+    """Zone -> what to call it. A package's parts carry its number: `core`, `dram` of package 1 are `core-1`,
+    `dram-1`.
+
+    A package that is there twice, once through a register and once through memory (intel-rapl-mmio), is taken
+    once.
+
+    >>> domains({"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl-mmio:0": "package-0"})
+    {'intel-rapl:0': 'package-0', 'intel-rapl:0:0': 'core-0'}
+    """
+    found: dict[str, str] = {}
+    # "intel-rapl:0" sorts after "intel-rapl-mmio:0", but is the one to keep: it also has the parts.
+    for zone in sorted(names, key=lambda zone: ("mmio" in zone, zone)):
+        name = names[zone]
+        parent = zone.rpartition(":")[0]
+        if parent in names:
+            _, dash, number = names[parent].rpartition("-")
+            name = f"{name}-{number}" if dash else name
+        if name and name not in found.values():
+            found[zone] = name
+    return found

@@ -1,0 +1,194 @@
+"""Traffic of InfiniBand, RoCE and AWS EFA devices: /sys/class/infiniband. None of it passes through
+/proc/net/dev.
+
+Reading one counter asks the device's firmware, which takes 10 to 100 µs; so traffic is read once a second at
+most and errors every 10 s.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+
+TRAFFIC_EVERY_S = 1.0
+ERRORS_EVERY_S = 10.0
+# The data counters count 4-byte words, the width of the first links' four lanes, whatever the device.
+WORD = 4
+# Old adapters count in 32 bits and stop there.
+SATURATED = 0xFFFF_FFFF
+ERRORS = ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors", "port_xmit_discards")
+EFA_BYTES = {
+    "sent": "tx_bytes",
+    "recv": "rx_bytes",
+    "rdmaRead": "rdma_read_bytes",
+    "rdmaWrite": "rdma_write_bytes",
+    "retransBytes": "retrans_bytes",
+}
+
+
+def probe(scope: Scope) -> Infiniband:
+    infiniband = Infiniband(scope)
+    if not infiniband.ports:
+        why = "; ".join(f"{device}: {reason}" for device, reason in infiniband.absent.items())
+        raise Absent(why or f"{scope.path('/sys/class/infiniband')} lists no device")
+    return infiniband
+
+
+class Infiniband:
+    """`network.ib.{dev}.{port}.xmitBytes`, `.recvBytes`, `.xmitWait`, `.errors`;
+    `network.efa.{dev}.{port}.sent` … (counters).
+    """
+
+    name = "infiniband"
+
+    def __init__(self, scope: Scope) -> None:
+        self.absent: dict[str, str] = {}
+        self.ports: list[Port] = []
+        folder = scope.path("/sys/class/infiniband")
+        try:
+            devices = sorted(os.listdir(folder))
+        except OSError as error:
+            raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
+        ours = usable_devices(scope)
+        for device in devices:
+            if ours is not None and device not in ours:
+                self.absent[device] = "belongs to the host: this container was not given its device file"
+                continue
+            ports = [name for name in os.listdir(f"{folder}/{device}/ports") if name.isdigit()]
+            for port in sorted(ports, key=int):
+                found = _port(f"{folder}/{device}", device, port)
+                if found.traffic or found.slow:
+                    self.ports.append(found)
+                else:
+                    self.absent[f"{device} port {port}"] = "has no counters"
+        self._traffic = Every(TRAFFIC_EVERY_S)
+        self._errors = Every(ERRORS_EVERY_S)
+
+    def sample(self, tick: Tick) -> None:
+        if self._traffic.due(tick.mono_s):
+            for port in self.ports:
+                for counter in port.traffic:
+                    counter.sample(tick)
+        if self._errors.due(tick.mono_s):
+            for port in self.ports:
+                for counter in port.slow:
+                    counter.sample(tick)
+
+
+class Port:
+    """A device's port: the counters read often, and those read seldom."""
+
+    __slots__ = ("slow", "traffic")
+
+    def __init__(self, traffic: list[Counter], slow: list[Counter]) -> None:
+        self.traffic = traffic
+        self.slow = slow
+
+
+class Counter:
+    """One key: the sum of some files, times a factor. A file that gives no number leaves the key out.
+
+    Args:
+        limit: the value at which a counter stops and means nothing any more; 0 = none.
+    """
+
+    __slots__ = ("_factor", "_files", "_key", "_limit")
+
+    def __init__(self, key: str, files: list[PseudoFile], factor: int = 1, limit: int = 0) -> None:
+        self._key = key
+        self._files = files
+        self._factor = factor
+        self._limit = limit
+
+    def sample(self, tick: Tick) -> None:
+        total = 0
+        for file in self._files:
+            value = _number(file)
+            if value is None or (self._limit and value >= self._limit):
+                return
+            total += value
+        tick.counters[self._key] = float(total * self._factor)
+
+
+def usable_devices(scope: Scope) -> set[str] | None:
+    """The devices that we hold the device file of (/dev/infiniband/uverbs…), or None where nothing tells.
+
+    Containers see all of the host's ports in /sys.
+    """
+    verbs, files = scope.path("/sys/class/infiniband_verbs"), scope.path("/dev/infiniband")
+    if scope.host_root or not os.path.isdir(verbs):
+        return None
+    try:
+        given = set(os.listdir(files))
+    except OSError:
+        given = set()
+    usable = set()
+    for name in os.listdir(verbs):
+        if name in given:
+            with open(f"{verbs}/{name}/ibdev", encoding="ascii") as file:
+                usable.add(file.read().strip())
+    return usable
+
+
+def _port(folder: str, device: str, port: str) -> Port:
+    place = f"{folder}/ports/{port}"
+    if _is_efa(folder, device):
+        return _efa_port(place, f"network.efa.{device}.{port}")
+    return _ib_port(place, f"network.ib.{device}.{port}")
+
+
+def _is_efa(folder: str, device: str) -> bool:
+    driver = os.path.realpath(f"{folder}/device/driver")
+    return os.path.basename(driver) == "efa" or device.startswith(("efa_", "rdmap"))
+
+
+def _ib_port(place: str, prefix: str) -> Port:
+    traffic, slow = [], []
+    for key, name in (("xmitBytes", "port_xmit_data"), ("recvBytes", "port_rcv_data")):
+        wide = _open_number(f"{place}/counters_ext/{name}_64")
+        file = wide or _open_number(f"{place}/counters/{name}")
+        if file is not None:
+            traffic.append(Counter(f"{prefix}.{key}", [file], WORD, 0 if wide else _stops_at(file)))
+    wait = _open_number(f"{place}/counters/port_xmit_wait")
+    if wait is not None:
+        slow.append(Counter(f"{prefix}.xmitWait", [wait], 1, _stops_at(wait)))
+    errors = [file for name in ERRORS if (file := _open_number(f"{place}/counters/{name}")) is not None]
+    if errors:
+        slow.append(Counter(f"{prefix}.errors", errors))
+    return Port(traffic, slow)
+
+
+def _efa_port(place: str, prefix: str) -> Port:
+    files = {key: _open_number(f"{place}/hw_counters/{name}") for key, name in EFA_BYTES.items()}
+    traffic = [Counter(f"{prefix}.{key}", [file]) for key, file in files.items() if file is not None]
+    drops = _open_number(f"{place}/hw_counters/rx_drops")
+    return Port(traffic, [Counter(f"{prefix}.drops", [drops])] if drops is not None else [])
+
+
+def _stops_at(file: PseudoFile) -> int:
+    """0 for a counter that is past 32 bits already, so has 64; for others the end of 32 bits, where it may
+    stand still.
+    """
+    value = _number(file)
+    return 0 if value is not None and value > SATURATED else SATURATED
+
+
+def _open_number(path: str) -> PseudoFile | None:
+    file = open_if_there(path)
+    if file is not None and _number(file) is None:  # "N/A (no PMA)": the device keeps no such count
+        file.close()
+        return None
+    return file
+
+
+def _number(file: PseudoFile) -> int | None:
+    try:
+        text = file.read().strip()
+    except OSError:  # the port is being reset; the next turn asks again
+        return None
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,67 @@
+"""Pressure: how much of the time tasks waited for CPU, memory or storage (the kernel's PSI).
+
+``some`` is the share of time in which at least one task waited, ``full`` in which all of them did. Our own
+cgroup's files tell it of the run, /proc/pressure of the whole host.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors.base import Absent, PseudoFile, open_if_there
+from runvitals.collectors.cgroup import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+
+
+def probe(scope: Scope) -> Pressure:
+    pressure = Pressure(scope)
+    if not pressure.resources:
+        raise Absent(
+            f"{scope.path('/proc/pressure')} cannot be read: the kernel was built or started without PSI"
+        )
+    return pressure
+
+
+class Pressure:
+    """`cpu.pressureAvg10`, `memory.pressureAvg10`, `memory.pressureFullAvg10`, `io.…` (%), and
+    `….pressureSeconds` (counters).
+    """
+
+    name = "pressure"
+
+    def __init__(self, scope: Scope) -> None:
+        own = locate(scope).pressure
+        self.resources: list[Resource] = []
+        for resource in ("cpu", "memory", "io"):
+            file = open_if_there(f"{own.own}/{resource}.pressure") if own is not None else None
+            file = file or open_if_there(scope.path(f"/proc/pressure/{resource}"))
+            if file is not None:
+                self.resources.append(Resource(resource, file))
+
+    def sample(self, tick: Tick) -> None:
+        for resource in self.resources:
+            resource.sample(tick)
+
+
+class Resource:
+    """One pressure file: 4 µs a read."""
+
+    __slots__ = ("_file", "_full", "_seconds", "_some")
+
+    def __init__(self, resource: str, file: PseudoFile) -> None:
+        self._file = file
+        self._some = f"{resource}.pressureAvg10"
+        # That all tasks wait for a CPU means nothing on a host, whose idle task never does; newer kernels
+        # write 0 there.
+        self._full = f"{resource}.pressureFullAvg10" if resource != "cpu" else ""
+        self._seconds = f"{resource}.pressureSeconds"
+
+    def sample(self, tick: Tick) -> None:
+        # some avg10=0.12 avg60=0.05 avg300=0.01 total=12345 (µs)
+        # full avg10=…
+        words = self._file.read().split()
+        tick.gauges[self._some] = float(words[1][6:])
+        tick.counters[self._seconds] = int(words[4][6:]) / 1e6
+        if self._full and len(words) > 6:
+            tick.gauges[self._full] = float(words[6][6:])
