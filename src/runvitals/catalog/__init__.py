@@ -10,7 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from runvitals.catalog import cpu, disk, memory, monitor, network, process
+from runvitals.catalog import (
+    amd,
+    apple,
+    cpu,
+    disk,
+    gpu,
+    graphcore,
+    memory,
+    monitor,
+    network,
+    nvidia,
+    openmetrics,
+    process,
+    tpu,
+    trainium,
+)
 from runvitals.catalog.catalog import Catalog, Match
 from runvitals.catalog.metric import Metric
 
@@ -20,6 +35,14 @@ SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
     "Memory": memory.METRICS,
     "Disk": disk.METRICS,
     "Network": network.METRICS,
+    "GPU": gpu.METRICS,
+    "NVIDIA": nvidia.METRICS,
+    "AMD": amd.METRICS,
+    "Apple silicon": apple.METRICS,
+    "Google TPU": tpu.METRICS,
+    "AWS Trainium and Inferentia": trainium.METRICS,
+    "Graphcore IPU": graphcore.METRICS,
+    "OpenMetrics": openmetrics.METRICS,
     "Monitor": monitor.METRICS,
 }
 

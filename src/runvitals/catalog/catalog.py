@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from runvitals.catalog.metric import Metric, literal_length, pattern
@@ -51,11 +51,11 @@ class Catalog:
         self._exact = {spelling: metric for spelling, metric in spellings if "{" not in spelling}
         # By first segment, which is always literal; most specific first, so that
         # `network.ib.{dev}.{port}.errors` wins over `network.{nic}.errors`.
-        self._templates: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
+        self._templates: dict[str, list[tuple[str, Metric]]] = {}
         for spelling, metric in sorted(spellings, key=lambda row: -literal_length(row[0])):
             if "{" in spelling:
                 family = spelling.partition(".")[0]
-                self._templates.setdefault(family, []).append((pattern(spelling), metric))
+                self._templates.setdefault(family, []).append((spelling, metric))
         self.find = lru_cache(_REMEMBERED_KEYS)(self._find)
         """The row of a concrete key or alias as a `Match`, or None for a key the catalogue does not know."""
 
@@ -67,6 +67,26 @@ class Catalog:
             if metric.key not in self.rate_of:
                 charts.setdefault(metric.chart, []).append(metric)
         return {heading: tuple(metrics) for heading, metrics in charts.items()}
+
+    def search(self, wanted: str) -> list[Metric]:
+        """Rows by concrete key, by glob over the spellings of keys, or by a word in their names or texts.
+
+        >>> [row.key for row in CATALOG.search("gpu.7.temp")]
+        ['gpu.{i}.temp']
+        >>> [row.key for row in CATALOG.search("disk.{dev}.*MBps")]
+        ['disk.{dev}.readMBps', 'disk.{dev}.writeMBps']
+        """
+        match = self.find(wanted)
+        if match is not None:
+            return [match.metric]
+        if "*" in wanted or "?" in wanted:
+            return [
+                row
+                for row in self.metrics
+                if any(fnmatchcase(key, wanted) for key in (row.key, *row.aliases))
+            ]
+        word = wanted.casefold()
+        return [row for row in self.metrics if any(word in text.casefold() for text in _texts(row))]
 
     def _rates(self) -> Mapping[str, Metric]:
         """The rate of each counter that has one, by the counter's template."""
@@ -86,12 +106,16 @@ class Catalog:
         metric = self._exact.get(key)
         if metric is not None:
             return Match(metric, metric.key)
-        for expression, row in self._templates.get(key.partition(".")[0], ()):
-            found = expression.fullmatch(key)
+        for spelling, row in self._templates.get(key.partition(".")[0], ()):
+            found = pattern(spelling).fullmatch(key)
             if found is not None:
                 labels = found.groupdict()
                 return Match(row, row.key.format(**labels), labels)
         return None
+
+
+def _texts(row: Metric) -> tuple[str, ...]:
+    return (row.key, *row.aliases, row.chart, row.text, row.mlflow or "", row.prometheus, row.otel)
 
 
 def _refuse_twice(spellings: Iterable[str]) -> None:

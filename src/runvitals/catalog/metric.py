@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from runvitals.catalog.unit import UNITS
@@ -34,13 +35,19 @@ class Metric:
             rate is drawn by its rate.
         text: one sentence for a person.
         source: where the number comes from (file, call, formula).
+        name: dotted stem without unit, from which the Prometheus and OpenTelemetry names follow; "" for
+            rates, which other systems derive from the counter, and for what already has a name of its own.
         aliases: other spellings that mean the same key and are accepted wherever a key is read.
-        of: for ``rate``: its counter's template; ``factor`` turns the counter's unit per second into ``unit``.
+        of: for ``rate``: its counter's template; ``factor`` turns the counter's unit per second into
+            ``unit``.
         mlflow: MLflow's name without ``system/``, or None; ``mlflow_factor`` turns our unit into MLflow's.
-        prometheus: full Prometheus name, in base units; "" where Prometheus derives or names it itself.
-        otel: OpenTelemetry name: that of the semantic conventions, else ``runvitals.*``; "" as above.
-        otel_attributes: what tells rows of one OpenTelemetry name apart; values may hold the key's
-            placeholders.
+        convention: name in OpenTelemetry's semantic conventions, or None.
+        attributes: what tells rows of one such name apart; values may hold the key's placeholders.
+
+    Example:
+        >>> row = gauge("memory.usedMB", "MiB", "Memory used", name="memory.used", text="…", source="…")
+        >>> row.prometheus, row.otel
+        ('runvitals_memory_used_bytes', 'runvitals.memory.used')
     """
 
     key: str
@@ -51,14 +58,27 @@ class Metric:
     chart: str
     text: str
     source: str
+    name: str = ""
     aliases: tuple[str, ...] = ()
     of: str | None = None
     factor: float = 1.0
     mlflow: str | None = None
     mlflow_factor: float = 1.0
-    prometheus: str = ""
-    otel: str = ""
-    otel_attributes: Mapping[str, str] = field(default_factory=dict)
+    convention: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def prometheus(self) -> str:
+        """Full Prometheus name, in the base unit of `unit`; "" for a row without a name."""
+        if not self.name:
+            return ""
+        base, total = UNITS[self.unit].prometheus, "total" if self.kind == "counter" else ""
+        return "_".join(part for part in ("runvitals", self.name.replace(".", "_"), base, total) if part)
+
+    @property
+    def otel(self) -> str:
+        """OpenTelemetry name: that of the semantic conventions, else ``runvitals.*``; "" without a name."""
+        return self.convention or (self.name and f"runvitals.{self.name}")
 
 
 def gauge(
@@ -74,21 +94,13 @@ def gauge(
     aliases: Sequence[str] = (),
     mlflow: tuple[str, float] | None = None,
     otel: str | None = None,
-    otel_attributes: Mapping[str, str] | None = None,
+    attributes: Mapping[str, str] | None = None,
 ) -> Metric:
-    """A level. From ``name``, a dotted stem without unit, follow the Prometheus and OpenTelemetry names.
-
-    >>> row = gauge("memory.usedMB", "MiB", "Memory used", name="memory.used", text="…", source="…")
-    >>> row.prometheus, row.otel
-    ('runvitals_memory_used_bytes', 'runvitals.memory.used')
-    """
+    """A level. ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the convention's name."""
+    mlflow_name, mlflow_factor = mlflow or (None, 1.0)
     return Metric(
-        key, unit, "gauge", scope, merge, chart, text, source, tuple(aliases),
-        mlflow=mlflow[0] if mlflow else None,
-        mlflow_factor=mlflow[1] if mlflow else 1.0,
-        prometheus=prometheus_name(name, unit, "gauge"),
-        otel=otel or (name and f"runvitals.{name}"),
-        otel_attributes=otel_attributes or {},
+        key, unit, "gauge", scope, merge, chart, text, source, name, tuple(aliases), None, 1.0,
+        mlflow_name, mlflow_factor, otel, attributes or {},
     )  # fmt: skip
 
 
@@ -104,16 +116,13 @@ def counter(
     aliases: Sequence[str] = (),
     mlflow: tuple[str, float] | None = None,
     otel: str | None = None,
-    otel_attributes: Mapping[str, str] | None = None,
+    attributes: Mapping[str, str] | None = None,
 ) -> Metric:
     """A running total; of several samples the last one counts."""
+    mlflow_name, mlflow_factor = mlflow or (None, 1.0)
     return Metric(
-        key, unit, "counter", scope, "last", chart, text, source, tuple(aliases),
-        mlflow=mlflow[0] if mlflow else None,
-        mlflow_factor=mlflow[1] if mlflow else 1.0,
-        prometheus=prometheus_name(name, unit, "counter"),
-        otel=otel or f"runvitals.{name}",
-        otel_attributes=otel_attributes or {},
+        key, unit, "counter", scope, "last", chart, text, source, name, tuple(aliases), None, 1.0,
+        mlflow_name, mlflow_factor, otel, attributes or {},
     )  # fmt: skip
 
 
@@ -121,26 +130,8 @@ def rate(
     key: str, unit: str, chart: str, *, of: str, text: str, factor: float = 1.0, scope: Scope = "host"
 ) -> Metric:
     """How fast a counter grows: derived where it is read, so other systems get the counter only."""
-    return Metric(
-        key, unit, "rate", scope, "mean", chart, text, f"increase of `{of}` ÷ seconds", of=of, factor=factor
-    )
-
-
-def prometheus_name(stem: str, unit: str, kind: Kind) -> str:
-    """The full Prometheus name of a dotted stem.
-
-    >>> prometheus_name("disk.read", "MiB", "counter")
-    'runvitals_disk_read_bytes_total'
-    """
-    if not stem:
-        return ""
-    parts = [
-        "runvitals",
-        stem.replace(".", "_"),
-        UNITS[unit].prometheus,
-        "total" if kind == "counter" else "",
-    ]
-    return "_".join(part for part in parts if part)
+    source = f"increase of `{of}` ÷ seconds"
+    return Metric(key, unit, "rate", scope, "mean", chart, text, source, of=of, factor=factor)
 
 
 def placeholders(template: str) -> tuple[str, ...]:
@@ -152,8 +143,9 @@ def placeholders(template: str) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.findall(template))
 
 
+@cache
 def pattern(template: str) -> re.Pattern[str]:
-    """Compile a key template into a regular expression that matches whole concrete keys."""
+    """A key template as an expression that matches whole concrete keys, compiled when first asked for."""
     parts: list[str] = []
     position = 0
     for found in _PLACEHOLDER.finditer(template):

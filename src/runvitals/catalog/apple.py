@@ -1,0 +1,31 @@
+"""Rows that only Apple silicon has."""
+
+from runvitals.catalog.metric import counter, gauge
+
+# fmt: off
+METRICS = (
+    gauge("cpu.ecpu_percent", "%", "CPU by cluster", name="cpu.efficiency.utilization",
+          text="Use of the efficiency cores.", source="IOReport CPU Stats: active residency"),
+    gauge("cpu.pcpu_percent", "%", "CPU by cluster", name="cpu.performance.utilization",
+          text="Use of the performance cores.", source="IOReport CPU Stats: active residency"),
+    gauge("cpu.ecpu_freq", "MHz", "CPU frequency", name="cpu.efficiency.frequency",
+          text="Clock of the efficiency cores.", source="IOReport CPU Stats: mean of the active frequencies"),
+    gauge("cpu.pcpu_freq", "MHz", "CPU frequency", name="cpu.performance.frequency",
+          text="Clock of the performance cores.",
+          source="IOReport CPU Stats: mean of the active frequencies"),
+    gauge("ane.power", "W", "Power", name="ane.power",
+          otel="hw.power", attributes={"hw.type": "ane"},
+          text="Electrical power of the Neural Engine.", source="IOReport energy model: ANE"),
+    gauge("system.powerWatts", "W", "Power", name="system.power",
+          otel="hw.power", attributes={"hw.type": "enclosure"},
+          text="Electrical power of the whole machine.",
+          source="SMC key PSTR, at least CPU + GPU + Neural Engine"),
+    gauge("memory.used", "bytes", "Memory in use (macOS)", name="memory.macos.used", merge="max",
+          text="Memory in use as macOS counts it.",
+          source="host_statistics64: active + inactive + wired + compressed …"),
+    gauge("memory.used_percent", "%", "Memory", name="memory.macos.utilization", merge="max",
+          text="Memory in use as macOS counts it, as a share of all.", source="memory.used ÷ hw.memsize"),
+    counter("gpu.{i}.recoveryCount", "1", "GPU recoveries", name="gpu.recoveries", scope="device",
+            text="Times the GPU was restarted after a fault.", source="IOAccelerator recoveryCount"),
+)
+# fmt: on

@@ -1,0 +1,95 @@
+"""Rows that only NVIDIA GPUs have: links, profiling counters, throttling, and what DCGM's exporter adds."""
+
+from runvitals.catalog.metric import Metric, counter, gauge, rate
+
+# fmt: off
+_LINKS = (
+    gauge("gpu.{i}.pcieTxBytes", "bytes/s", "GPU PCIe", name="gpu.pcie.transmit", scope="device",
+          text="Speed at which the GPU sends over PCI Express.",
+          source="field PCIE_COUNT_TX_BYTES ÷ seconds, GPM, or DCGM 1009"),
+    gauge("gpu.{i}.pcieRxBytes", "bytes/s", "GPU PCIe", name="gpu.pcie.receive", scope="device",
+          text="Speed at which the GPU receives over PCI Express.",
+          source="field PCIE_COUNT_RX_BYTES ÷ seconds, GPM, or DCGM 1010"),
+    gauge("gpu.{i}.nvlinkTxBytes", "bytes/s", "GPU NVLink", name="gpu.nvlink.transmit", scope="device",
+          text="Speed at which the GPU sends over all its NVLinks.",
+          source="NVLink throughput fields ÷ seconds, GPM, or DCGM 1011"),
+    gauge("gpu.{i}.nvlinkRxBytes", "bytes/s", "GPU NVLink", name="gpu.nvlink.receive", scope="device",
+          text="Speed at which the GPU receives over all its NVLinks.",
+          source="NVLink throughput fields ÷ seconds, GPM, or DCGM 1012"),
+    gauge("gpu.{i}.pcieLinkGen", "1", "GPU PCIe generation", name="gpu.pcie.generation", scope="device",
+          merge="min",
+          text="Generation at which the PCI Express link runs now.",
+          source="nvmlDeviceGetCurrPcieLinkGeneration"),
+    gauge("gpu.{i}.maxPcieLinkGen", "1", "GPU PCIe generation", name="gpu.pcie.generation_max",
+          scope="device", merge="last",
+          text="Generation at which the PCI Express link could run.",
+          source="nvmlDeviceGetMaxPcieLinkGeneration"),
+    gauge("gpu.{i}.pcieLinkWidth", "1", "GPU PCIe width", name="gpu.pcie.lanes", scope="device", merge="min",
+          text="Lanes that the PCI Express link uses now.", source="nvmlDeviceGetCurrPcieLinkWidth"),
+    gauge("gpu.{i}.maxPcieLinkWidth", "1", "GPU PCIe width", name="gpu.pcie.lanes_max", scope="device",
+          merge="last",
+          text="Lanes that the PCI Express link could use.", source="nvmlDeviceGetMaxPcieLinkWidth"),
+    gauge("gpu.{i}.pcieLinkSpeed", "bit/s", "GPU PCIe speed", name="gpu.pcie.speed", scope="device",
+          merge="min",
+          text="Speed of one lane of the PCI Express link.", source="nvmlDeviceGetPcieSpeed"),
+    counter("gpu.{i}.pcieReplays", "1", "GPU PCIe replays", name="gpu.pcie.replays", scope="device",
+            text="Packets sent again over PCI Express: a growing count means a bad link.",
+            source="nvmlDeviceGetPcieReplayCounter"),
+)
+
+
+def _activity(key: str, name: str, dcgm_field: int, text: str) -> Metric:
+    """A profiling counter, a share of all cycles. DCGM reports ratios from 0 to 1."""
+    return gauge(
+        f"gpu.{{i}}.{key}", "%", "GPU engine activity", name=f"gpu.{name}", scope="device", text=text,
+        source=f"GPM of Hopper and newer, else DCGM field {dcgm_field} × 100",
+    )
+
+
+_PROFILING = (
+    _activity("smActive", "sm.active", 1002,
+              "Share of cycles in which a multiprocessor had work, mean over all."),
+    _activity("smOccupancy", "sm.occupancy", 1003, "Resident warps as a share of those that would fit."),
+    _activity("pipeTensorActive", "pipe.tensor.active", 1004,
+              "Share of cycles in which the tensor cores worked."),
+    _activity("dramActive", "dram.active", 1005,
+              "Share of cycles in which device memory sent or received data."),
+    _activity("pipeFp64Active", "pipe.fp64.active", 1006, "Share of cycles in which the FP64 units worked."),
+    _activity("pipeFp32Active", "pipe.fp32.active", 1007, "Share of cycles in which the FP32 units worked."),
+    _activity("pipeFp16Active", "pipe.fp16.active", 1008, "Share of cycles in which the FP16 units worked."),
+    _activity("pipeTensorHmmaActive", "pipe.tensor_hmma.active", 1014,
+              "Share of cycles in which the tensor cores worked on half precision."),
+)
+
+_THROTTLING = (
+    counter("gpu.{i}.throttle.{reason}Seconds", "s", "GPU throttling", name="gpu.throttle", scope="device",
+            text="Time for which the clocks were held down for one reason (power cap, heat, brake …).",
+            source="clock event reason counters, fields 74–79 and 269–271 ÷ 10⁹"),
+    rate("gpu.{i}.throttle.{reason}Percent", "%", "GPU throttling", of="gpu.{i}.throttle.{reason}Seconds",
+         factor=100.0, scope="device",
+         text="Share of the time for which the clocks were held down for one reason."),
+)
+
+_DCGM_EXPORTER = (
+    gauge("gpu.{i}.memoryUsed", "MiB", "GPU memory, DCGM", name="gpu.dcgm.memory.used", scope="device",
+          merge="max",
+          text="Used memory of the GPU.", source="DCGM_FI_DEV_FB_USED"),
+    gauge("gpu.{i}.memoryFree", "MiB", "GPU memory, DCGM", name="gpu.dcgm.memory.free", scope="device",
+          merge="min",
+          text="Free memory of the GPU.", source="DCGM_FI_DEV_FB_FREE"),
+    gauge("gpu.{i}.memoryTotal", "MiB", "GPU memory, DCGM", name="gpu.dcgm.memory.size", scope="device",
+          merge="last",
+          text="Memory of the GPU.", source="DCGM_FI_DEV_FB_TOTAL"),
+    gauge("gpu.{i}.maxOpTemp", "°C", "GPU temperature limits", name="gpu.temperature_limit", scope="device",
+          merge="last",
+          text="Temperature that the GPU may reach in use.", source="DCGM_FI_DEV_GPU_MAX_OP_TEMP"),
+    gauge("gpu.{i}.memoryMaxOpTemp", "°C", "GPU temperature limits", name="gpu.memory.temperature_limit",
+          scope="device", merge="last",
+          text="Temperature that the GPU's memory may reach in use.", source="DCGM_FI_DEV_MEM_MAX_OP_TEMP"),
+    counter("gpu.{i}.totalEnergyConsumption", "mJ", "GPU energy, DCGM", name="gpu.dcgm.energy",
+            scope="device",
+            text="Energy the GPU has used.", source="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"),
+)
+# fmt: on
+
+METRICS = (*_LINKS, *_PROFILING, *_THROTTLING, *_DCGM_EXPORTER)
