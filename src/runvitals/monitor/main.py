@@ -97,10 +97,8 @@ def build(order: dict[str, Any]) -> Monitor:
     found = sources.probe_all(scope, selection, order["site"])
     baselines = predecessor.baselines(order["boot_id"])
     sampler = Sampler(found.collectors, interval_s, Reporter(journal), settings["gpu_ids"], baselines)
-    oom_kills = cgroup.OomKills(
-        scope, cgroup.locate(scope), cgroup.locate(scope).memory_limit(_total_memory())
-    )
-    monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, oom_kills.read)
+    oom_kills = cgroup.OomKills(scope).read
+    monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, oom_kills)
     if predecessor.died_ms is not None:
         monitor.note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
     monitor.note(frames.INFO, run=order["about"], settings=settings, sources=_states(found, selection))
@@ -123,10 +121,6 @@ def _begin_journal(order: dict[str, Any], interval_s: float) -> Writer:
             "labels": order["settings"]["labels"],
         },
     )
-
-
-def _total_memory() -> float:
-    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _states(found: sources.Sources, selection: Selection) -> dict[str, dict[str, str]]:
