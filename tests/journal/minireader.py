@@ -1,0 +1,92 @@
+"""A reader of journal files written from `docs/journal.md` alone, with nothing of ours: the page's test."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+MAGIC = bytes.fromhex("f5525631")
+MAX_PAYLOAD = 16_777_216
+MAX_BLOCK = 17_825_792
+JSON_TYPES = {1, 2, 4, 6, 7, 8}
+
+
+class Reading:
+    """What a file holds: frames as (type, seq, payload), damaged stretches, where the torn tail begins."""
+
+    def __init__(self, data: bytes) -> None:
+        self.frames: list[tuple[int, int, bytes]] = []
+        self.damage: list[tuple[int, int]] = []
+        self.torn_from: int | None = None
+        position = 0
+        while position < len(data):
+            header = data[position : position + 24]
+            if len(header) < 24 or not any(data[position:]):
+                self.torn_from = position
+                return
+            length = int.from_bytes(header[12:16], "little")
+            end = position + 24 + length
+            if not self.sound(header, length):
+                found = data.find(MAGIC, position + 1)
+                end = found if found >= 0 else self._part_of_magic(data, position + 1)
+                self._pass_over(position, end)
+            elif end <= len(data) and zlib.crc32(data[position + 11 : end]) == int.from_bytes(
+                header[4:8], "little"
+            ):
+                seq = int.from_bytes(header[16:24], "little")
+                self.frames.append((header[11], seq, data[position + 24 : end]))
+            elif end >= len(data):
+                self.torn_from = position
+                return
+            else:
+                self._pass_over(position, end)
+            position = end
+
+    @staticmethod
+    def sound(header: bytes, length: int) -> bool:
+        check = zlib.crc32(header[11:24]) % 2**24
+        return (
+            header[:4] == MAGIC and length <= MAX_PAYLOAD and int.from_bytes(header[8:11], "little") == check
+        )
+
+    @staticmethod
+    def _part_of_magic(data: bytes, position: int) -> int:
+        """A magic may begin in the last three bytes of a file that is still growing."""
+        starts = [at for at in range(max(position, len(data) - 3), len(data)) if MAGIC.startswith(data[at:])]
+        return min(starts, default=len(data))
+
+    def _pass_over(self, start: int, end: int) -> None:
+        if self.damage and self.damage[-1][1] == start:
+            start = self.damage.pop()[0]
+        self.damage.append((start, end))
+
+    def records(self) -> list[tuple[int, int, Any]]:
+        """(type, seq, content): an object, a `dict` of a sample's time and values by key, or bytes."""
+        schemas: dict[int, list[str]] = {}
+        found = []
+        for type, seq, payload in self._unpacked():
+            content: Any = payload
+            if type in JSON_TYPES:
+                content = json.loads(payload)
+            if type == 2:
+                schemas[content["id"]] = content["keys"]
+            if type == 3:
+                schema, _, time_ms = struct.unpack_from("<IIq", payload)
+                keys = schemas[schema]
+                content = (
+                    time_ms,
+                    dict(zip(keys, struct.unpack_from(f"<{len(keys)}d", payload, 16), strict=True)),
+                )
+            found.append((type, seq, content))
+        return found
+
+    def _unpacked(self) -> list[tuple[int, int, bytes]]:
+        found = []
+        for frame in self.frames:
+            if frame[0] == 9:
+                found += Reading(zlib.decompressobj().decompress(frame[2], MAX_BLOCK)).frames
+            else:
+                found.append(frame)
+        return found
