@@ -53,19 +53,9 @@ class Baselines:
 
 
 class Source:
-    """A collector with its record: what it costs, how often it failed, when it is asked again."""
+    """A collector with its record: how often it failed, and when it is asked again."""
 
-    __slots__ = (
-        "backoff_s",
-        "busy_ns",
-        "collector",
-        "failures",
-        "failures_key",
-        "ms_key",
-        "name",
-        "retry_at_s",
-        "samples",
-    )
+    __slots__ = ("backoff_s", "collector", "failures", "failures_key", "ms_key", "name", "retry_at_s")
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
@@ -75,8 +65,6 @@ class Source:
         self.failures = 0
         self.backoff_s = 0.0
         self.retry_at_s = 0.0
-        self.busy_ns = 0
-        self.samples = 0
 
 
 class Sampler:
@@ -108,15 +96,19 @@ class Sampler:
         self._statm: PseudoFile | None = open_if_there("/proc/self/statm")
         self._cpu_ns = time.process_time_ns()
         self._mono_s = 0.0
-        self._reported_s = 0.0
+        self._report_at_s = 0.0
 
     def sample(self, mono_s: float) -> dict[str, float]:
         """Every reading of this moment: canonical key → value, counters since the run's first sample."""
         tick = Tick(mono_s)
-        for source in self.sources:
-            if source.retry_at_s <= mono_s:
-                self._ask(source, tick)
         values = tick.gauges
+        if mono_s >= self._report_at_s:
+            self._report_at_s = mono_s + SELF_REPORT_S
+            self._ask_and_time(tick)
+        else:
+            for source in self.sources:
+                if source.retry_at_s <= mono_s:
+                    self._ask(source, tick)
         since_start = self.baselines.since_start
         for key, total in tick.counters.items():
             values[key] = since_start(key, total)
@@ -126,7 +118,6 @@ class Sampler:
         return values
 
     def _ask(self, source: Source, tick: Tick) -> None:
-        began_ns = time.perf_counter_ns()
         try:
             source.collector.sample(tick)
         except Exception as error:  # noqa: BLE001 - one broken source, a third party's perhaps, must not end the others
@@ -139,8 +130,19 @@ class Sampler:
             if source.backoff_s:
                 source.backoff_s = source.retry_at_s = 0.0
                 self.report(source.name, None)
-        source.busy_ns += time.perf_counter_ns() - began_ns
-        source.samples += 1
+
+    def _ask_and_time(self, tick: Tick) -> None:
+        """Ask every source and write what each one took, how often it has failed, and how big we are."""
+        values = tick.gauges
+        for source in self.sources:
+            if source.retry_at_s <= tick.mono_s:
+                began_ns = time.perf_counter_ns()
+                self._ask(source, tick)
+                values[source.ms_key] = (time.perf_counter_ns() - began_ns) / 1e6
+            values[source.failures_key] = float(source.failures)
+        values["monitor.missedTicks"] = float(self.missed_ticks)
+        if self._statm is not None:
+            values["monitor.rssMB"] = int(self._statm.read().split()[1]) * PAGE / MIB
 
     def _drop_other_gpus(self, values: dict[str, float]) -> None:
         kept = self._gpu_ids or frozenset()
@@ -160,16 +162,6 @@ class Sampler:
             values["monitor.cpuPercent"] = (cpu_ns - self._cpu_ns) / 1e7 / max(mono_s - self._mono_s, 1e-3)
         self._cpu_ns = cpu_ns
         self._mono_s = mono_s
-        if self._statm is not None:
-            values["monitor.rssMB"] = int(self._statm.read().split()[1]) * PAGE / MIB
-        values["monitor.missedTicks"] = float(self.missed_ticks)
-        if mono_s - self._reported_s >= SELF_REPORT_S:
-            self._reported_s = mono_s
-            for source in self.sources:
-                if source.samples:
-                    values[source.ms_key] = source.busy_ns / source.samples / 1e6
-                values[source.failures_key] = float(source.failures)
-                source.busy_ns = source.samples = 0
 
 
 class Schedule:
