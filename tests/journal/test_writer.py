@@ -1,0 +1,200 @@
+"""The writer: what it acknowledged is there, whatever kills it; its files can each be read alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import Record, Tail, read_run
+from runvitals.journal.writer import Writer
+
+SRC = Path(__file__).parents[2] / "src"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def read(folder: Path) -> list[Record]:
+    return list(read_run(str(folder)))
+
+
+def samples(records: list[Record]) -> list[int]:
+    return [record.time_ms for record in records if record.type == frames.SAMPLE]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    journal = Writer(
+        str(tmp_path / "runs" / "abc"), "train.n1.7", {"run": "abc", "role": "train", "rank": None}
+    )
+    assert journal.json(frames.HISTORY, {"t": 5, "step": 1, "data": {"loss": 0.5}})
+    assert journal.sample(6, {"cpu": 50.0})
+    assert journal.record(frames.CONSOLE, b"\x02" + (7).to_bytes(8, "little") + b"oops\n")
+    start, history, schema, sample, console = read(tmp_path / "runs" / "abc")
+    assert (
+        start.value.items()
+        >= {"format": 1, "writer": "train.n1.7", "segment": 0, "run": "abc", "rank": None}.items()
+    )
+    assert (history.type, history.time_ms, history.value["data"]) == (frames.HISTORY, 5, {"loss": 0.5})
+    assert (schema.type, schema.value) == (frames.SCHEMA, {"id": 0, "keys": ["cpu"]})
+    assert (sample.time_ms, list(sample.keys), sample.values, sample.value) == (6, ["cpu"], (50.0,), None)
+    assert (console.time_ms, console.value[9:]) == (7, b"oops\n")
+    assert [record.seq for record in (start, history, schema, sample, console)] == [0, 1, 2, 3, 4]
+    journal.close()
+
+
+def test_a_full_file_is_followed_by_one_that_can_be_read_alone(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "monitor.n1.1", {"run": "abc"}, segment_bytes=1000)
+    for i in range(30):
+        assert journal.sample(i, {"cpu": 1.0, "memory_percent": 2.0})
+    journal.close()
+    assert [
+        paths.segment_path(str(tmp_path), "monitor.n1.1", i) for i in range(journal.segment)
+    ] == journal.rotated
+    everything = samples(read(tmp_path))
+    assert everything == list(range(30))
+    os.unlink(journal.rotated[0])
+    rest = read(tmp_path)
+    assert rest[0].type == frames.START
+    assert samples(rest) == everything[-len(samples(rest)) :]
+    assert len(samples(rest)) >= 10
+
+
+def test_two_writers_share_a_folder(tmp_path: Path) -> None:
+    one = Writer(str(tmp_path), "monitor.n1.1", {})
+    other = Writer(str(tmp_path), "monitor.n2.1", {})
+    for i in range(20):
+        one.sample(i, {"cpu": 1.0})
+        other.sample(100 + i, {"gpu.0.temp": 2.0})
+    records = read(tmp_path)
+    assert samples([r for r in records if r.writer == "monitor.n1.1"]) == list(range(20))
+    assert samples([r for r in records if r.writer == "monitor.n2.1"]) == list(range(100, 120))
+    one.close()
+    other.close()
+
+
+def test_a_name_belongs_to_one_writer(tmp_path: Path) -> None:
+    first = Writer(str(tmp_path), "monitor.n1.1", {})
+    with pytest.raises(FileExistsError, match=r"monitor\.n1\.1\.00000\.rvj"):
+        Writer(str(tmp_path), "monitor.n1.1", {})
+    assert first.sample(1, {"cpu": 1.0})
+    first.close()
+    assert samples(read(tmp_path)) == [1]
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "runs", Path("/proc/runvitals")):
+        with pytest.raises(OSError, match=str(folder)):
+            Writer(str(folder), "monitor.n1.1", {})
+
+
+def test_a_writers_name_cannot_lead_elsewhere(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"writer '\.\./monitor' is not allowed"):
+        Writer(str(tmp_path), "../monitor", {})
+
+
+def test_a_record_too_large_for_any_reader_is_refused_and_nothing_else_suffers(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "train.n1.7", {})
+    with pytest.raises(ValueError, match="at most 16777216 bytes"):
+        journal.record(frames.INFO, bytes(frames.MAX_PAYLOAD + 1))
+    assert journal.json(frames.EVENT, {"t": 1})
+    journal.close()
+    assert [record.seq for record in read(tmp_path)] == [0, 1]
+
+
+def test_a_forked_child_drops_the_file_without_a_word(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "train.n1.7", {})
+    size = os.path.getsize(journal.path)
+    journal.forget()
+    assert not journal.json(frames.EVENT, {"t": 1})
+    assert os.path.getsize(journal.path) == size
+
+
+WRITE_UNTIL_KILLED = """
+import os, sys
+from runvitals.journal.writer import Writer
+journal = Writer(sys.argv[1], "monitor.n1." + sys.argv[2], {}, segment_bytes=20_000)
+values = {f"cpu.{i}.cpu_percent": 0.5 for i in range(40)}
+n = 0
+while journal.sample(n, values):
+    os.write(1, n.to_bytes(4, "little"))
+    n += 1
+"""
+
+
+def test_kill_9_loses_no_acknowledged_sample(tmp_path: Path) -> None:
+    delays = random.Random(4)
+    for life in range(12):
+        command = [sys.executable, "-S", "-c", WRITE_UNTIL_KILLED, str(tmp_path), str(life)]
+        with subprocess.Popen(command, env={"PYTHONPATH": str(SRC)}, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            acknowledged = process.stdout.read(4)
+            time.sleep(delays.uniform(0, 0.02))  # lets it write on, to be hit anywhere
+            process.send_signal(signal.SIGKILL)
+            acknowledged += process.stdout.read()
+        last = int.from_bytes(acknowledged[-4:], "little")
+        tail = Tail(str(tmp_path))
+        written = samples([r for r in tail.poll() if r.writer == f"monitor.n1.{life}"])
+        assert written == list(range(len(written)))
+        assert len(written) in (last + 1, last + 2)  # the kill may have come between the write and the word
+        assert tail.problems == []
+
+
+def descriptor_of(path: str) -> int:
+    for name in os.listdir("/proc/self/fd"):
+        if os.path.realpath(f"/proc/self/fd/{name}") == path:
+            return int(name)
+    raise AssertionError(f"{path} is not open")
+
+
+@linux
+def test_where_half_a_record_cannot_be_cut_off_another_file_begins(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "train.n1.7", {})
+    # A pipe in the file's place: it takes a part of a long record, then no more, and cannot be cut.
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    os.dup2(writing, descriptor_of(journal.path))
+    assert not journal.record(frames.INFO, bytes(1_000_000))
+    os.close(reading)
+    os.close(writing)
+    assert journal.json(frames.EVENT, {"t": 1, "name": "marker"})
+    journal.close()
+    assert (journal.segment, journal.rotated) == (1, [])
+    start, again, lost, marker = read(tmp_path)
+    assert (start.value["segment"], again.value["segment"], again.type) == (0, 1, frames.START)
+    assert (lost.value["name"], lost.value["count"], marker.value["name"]) == ("records_lost", 1, "marker")
+
+
+@linux
+def test_a_disk_that_does_not_keep_what_it_took_is_reported_once(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "train.n1.7", {})
+    # A pipe again: `fdatasync` of it fails.
+    reading, writing = os.pipe()
+    os.dup2(writing, descriptor_of(journal.path))
+    os.close(writing)
+    for _ in range(3):
+        journal.sync()
+    journal.close()
+    with open(reading, "rb") as pipe:
+        [event] = frames.scan(pipe.read())
+    assert isinstance(event, frames.Frame)
+    assert b'"name":"sync_failed","level":"error"' in event.payload
+    assert b"00000.rvj" in event.payload
+
+
+def test_the_monitors_half_of_the_journal_imports_nothing_heavy() -> None:
+    heavy = ["re", "json", "typing", "dataclasses", "collections", "subprocess", "socket", "pathlib", "enum",
+             "logging", "threading", "functools", "contextlib"]  # fmt: skip
+    program = f"""
+import sys; sys.path.insert(0, {str(SRC)!r})
+import runvitals.journal.writer, runvitals.journal.seal, runvitals.journal.reader
+print([name for name in {heavy} if name in sys.modules])
+"""
+    command = [sys.executable, "-I", "-S", "-E", "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
