@@ -3,8 +3,8 @@
     python benchmarks/collectors.py                     # every collector: in a hot loop, and at 1 Hz
     python benchmarks/collectors.py --children 0 10 100 1000
 
-A hot loop finds the processor's caches warm and shows what the code costs. At 1 Hz they are cold, as they are in a monitor, and the
-same work takes two to three times as long: that is what a user pays.
+A hot loop finds the processor's caches warm and shows what the code costs. At 1 Hz they are cold, as they are
+in a monitor, and the same work takes two to three times as long: that is what a user pays.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ HOT_LOOPS = 1000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--children", type=int, nargs="+", default=[0], help="processes in the tree besides the root")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--children", type=int, nargs="+", default=[0], help="processes besides the root")
     parser.add_argument("--seconds", type=int, default=10, help="how long to sample at 1 Hz")
     options = parser.parse_args()
     for count in options.children:

@@ -43,37 +43,43 @@ class Disk:
     def __init__(self, scope: Scope) -> None:
         self._folder = scope.path("/sys/block")
         self.devices: dict[str, Device] = {}
+        # Corrections that keep the sums steady when disks come (with a past) and go (with theirs).
+        self._shift_in = self._shift_out = 0.0
         self._look = Every(LOOK_EVERY_S)
         self._find_devices()
-        # What left with disks that were taken away, so that the sums do not fall.
-        self._gone_in = self._gone_out = 0.0
 
     def sample(self, tick: Tick) -> None:
         if self._look.due(tick.mono_s):
-            self._find_devices()
-        total_in, total_out = self._gone_in, self._gone_out
-        gone: list[str] = []
-        for name, device in self.devices.items():
+            self._find_devices(later=True)
+        total_in, total_out = self._shift_in, self._shift_out
+        for device in self.devices.values():
             try:
                 device.sample(tick)
-            except OSError:  # ENODEV: the disk was taken out
-                gone.append(name)
-                self._gone_in += device.read_mib
-                self._gone_out += device.written_mib
+            except OSError:  # ENODEV: it was taken out, and the next listing will lack it
+                pass
             total_in += device.read_mib
             total_out += device.written_mib
-        for name in gone:
-            self.devices.pop(name).close()
         tick.counters["disk.in"] = total_in
         tick.counters["disk.out"] = total_out
 
-    def _find_devices(self) -> None:
-        for name in sorted(os.listdir(self._folder)):
-            if name not in self.devices and _is_disk(self._folder, name):
-                try:
-                    self.devices[name] = Device(self._folder, name)
-                except OSError:  # taken out between the listing and the opening
-                    continue
+    def _find_devices(self, later: bool = False) -> None:
+        names = set(os.listdir(self._folder))
+        for name in sorted(names - self.devices.keys()):
+            if not _is_disk(self._folder, name):
+                continue
+            try:
+                device = Device(self._folder, name)
+            except OSError:  # taken out between the listing and the opening
+                continue
+            self.devices[name] = device
+            if later:
+                self._shift_in -= device.read_mib
+                self._shift_out -= device.written_mib
+        for name in self.devices.keys() - names:
+            device = self.devices.pop(name)
+            device.close()
+            self._shift_in += device.read_mib
+            self._shift_out += device.written_mib
 
 
 class Device:
@@ -88,12 +94,10 @@ class Device:
         self._busy_ms = 0
         self._mono_s: float | None = None
         self.read_mib = self.written_mib = 0.0
+        self._read()
 
     def sample(self, tick: Tick) -> None:
-        # reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted …
-        fields = self._file.read().split(None, 10)
-        self.read_mib = int(fields[2]) * SECTOR / MIB
-        self.written_mib = int(fields[6]) * SECTOR / MIB
+        fields = self._read()
         counters = tick.counters
         key_in, key_out, key_reads, key_writes = self._keys
         counters[key_in] = self.read_mib
@@ -109,6 +113,13 @@ class Device:
 
     def close(self) -> None:
         self._file.close()
+
+    def _read(self) -> list[bytes]:
+        # reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted …
+        fields = self._file.read().split(None, 10)
+        self.read_mib = int(fields[2]) * SECTOR / MIB
+        self.written_mib = int(fields[6]) * SECTOR / MIB
+        return fields
 
 
 def _is_disk(folder: str, name: str) -> bool:

@@ -68,13 +68,13 @@ class Ena:
     name = "ena"
 
     def __init__(self, nics: list[str], ioctl: Ioctl = fcntl.ioctl) -> None:
-        self._socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        self._socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM).detach()
         self._every = Every(EVERY_S)
         self.absent: dict[str, str] = {}
         self.nics: list[Statistics] = []
         for nic in nics:
             try:
-                statistics = Statistics(nic, self._socket.fileno(), ioctl)
+                statistics = Statistics(nic, self._socket, ioctl)
             except OSError as error:
                 self.absent[nic] = f"the driver does not tell its statistics: {error.strerror}"
                 continue

@@ -121,7 +121,7 @@ def usable_devices(scope: Scope) -> set[str] | None:
     Containers see all of the host's ports in /sys.
     """
     verbs, files = scope.path("/sys/class/infiniband_verbs"), scope.path("/dev/infiniband")
-    if scope.host_root or not os.path.isdir(verbs):
+    if not os.path.isdir(verbs) or not os.path.isdir(scope.path("/dev")):
         return None
     try:
         given = set(os.listdir(files))

@@ -1,0 +1,104 @@
+"""Traffic of the disks."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.host.disk import probe
+from tests.collectors.trees import BARE_VM, NVME, block_stat, plant, put, sample, without
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_one_disk(tmp_path: Path) -> None:
+    disk = probe(plant(tmp_path, BARE_VM))
+    first = {
+        "disk.in": 1.0,
+        "disk.out": 2.0,
+        "disk.vda.in": 1.0,
+        "disk.vda.out": 2.0,
+        "disk.vda.readOps": 34118.0,
+        "disk.vda.writeOps": 20274.0,
+    }
+    assert sample(disk, 10.0) == first
+    put(tmp_path, "sys/block/vda/stat", block_stat(2048 + 4096, 4096, busy_ms=100 + 500))
+    assert sample(disk, 12.0) == first | {"disk.in": 3.0, "disk.vda.in": 3.0, "disk.vda.utilization": 25.0}
+
+
+def test_partitions_mirrors_volumes_and_images_do_not_count_twice(tmp_path: Path) -> None:
+    readings = sample(probe(plant(tmp_path, NVME)), 1.0)
+    assert {key for key in readings if key.endswith(".in")} == {
+        "disk.in",
+        "disk.nvme0n1.in",
+        "disk.nvme1n1.in",
+    }
+    assert (readings["disk.in"], readings["disk.out"]) == (1.0 + 3.0, 2.0 + 4.0)
+
+
+def test_a_disk_busy_for_longer_than_the_interval_is_fully_busy(tmp_path: Path) -> None:
+    # The kernel counts a request's time when it ends, so one second may get more than a second.
+    disk = probe(plant(tmp_path, BARE_VM))
+    sample(disk, 10.0)
+    put(tmp_path, "sys/block/vda/stat", block_stat(busy_ms=1700))
+    assert sample(disk, 11.0)["disk.vda.utilization"] == 100.0
+
+
+def test_a_disk_that_is_attached_is_picked_up(tmp_path: Path) -> None:
+    disk = probe(plant(tmp_path, BARE_VM))
+    sample(disk, 0.0)
+    put(tmp_path, "sys/block/sdb/device/", "")
+    put(tmp_path, "sys/block/sdb/stat", block_stat(2048))
+    assert sample(disk, 60.0)["disk.sdb.in"] == 1.0
+
+
+def test_the_sums_do_not_jump_when_a_disk_with_a_past_is_attached(tmp_path: Path) -> None:
+    disk = probe(plant(tmp_path, BARE_VM))
+    assert sample(disk, 0.0)["disk.in"] == 1.0
+    put(tmp_path, "sys/block/sdb/device/", "")
+    put(tmp_path, "sys/block/sdb/stat", block_stat(2048 * 50))
+    assert sample(disk, 60.0)["disk.in"] == 1.0
+    put(tmp_path, "sys/block/sdb/stat", block_stat(2048 * 52))
+    assert sample(disk, 61.0)["disk.in"] == 3.0
+
+
+def test_the_sums_do_not_fall_when_a_disk_is_taken_away(tmp_path: Path) -> None:
+    disk = probe(plant(tmp_path, NVME))
+    assert sample(disk, 0.0)["disk.in"] == 4.0
+    shutil.rmtree(tmp_path / "sys/block/nvme1n1")
+    readings = sample(disk, 60.0)
+    assert readings["disk.in"] == 4.0
+    assert "disk.nvme1n1.in" not in readings
+
+
+@pytest.mark.parametrize(
+    ("tree", "why"),
+    [
+        ({}, "cannot be listed: No such file"),
+        ({"sys/block/": ""}, "lists no device"),
+        ({"sys/block/loop0/stat": block_stat()}, "none of the devices in .* is a disk"),
+    ],
+)
+def test_absent(tmp_path: Path, tree: dict[str, str], why: str) -> None:
+    with pytest.raises(Absent, match=why):
+        probe(plant(tmp_path, tree))
+
+
+def test_a_missing_device_link_hides_a_disk(tmp_path: Path) -> None:
+    with pytest.raises(Absent):
+        probe(plant(tmp_path, without(BARE_VM, ["sys/block/vda/device/"])))
+
+
+def test_this_machine() -> None:
+    try:
+        disk = probe(Scope())
+    except Absent as absent:
+        pytest.skip(str(absent))
+    sample(disk, 1.0)
+    readings = sample(disk, 2.0)
+    assert readings["disk.in"] >= 0.0
+    assert all(0.0 <= value <= 100.0 for key, value in readings.items() if key.endswith("utilization"))

@@ -1,0 +1,127 @@
+"""AWS ENA's allowance counters, through a card made of bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.host.ena import SIOCETHTOOL, Ena, Statistics, probe
+from tests.collectors.trees import BARE_VM, plant, sample
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COUNTS = {
+    "tx_timeout": 1,
+    "bw_in_allowance_exceeded": 20,
+    "bw_out_allowance_exceeded": 30,
+    "pps_allowance_exceeded": 40,
+    "conntrack_allowance_exceeded": 50,
+    "linklocal_allowance_exceeded": 60,
+    "queue_0_tx_cnt": 2**63,
+}
+
+
+class Card:
+    """A driver that answers the three ethtool requests, writing where the kernel would."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self.counts = counts
+        self.detached = False
+
+    def __call__(self, fd: int, request: int, ifreq: bytes) -> int:
+        assert request == SIOCETHTOOL
+        name, address = struct.unpack("16sP16x", ifreq)
+        assert name.rstrip(b"\0") == b"eth0"
+        if self.detached:
+            raise OSError(errno.ENODEV, "No such device")
+        command, second, third = struct.unpack("=III", ctypes.string_at(address, 12))
+        count = len(self.counts)
+        if command == 0x03:
+            ctypes.memmove(address + 180, struct.pack("=I", count), 4)  # n_stats of struct ethtool_drvinfo
+        elif command == 0x1B:
+            assert (second, third) == (1, count)
+            names = b"".join(name.encode().ljust(32, b"\0") for name in self.counts)
+            ctypes.memmove(address + 12, names, len(names))
+        elif command == 0x1D:
+            assert second == count
+            values = struct.pack(f"={count}Q", *self.counts.values())
+            ctypes.memmove(address + 8, values, len(values))
+        else:
+            raise AssertionError(f"unknown request {command:#x}")
+        return 0
+
+
+def test_allowance_counters() -> None:
+    assert sample(Ena(["eth0"], Card(COUNTS)), 1.0) == {
+        "network.ena.eth0.bwInExceeded": 20.0,
+        "network.ena.eth0.bwOutExceeded": 30.0,
+        "network.ena.eth0.ppsExceeded": 40.0,
+        "network.ena.eth0.conntrackExceeded": 50.0,
+        "network.ena.eth0.linklocalExceeded": 60.0,
+    }
+
+
+def test_they_are_read_every_ten_seconds() -> None:
+    ena = Ena(["eth0"], Card(COUNTS))
+    assert [bool(sample(ena, float(second))) for second in range(0, 21, 5)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_card_that_is_detached_has_no_reading() -> None:
+    card = Card(COUNTS)
+    ena = Ena(["eth0"], card)
+    card.detached = True
+    assert sample(ena, 1.0) == {}
+
+
+def test_an_old_driver_is_absent_with_the_reason() -> None:
+    ena = Ena(["eth0"], Card({"tx_timeout": 1}))
+    assert ena.absent == {"eth0": "the driver is too old to count what exceeds the allowance"}
+    assert sample(ena, 1.0) == {}
+
+
+def test_only_interfaces_driven_by_ena_are_asked(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="no network interface is driven by ena"):
+        probe(
+            plant(
+                tmp_path, BARE_VM | {"sys/class/net/eth0/device/driver": "-> ../../../bus/virtio/virtio_net"}
+            )
+        )
+
+
+def test_a_driver_of_this_machine_speaks_the_same_language() -> None:
+    # Any driver with statistics will do to prove the layout of the requests: names and values are as many.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for nic in sorted(os.listdir("/sys/class/net")):
+            try:
+                statistics = Statistics(nic, asked.fileno(), fcntl.ioctl)
+            except OSError:  # this one has none
+                continue
+            values = statistics.read()
+            if values:
+                assert all(value >= 0 for value in values)
+                return
+    pytest.skip("no interface here has statistics")
+
+
+def test_this_machine() -> None:
+    try:
+        ena = probe(Scope())
+    except Absent as absent:
+        assert "ena" in str(absent)  # noqa: PT017 -- not on AWS
+        return
+    assert all(value >= 0.0 for value in sample(ena, 1.0).values())

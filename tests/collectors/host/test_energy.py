@@ -1,0 +1,111 @@
+"""Energy counters of the processor (RAPL)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.host.energy import domains, probe
+from tests.collectors.trees import BARE_VM, RAPL, plant, put, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ZONE = "sys/class/powercap"
+
+
+def test_every_domain_is_counted_once(tmp_path: Path) -> None:
+    assert sample(probe(plant(tmp_path, RAPL)), 10.0) == {
+        "energy.package-0": 5.0,
+        "energy.core-0": 3.0,
+        "energy.dram-0": 1.0,
+        "energy.package-1": 7.0,
+        "energy.dram-1": 2.0,
+        "energy.psys": 90.0,
+    }
+
+
+def test_power_is_that_of_packages_and_memory(tmp_path: Path) -> None:
+    energy = probe(plant(tmp_path, RAPL))
+    sample(energy, 10.0)
+    # In two seconds 100 J and 20 J in the first package and its memory, 80 J in the second; cores and
+    # platform are in them.
+    for zone, energy_uj in (("0", 105), ("0:0", 90), ("0:1", 21), ("1", 87), ("2", 500)):
+        put(tmp_path, f"{ZONE}/intel-rapl:{zone}/energy_uj", f"{energy_uj * 1_000_000}\n")
+    readings = sample(energy, 12.0)
+    assert readings["cpu.powerWatts"] == pytest.approx(100.0)
+    assert readings["energy.package-0"] == 105.0
+
+
+def test_a_counter_that_wraps_around_goes_on(tmp_path: Path) -> None:
+    energy = probe(plant(tmp_path, RAPL | {f"{ZONE}/intel-rapl:0/energy_uj": "262143000000\n"}))
+    before = sample(energy, 10.0)["energy.package-0"]
+    put(tmp_path, f"{ZONE}/intel-rapl:0/energy_uj", "671150\n")
+    readings = sample(energy, 11.0)
+    assert readings["energy.package-0"] - before == pytest.approx(
+        1.0
+    )  # 0.328850 J to the end and 0.671150 J after
+    assert readings["cpu.powerWatts"] == pytest.approx(1.0)
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[Path]:
+    """A folder that everybody may enter, for a test that runs as a user without rights."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+def test_a_counter_that_only_root_may_read_is_absent_and_says_so(as_nobody: Path) -> None:
+    scope = plant(as_nobody, RAPL)
+    for file in as_nobody.glob(f"{ZONE}/*/energy_uj"):
+        file.chmod(0o400 if os.geteuid() == 0 else 0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(Absent, match=r"package-0: only root may read .*/intel-rapl:0/energy_uj"):
+            probe(scope)
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_zone_that_gives_no_number_leaves_the_others(tmp_path: Path) -> None:
+    energy = probe(plant(tmp_path, RAPL | {f"{ZONE}/intel-rapl:2/energy_uj": "\n"}))
+    assert "psys" in energy.absent
+    assert "energy.psys" not in sample(energy, 1.0)
+
+
+def test_names_of_parts_carry_their_packages_number() -> None:
+    assert domains(
+        {"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl-mmio:0": "package-0"}
+    ) == {
+        "intel-rapl:0": "package-0",
+        "intel-rapl:0:0": "core-0",
+    }
+    assert domains({"intel-rapl:a": "package-10", "intel-rapl:a:0": "uncore"}) == {
+        "intel-rapl:a": "package-10",
+        "intel-rapl:a:0": "uncore-10",
+    }
+
+
+def test_absent(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="powercap cannot be listed"):
+        probe(plant(tmp_path / "none", BARE_VM))
+    with pytest.raises(Absent, match="has no RAPL zone"):
+        probe(plant(tmp_path / "empty", BARE_VM | {f"{ZONE}/dtpm/enabled": "0\n"}))
+
+
+def test_this_machine() -> None:
+    try:
+        energy = probe(Scope())
+    except Absent as absent:
+        assert "powercap" in str(absent)  # noqa: PT017 -- virtual machines have none
+        return
+    assert all(value >= 0.0 for value in sample(energy, 1.0).values())

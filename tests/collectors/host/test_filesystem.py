@@ -1,0 +1,162 @@
+"""Space of file systems, and servers that do not answer."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.host.filesystem import Filesystem, is_remote, probe
+from tests.collectors.trees import BARE_VM, mount, plant, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+# 1000 blocks of 4 KiB, 400 free, 100 of those kept for root; 200 inodes, 50 free.
+HALF_FULL = {
+    "f_frsize": 4096,
+    "f_blocks": 1000,
+    "f_bfree": 400,
+    "f_bavail": 300,
+    "f_files": 200,
+    "f_ffree": 50,
+}
+
+
+def answering(**changes: int) -> Callable[[str], os.statvfs_result]:
+    answer = SimpleNamespace(**(HALF_FULL | changes))
+    return lambda path: answer  # type: ignore[return-value]
+
+
+def test_usage_is_counted_as_df_does(tmp_path: Path) -> None:
+    filesystem = Filesystem(plant(tmp_path, BARE_VM), statvfs=answering())
+    assert sample(filesystem, 1.0) == {
+        "disk./.usagePercent": pytest.approx(600 / 900 * 100),
+        "disk./.usageGB": 600 * 4096 / 2**30,
+        "disk./.availableGB": 300 * 4096 / 2**30,
+        "disk./.inodesPercent": 75.0,
+    }
+
+
+def test_a_file_system_without_inodes_leaves_their_share_out(tmp_path: Path) -> None:
+    filesystem = Filesystem(plant(tmp_path, BARE_VM), statvfs=answering(f_files=0, f_ffree=0))
+    assert "disk./.inodesPercent" not in sample(filesystem, 1.0)
+
+
+def test_a_file_system_without_space_of_its_own_has_no_reading(tmp_path: Path) -> None:
+    filesystem = Filesystem(
+        plant(tmp_path, BARE_VM), statvfs=answering(f_blocks=0, f_bfree=0, f_bavail=0, f_files=0)
+    )
+    assert sample(filesystem, 1.0) == {}
+
+
+def test_paths_are_looked_up_below_the_host_root_and_named_as_the_user_did(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def statvfs(path: str) -> os.statvfs_result:
+        asked.append(path)
+        return os.statvfs(path)
+
+    scope = plant(tmp_path, BARE_VM | {"data/set/": ""}, disk_paths=("/", "/data/set"))
+    readings = sample(Filesystem(scope, statvfs), 1.0)
+    assert {"disk./.usageGB", "disk./data/set.usageGB"} < readings.keys()
+    assert set(asked) == {str(tmp_path), f"{tmp_path}/data/set"}
+
+
+def test_a_path_that_is_not_there_is_left_out_and_the_reason_kept(tmp_path: Path) -> None:
+    filesystem = probe(plant(tmp_path, BARE_VM, disk_paths=("/", "/nowhere")))
+    assert filesystem.absent == {"/nowhere": f"{tmp_path}/nowhere: No such file or directory"}
+    assert not [key for key in sample(filesystem, 1.0) if "nowhere" in key]
+
+
+def test_with_no_path_at_all_the_source_is_absent(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match=r"/nowhere: .* No such file"):
+        probe(plant(tmp_path, BARE_VM, disk_paths=("/nowhere",)))
+
+
+def test_a_folder_that_is_deleted_has_no_reading_until_it_is_back(tmp_path: Path) -> None:
+    filesystem = probe(plant(tmp_path, BARE_VM | {"data/": ""}, disk_paths=("/data",)))
+    assert sample(filesystem, 1.0)
+    (tmp_path / "data").rmdir()
+    assert sample(filesystem, 2.0) == {}
+    (tmp_path / "data").mkdir()
+    assert sample(filesystem, 3.0)
+
+
+class HungServer:
+    """A statvfs that answers for paths on the NFS mount only when it is let."""
+
+    def __init__(self) -> None:
+        self.answers = threading.Event()
+        self.hangs = threading.Event()
+        self.asked = 0
+
+    def __call__(self, path: str) -> os.statvfs_result:
+        if path.endswith("/shared"):
+            self.asked += 1
+            self.hangs.set()
+            assert self.answers.wait(10)
+        return os.statvfs("/")
+
+
+def eventually(reading: Callable[[], dict[str, float]]) -> dict[str, float]:
+    deadline = time.monotonic() + 10
+    while not (found := reading()) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return found
+
+
+def test_a_server_that_does_not_answer_delays_nobody(tmp_path: Path) -> None:
+    table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
+    server = HungServer()
+    filesystem = Filesystem(plant(tmp_path, BARE_VM | table, disk_paths=("/", "/shared")), server)
+    assert filesystem.absent == {}
+
+    # While it hangs: the local path on time, the remote one missing, and no second question is put.
+    for second in range(0, 100, 10):
+        readings = sample(filesystem, float(second))
+        assert "disk./.usagePercent" in readings
+        assert "disk./shared.usagePercent" not in readings
+        assert server.hangs.wait(10)
+    assert server.asked == 1
+
+    # Once it answers, the reading is there; the next question waits for its turn.
+    server.answers.set()
+
+    def shared() -> dict[str, float]:
+        return {key: value for key, value in sample(filesystem, 100.0).items() if "shared" in key}
+
+    assert "disk./shared.usagePercent" in eventually(shared)
+
+
+def test_a_remote_path_that_fails_is_asked_again(tmp_path: Path) -> None:
+    table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "fuse.sshfs")}
+    failures = [OSError(116, "Stale file handle")]
+
+    def statvfs(path: str) -> os.statvfs_result:
+        if failures:
+            raise failures.pop()
+        return os.statvfs("/")
+
+    filesystem = Filesystem(plant(tmp_path, BARE_VM | table, disk_paths=("/shared",)), statvfs)
+    clock = iter(range(0, 1_000_000, 10))
+    assert "disk./shared.usagePercent" in eventually(lambda: sample(filesystem, float(next(clock))))
+
+
+def test_which_types_are_remote() -> None:
+    assert all(
+        map(is_remote, ("nfs4", "cifs", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p", "afs"))
+    )
+    assert not any(map(is_remote, ("ext4", "xfs", "btrfs", "overlay", "tmpfs", "zfs")))
+
+
+def test_this_machine() -> None:
+    readings = sample(probe(Scope(disk_paths=("/",))), 1.0)
+    assert 0.0 < readings["disk./.usagePercent"] <= 100.0
+    assert readings["disk./.usageGB"] > 0.0

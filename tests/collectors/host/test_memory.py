@@ -1,0 +1,129 @@
+"""Memory of the host and of our cgroup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.host.memory import probe
+from tests.collectors import trees
+from tests.collectors.trees import BARE_VM, meminfo, plant, put, sample
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_machine_without_limits_or_swap(tmp_path: Path) -> None:
+    assert sample(probe(plant(tmp_path, BARE_VM)), 1.0) == {
+        "memory_percent": 25.0,
+        "host.memory_percent": 25.0,
+        "proc.memory.availableMB": 12.0 * 1024,
+        "memory.usedMB": 4.0 * 1024,
+        "memory.cachedMB": 1022.0 + 2.0 + 64.0,  # page cache, buffers, reclaimable slab
+    }
+
+
+def test_swap(tmp_path: Path) -> None:
+    swapping = {"proc/meminfo": meminfo(16 << 20, 12 << 20, swap_total=4096, swap_free=1024)}
+    readings = sample(probe(plant(tmp_path, BARE_VM | swapping)), 1.0)
+    assert (readings["swap.used"], readings["swap.used_percent"]) == (3072.0 * 1024, 75.0)
+
+
+def test_a_terabyte_is_read_as_well(tmp_path: Path) -> None:
+    # Past 99,999,999 kB the number runs out of its column.
+    large = {"proc/meminfo": meminfo(total=1 << 30, available=1 << 29)}
+    readings = sample(probe(plant(tmp_path, BARE_VM | large)), 1.0)
+    assert (readings["memory_percent"], readings["memory.usedMB"]) == (50.0, 524288.0)
+
+
+@pytest.mark.parametrize(
+    ("tree", "working_set_mb", "limit_mb", "percent", "available_mb"),
+    [
+        # usage 3 GiB of which 1 GiB can be dropped, in the slice that is limited to 4 GiB
+        pytest.param(trees.LIMITED_SLICE, 2048, 4096, 50.0, 2048, id="v2, limit on the slice above"),
+        # usage 3 GiB of which 1 GiB can be dropped, limit 8 GiB
+        pytest.param(trees.V1, 2048, 8192, 25.0, 6144, id="v1"),
+        pytest.param(trees.HYBRID, 2048, 8192, 25.0, 6144, id="v1 beside v2"),
+        # the whole job holds 2 GiB, 1 GiB of it can be dropped, limit 2 GiB
+        pytest.param(trees.SLURM, 1024, 2048, 50.0, 1024, id="the limit is the job's, and so is the usage"),
+        # usage 900 MiB of which 400 MiB can be dropped, limit 1 GiB
+        pytest.param(trees.CONTAINER, 500, 1024, 500 / 10.24, 524, id="container"),
+    ],
+)
+def test_with_a_limit_the_working_set_counts(
+    tmp_path: Path,
+    tree: trees.Tree,
+    working_set_mb: float,
+    limit_mb: float,
+    percent: float,
+    available_mb: float,
+) -> None:
+    readings = sample(probe(plant(tmp_path, tree)), 1.0)
+    assert readings["cgroup.memory.workingSetMB"] == working_set_mb
+    assert readings["cgroup.memory.limitMB"] == limit_mb
+    assert readings["memory_percent"] == pytest.approx(percent)
+    assert readings["proc.memory.availableMB"] == available_mb
+    assert readings["host.memory_percent"] == 25.0
+
+
+def test_what_the_host_lacks_the_container_lacks_too(tmp_path: Path) -> None:
+    full = {"proc/meminfo": meminfo(16 << 20, 512 << 10)}
+    readings = sample(probe(plant(tmp_path, trees.LIMITED_SLICE | full)), 1.0)
+    assert readings["proc.memory.availableMB"] == 512.0
+
+
+def test_anonymous_memory_is_never_taken_for_droppable(tmp_path: Path) -> None:
+    # The counts are not of one moment: the cache that can be dropped may be larger than what is left of the
+    # usage.
+    stat = {"memory_stat": "anon 2900000000\ninactive_file 1073741824"}
+    tree = trees.LIMITED_SLICE | trees.cgroup_v2("/training.slice", **stat)
+    readings = sample(probe(plant(tmp_path, tree)), 1.0)
+    assert readings["cgroup.memory.workingSetMB"] == 2_900_000_000 / 2**20
+
+
+def test_a_cgroup_without_a_limit_still_tells_its_working_set(tmp_path: Path) -> None:
+    unlimited = trees.cgroup_v2("/training.slice", memory_max="max")
+    readings = sample(probe(plant(tmp_path, trees.LIMITED_SLICE | unlimited)), 1.0)
+    assert readings["memory_percent"] == 25.0
+    assert readings["cgroup.memory.workingSetMB"] == 1024.0
+    assert "cgroup.memory.limitMB" not in readings
+
+
+def test_a_limit_set_while_we_run_takes_hold_within_a_minute(tmp_path: Path) -> None:
+    unlimited = trees.cgroup_v2("/training.slice", memory_max="max")
+    memory = probe(plant(tmp_path, trees.LIMITED_SLICE | unlimited))
+    assert sample(memory, 0.0)["memory_percent"] == 25.0
+    put(tmp_path, "sys/fs/cgroup/training.slice/memory.max", f"{4 << 30}\n")
+    assert sample(memory, 60.0)["memory_percent"] == 50.0
+
+
+def test_the_usage_is_of_now_and_its_details_at_most_a_second_old(tmp_path: Path) -> None:
+    memory = probe(plant(tmp_path, trees.LIMITED_SLICE))
+    sample(memory, 0.0)
+    folder = "sys/fs/cgroup/training.slice"
+    put(tmp_path, f"{folder}/memory.current", f"{3584 << 20}\n")
+    put(tmp_path, f"{folder}/memory.stat", "anon 0\ninactive_file 0\n")
+    assert sample(memory, 0.5)["cgroup.memory.workingSetMB"] == 2560.0
+    assert sample(memory, 1.0)["cgroup.memory.workingSetMB"] == 3584.0
+
+
+def test_absent(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="meminfo cannot be read"):
+        probe(plant(tmp_path / "empty", {}))
+    with pytest.raises(Absent, match="no MemAvailable line"):
+        probe(
+            plant(
+                tmp_path / "old",
+                {"proc/meminfo": "MemTotal:       16777216 kB\nMemFree:         8388608 kB\n"},
+            )
+        )
+
+
+def test_this_machine() -> None:
+    readings = sample(probe(Scope()), 1.0)
+    assert 0.0 < readings["memory_percent"] < 100.0
+    assert 0.0 < readings["host.memory_percent"] < 100.0
+    assert readings["memory.usedMB"] > 10.0
+    assert readings["proc.memory.availableMB"] > 10.0

@@ -1,0 +1,115 @@
+"""Temperature and clock of the processor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.host.thermal import clocks_of_cpuinfo, probe
+from tests.collectors.trees import BARE_VM, SENSORS, plant, put, sample, without
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def chip(number: int, name: str, **sensors: tuple[str, int]) -> dict[str, str]:
+    """A hwmon chip: temp1=(label, millidegrees)."""
+    folder = f"sys/class/hwmon/hwmon{number}"
+    tree = {f"{folder}/name": f"{name}\n"}
+    for sensor, (label, value) in sensors.items():
+        tree[f"{folder}/{sensor}_label"] = f"{label}\n"
+        tree[f"{folder}/{sensor}_input"] = f"{value}\n"
+    return tree
+
+
+def zone(number: int, kind: str, value: int) -> dict[str, str]:
+    folder = f"sys/class/thermal/thermal_zone{number}"
+    return {f"{folder}/type": f"{kind}\n", f"{folder}/temp": f"{value}\n"}
+
+
+def test_mean_of_the_packages_and_of_the_cores_clocks(tmp_path: Path) -> None:
+    assert sample(probe(plant(tmp_path, SENSORS)), 1.0) == {"cpu.avg_temp": 60.0, "cpu.freqMHz": 2100.0}
+
+
+@pytest.mark.parametrize(
+    ("tree", "celsius"),
+    [
+        (chip(0, "k10temp", temp1=("Tctl", 80000), temp2=("Tdie", 60000), temp3=("Tccd1", 50000)), 60.0),
+        (chip(0, "k10temp", temp1=("Tctl", 80000), temp3=("Tccd1", 50000)), 80.0),
+        (chip(0, "coretemp", temp2=("Core 0", 50000), temp3=("Core 1", 54000)), 52.0),
+        (chip(0, "coretemp", temp1=("Physical id 0", 47000)), 47.0),
+        (
+            chip(0, "nvme", temp1=("Composite", 40000))
+            | zone(0, "acpitz", 30000)
+            | zone(1, "x86_pkg_temp", 61000),
+            61.0,
+        ),
+        (zone(0, "bcm2835_thermal", 49925), 49.925),
+        (zone(0, "acpitz", 27800), 27.8),
+    ],
+    ids=[
+        "AMD die",
+        "AMD control",
+        "cores only",
+        "old Intel",
+        "package's zone",
+        "Raspberry Pi",
+        "ACPI at last",
+    ],
+)
+def test_the_best_sensor_there_is_wins(tmp_path: Path, tree: dict[str, str], celsius: float) -> None:
+    assert sample(probe(plant(tmp_path, BARE_VM | tree)), 1.0)["cpu.avg_temp"] == celsius
+
+
+@pytest.mark.parametrize("value", [-44000, 0, 200000])
+def test_a_sensor_that_is_not_connected_has_no_reading(tmp_path: Path, value: int) -> None:
+    thermal = probe(plant(tmp_path, BARE_VM | chip(0, "coretemp", temp1=("Package id 0", value))))
+    assert "cpu.avg_temp" not in sample(thermal, 1.0)
+
+
+def test_one_broken_sensor_leaves_the_other(tmp_path: Path) -> None:
+    thermal = probe(plant(tmp_path, SENSORS))
+    put(tmp_path, "sys/class/hwmon/hwmon1/temp1_input", "")
+    assert sample(thermal, 1.0)["cpu.avg_temp"] == 65.0
+
+
+def test_on_a_virtual_machine_the_clock_is_that_of_cpuinfo(tmp_path: Path) -> None:
+    thermal = probe(plant(tmp_path, BARE_VM))
+    assert thermal.absent == {"cpu.avg_temp": "no hwmon sensor or thermal zone of the processor"}
+    assert sample(thermal, 1.0) == {"cpu.freqMHz": 2500.0}
+
+
+def test_at_most_eight_cores_are_asked_and_they_are_spread(tmp_path: Path) -> None:
+    cores = {f"sys/devices/system/cpu/cpu{i}/cpufreq/scaling_cur_freq": f"{i * 1000}\n" for i in range(64)}
+    thermal = probe(plant(tmp_path, BARE_VM | cores))
+    assert sample(thermal, 1.0)["cpu.freqMHz"] == sum(range(0, 64, 8)) / 8
+
+
+def test_read_every_ten_seconds(tmp_path: Path) -> None:
+    thermal = probe(plant(tmp_path, SENSORS))
+    assert [bool(sample(thermal, float(second))) for second in range(0, 21, 5)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_cut_line_of_cpuinfo_is_not_read() -> None:
+    assert clocks_of_cpuinfo(b"processor : 0\ncpu MHz\t: 2450.000\nprocessor : 1\ncpu MHz\t: 24") == [2450.0]
+
+
+def test_absent(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match=r"cpu.avg_temp: no hwmon sensor.*; cpu.freqMHz: no cpufreq"):
+        probe(plant(tmp_path, without(BARE_VM, ["proc/cpuinfo"])))
+
+
+def test_this_machine() -> None:
+    try:
+        readings = sample(probe(Scope()), 1.0)
+    except Absent as absent:
+        pytest.skip(str(absent))
+    assert all(value > 0.0 for value in readings.values())
