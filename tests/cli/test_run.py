@@ -184,3 +184,26 @@ def test_settings_and_labels_are_on_record(command: Command, journals: Journals)
     assert info["settings"]["sampling_interval"] == 0.1
     starts = [r.value for r in journals.records() if r.type == frames.START]
     assert starts[0]["labels"] == {"team": "x"}
+
+
+def test_what_the_command_prints_is_passed_on_and_kept(command: Command, journals: Journals) -> None:
+    code, out, err = finished(command("sh", "-c", "echo one; echo two >&2", options=("--console", "--quiet")))
+    assert (code, out, err) == (0, "one\n", "two\n")
+    kept = {r.value[0]: r.value[9:] for r in journals.records() if r.type == frames.CONSOLE}
+    assert kept == {1: b"one\n", 2: b"two\n"}
+
+
+def test_a_daemon_that_keeps_the_output_open_does_not_hold_us(command: Command) -> None:
+    process = command("sh", "-c", "sleep 60 & echo done", options=("--console", "--quiet"))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "done\n"
+    assert process.wait(10) == 0
+
+
+def test_the_wrappers_of_a_job_make_one_run(command: Command, journals: Journals) -> None:
+    job = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "3", "SLURM_CLUSTER_NAME": "c"}
+    ranks = [command("sleep", "0.3", **job, SLURM_PROCID=str(i), SLURM_LOCALID=str(i)) for i in range(3)]
+    ends = [finished(rank) for rank in ranks]
+    assert [code for code, _, _ in ends] == [0, 0, 0], ends
+    assert journals.end()["state"] == "finished"
+    assert sorted(a["rank"] for a in journals.lifecycle("attach")) == [0, 1, 2]

@@ -8,7 +8,7 @@ from typing import Any
 
 from runvitals.sdk.settings import SETTINGS, Settings, resolve
 
-_OPTIONS = tuple(name for name in SETTINGS if name != "quiet")
+_OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 
 
 def add(subparsers: Any) -> None:
@@ -26,6 +26,9 @@ def add(subparsers: Any) -> None:
             *flags, dest=name, metavar="VALUE", help=f"{setting.text} ({setting.allowed}; {setting.variable})"
         )
     parser.add_argument(
+        "--console", action="store_true", default=None, help="keep what the command prints, too"
+    )
+    parser.add_argument(
         "--quiet", action="store_true", default=None, help="say nothing on stderr but warnings"
     )
     parser.add_argument(
@@ -39,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
         raise ValueError("which command? runvitals run [options] -- CMD …")
-    given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet")}).given
+    given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet", "console")}).given
     return run_command(words, resolve(given, os.environ, os.getcwd()))

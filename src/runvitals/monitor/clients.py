@@ -27,13 +27,12 @@ _UCRED_SIZE = 12
 class Client:
     """One connection of a process of this run."""
 
-    __slots__ = ("_buffer", "fd", "pid", "sock", "waiting")
+    __slots__ = ("_buffer", "fd", "pid", "sock")
 
     def __init__(self, sock: _socket.socket, pid: int) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.pid = pid  # as the kernel says, not as the client says
-        self.waiting = False  # it asked to be told when it is done
         self._buffer = b""
 
     def messages(self) -> list[dict[str, Any]] | None:
@@ -65,7 +64,7 @@ class Client:
         try:
             self.sock.send(dumps(message) + b"\n")
         except OSError:
-            self.waiting = False
+            return
 
     def close(self) -> None:
         self.sock.close()

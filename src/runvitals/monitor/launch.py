@@ -76,9 +76,11 @@ class Line:
         return True
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send and wait for the answer; None when the monitor has gone or needs longer than `timeout_s`."""
-        if not self.send(message):
-            return None
+        """Send and wait for the answer; None when the monitor has gone or needs longer than `timeout_s`.
+
+        A monitor that saw the end by itself has answered before it was asked, and may be gone by now.
+        """
+        self.send(message)
         answer = b""
         self._sock.settimeout(timeout_s)
         try:

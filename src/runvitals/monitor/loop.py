@@ -158,11 +158,9 @@ class Monitor:
         if op == "attach":
             self.attach(pid, message)
         elif op == "finish":
-            client.waiting = True
             self._finish(pid, message)
             self._answer(client, pid)
         elif op == "exited":
-            client.waiting = True
             for process in self._of(pid):
                 process.exit = Exit(message.get("exit_code"), message.get("signal"))
                 self._gone(process)
@@ -216,7 +214,6 @@ class Monitor:
         if not all(process.over for process in self.processes):
             self.sample(time.monotonic())
             client.send({"op": "done", "state": "running"})
-            client.waiting = False
 
     # -- processes
 
@@ -305,8 +302,8 @@ class Monitor:
         # Out of the way before the last word: whoever comes now must start a monitor of their own.
         self.door.close()
         for client in self._clients.values():
-            if client.waiting:
-                client.send({"op": "done", "state": state})
+            # Also to those that have not asked yet: a wrapper may be about to, and finds the answer waiting.
+            client.send({"op": "done", "state": state})
             client.close()
         self._sync()
         self.journal.close()

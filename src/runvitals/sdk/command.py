@@ -7,15 +7,18 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runvitals.collectors import launcher
 from runvitals.journal import paths
+from runvitals.journal.writer import Writer
 from runvitals.monitor import launch
 from runvitals.sdk.console import tell
-from runvitals.sdk.line import order
-from runvitals.sdk.start import new_run_id, usable_directory
+from runvitals.sdk.line import host_name, order
+from runvitals.sdk.output import Output
+from runvitals.sdk.start import choose_run_id, usable_directory
 
 # Signals that are passed on. Those of the terminal's keys reach the whole foreground group anyway and are
 # passed on only when somebody sent them to us alone. KILL and STOP cannot be; TSTP and CONT the terminal's
@@ -45,8 +48,12 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
         tell(f"{command[0]}: {'cannot be executed' if exists else 'no such command'}")
         return NOT_EXECUTABLE if exists else NOT_FOUND
     if values["mode"] == "disabled":
+        signal.signal(
+            signal.SIGPIPE, signal.SIG_DFL
+        )  # Python ignores it, and what is ignored stays so in exec
         os.execv(program, list(command))
-    run_id = values["run_id"] or new_run_id()
+    job = launcher.identity(os.environ)
+    run_id, _ = choose_run_id(values, None if job is None else job.key)
     directory = usable_directory(values["dir"], run_id, values["resume"])
     environ = {
         **os.environ,
@@ -57,33 +64,60 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     waited_for = {signal.SIGCHLD, *_PASSED_ON}
     signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     # Python ignores SIGPIPE and SIGXFSZ; the command must have them as everybody has.
+    output = Output(_output_journal(values, run_id, directory)) if values["console"] else None
     pid = os.posix_spawn(
-        program, list(command), environ, setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
+        program,
+        list(command),
+        environ,
+        file_actions=output.actions if output is not None else (),
+        setsigmask=(),
+        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
     )
-    watch = _Watch(values, run_id, directory, pid, command)
+    if output is not None:
+        output.start()
+    place = (
+        {} if job is None else {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
+    )
+    watch = _Watch(values, run_id, directory, {"pid": pid, "role": "command", **place}, command)
     _say(values, f"run {run_id} of project {values['project']}, kept in {paths.run_dir(run_id, directory)}")
-    status = _wait(pid, waited_for, watch)
-    exit_code, by_signal = _decode(status)
+    exit_code, by_signal = _wait(pid, waited_for, watch, output)
+    if output is not None:
+        output.finish()
     state = watch.end(exit_code, by_signal)
+    os.waitpid(pid, 0)
     how = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
     _say(values, f"run {run_id} {state}, {how}; see `runvitals show {run_id}` or `runvitals ui`")
     return 128 + by_signal if by_signal else exit_code or 0
 
 
+def _output_journal(values: Mapping[str, Any], run_id: str, directory: str) -> Writer:
+    host = host_name()
+    return Writer(
+        paths.run_dir(run_id, directory),
+        f"console.{paths.safe_name(host)}.{os.getpid()}.{time.time_ns() // 1_000_000:x}",
+        {"run": run_id, "project": values["project"], "host": host, "role": "console", "pid": os.getpid()},
+    )
+
+
 def _say(values: Mapping[str, Any], text: str) -> None:
     if not values["quiet"]:
-        print(f"runvitals: {text}", file=sys.stderr, flush=True)
+        tell(text)
 
 
 class _Watch:
     """The monitor of the command, started again if it dies."""
 
     def __init__(
-        self, values: Mapping[str, Any], run_id: str, directory: str, pid: int, command: Sequence[str]
+        self,
+        values: Mapping[str, Any],
+        run_id: str,
+        directory: str,
+        attach: Mapping[str, Any],
+        command: Sequence[str],
     ) -> None:
-        self._pid = pid
+        self._pid: int = attach["pid"]
         self._timeout_s: float = values["finish_timeout"]
-        self._order = order(values, run_id, directory, {"pid": pid, "role": "command"}, list(command))
+        self._order = order(values, run_id, directory, attach, list(command))
         self._line: launch.Line | None = None
         self._warned = False
         self.mind()
@@ -107,17 +141,24 @@ class _Watch:
         return str(answer["state"]) if answer else "ended"
 
 
-def _wait(pid: int, waited_for: set[signal.Signals], watch: _Watch) -> int:
-    """The command's wait status. Signals are taken one by one, so that nothing runs between a check and a
-    wait.
+def _wait(
+    pid: int, waited_for: set[signal.Signals], watch: _Watch, output: Output | None
+) -> tuple[int | None, int | None]:
+    """(exit code, signal) of the command, one of them None. It is not reaped yet: while it is a zombie, the
+    monitor
+    can see for itself how it ended, on any kernel.
+
+    Signals are taken one by one, so that nothing runs between a check and a wait.
     """
     while True:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            return status
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        if ended is not None:
+            return (ended.si_status, None) if ended.si_code == os.CLD_EXITED else (None, ended.si_status)
         received = signal.sigtimedwait(waited_for, _LOOK_AROUND_S)
         if received is None:
             watch.mind()
+        elif received.si_signo == signal.SIGWINCH and output is not None:
+            output.resize()
         elif received.si_signo != signal.SIGCHLD and _sent_to_us_alone(received):
             os.kill(pid, received.si_signo)
 
@@ -127,8 +168,3 @@ def _sent_to_us_alone(received: signal.struct_siginfo) -> bool:
     foreground group.
     """
     return received.si_code <= 0
-
-
-def _decode(status: int) -> tuple[int | None, int | None]:
-    """(exit code, signal), one of them None."""
-    return (None, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else (os.WEXITSTATUS(status), None)

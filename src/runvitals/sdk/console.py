@@ -8,6 +8,8 @@ import sys
 def tell(text: str) -> None:
     """One line for the person, on stderr; a stderr that is closed is no reason to end a training."""
     try:
-        print(f"runvitals: {text}", file=sys.stderr, flush=True)
+        # In one piece, or what the command prints at the same moment comes between the text and its newline.
+        sys.stderr.write(f"runvitals: {text}\n")
+        sys.stderr.flush()
     except (OSError, ValueError):
         return

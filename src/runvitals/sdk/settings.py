@@ -246,6 +246,7 @@ SETTINGS: dict[str, Setting] = {
             "an absolute path",
             "Where the host's /proc, /sys and disks lie, in a container that mounts them.",
         ),
+        Setting("console", False, _flag, "true or false", "`runvitals run`: keep what the command prints."),
         Setting("quiet", False, _flag, "true or false", "Say nothing on stderr but warnings."),
         Setting(
             "finish_timeout",

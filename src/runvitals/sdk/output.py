@@ -1,0 +1,137 @@
+"""What a command prints, passed through and kept: `runvitals run --console`.
+
+Where our own output is a terminal the command gets a terminal too, so that its colours and progress bars
+stay; else a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import struct
+import termios
+import threading
+import time
+
+from runvitals.journal import frames
+from runvitals.journal.writer import Writer
+
+_CHUNK = 32 * 1024
+# A program can print without end. What comes after this much is passed through but not kept, and an event
+# says so.
+MOST_BYTES = 64 * 1024 * 1024
+# How long after the command's end its own children's last words are waited for.
+_DRAIN_S = 0.3
+_HEAD = struct.Struct("<Bq")
+
+
+class Output:
+    """The command's stdout and stderr: a thread of the wrapper (not of the training) copies them and keeps
+    them.
+
+    Args:
+        journal: where the output is kept.
+
+    Example:
+        >>> output = Output(journal)
+        >>> pid = os.posix_spawn(program, command, os.environ, file_actions=output.actions)
+        >>> output.start()
+        >>> os.waitpid(pid, 0)
+        >>> output.finish()
+    """
+
+    def __init__(self, journal: Writer) -> None:
+        self._journal = journal
+        self._kept = 0
+        self._streams: dict[int, int] = {}  # our end → 1 (stdout) or 2 (stderr)
+        self._theirs: dict[int, int] = {}  # the command's end → 1 or 2
+        self._terminals: list[tuple[int, int]] = []  # (our real terminal, our end of the command's)
+        for stream in (1, 2):
+            ours, theirs = self._open(stream)
+            self._streams[ours] = stream
+            self._theirs[theirs] = stream
+        self._stop, self._stopped = os.pipe()
+        self._thread = threading.Thread(target=self._copy, name="runvitals-output", daemon=True)
+
+    @property
+    def actions(self) -> list[tuple[int, int, int]]:
+        """File actions for `posix_spawn`."""
+        return [(os.POSIX_SPAWN_DUP2, theirs, stream) for theirs, stream in self._theirs.items()]
+
+    def start(self) -> None:
+        """After the command was started: let go of its ends and begin to copy."""
+        for fd in self._theirs:
+            os.close(fd)
+        self._thread.start()
+
+    def resize(self) -> None:
+        """Our terminal has another size: so has the command's."""
+        for real, ours in self._terminals:
+            fcntl.ioctl(ours, termios.TIOCSWINSZ, fcntl.ioctl(real, termios.TIOCGWINSZ, bytes(8)))
+
+    def finish(self) -> None:
+        """After the command's end: take what is left, and close."""
+        os.close(self._stopped)
+        self._thread.join()
+        os.close(self._stop)
+        for fd in self._streams:
+            os.close(fd)
+        self._journal.close()
+
+    def _open(self, stream: int) -> tuple[int, int]:
+        if not os.isatty(stream):
+            return os.pipe()
+        ours, theirs = os.openpty()
+        attributes = termios.tcgetattr(theirs)
+        attributes[1] &= ~termios.OPOST  # the real terminal turns \n into \r\n; once is enough
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+        self._terminals.append((stream, ours))
+        self.resize()
+        return ours, theirs
+
+    def _copy(self) -> None:
+        poll = select.poll()
+        for fd in (*self._streams, self._stop):
+            poll.register(fd, select.POLLIN)
+        still_open = set(self._streams)
+        until_s: float | None = None
+        while still_open:
+            wait_ms = None if until_s is None else max(0.0, until_s - time.monotonic()) * 1000
+            ready = poll.poll(wait_ms)
+            if not ready:
+                return  # somebody the command left behind holds the stream open
+            for fd, _ in ready:
+                if fd == self._stop:
+                    poll.unregister(fd)
+                    until_s = time.monotonic() + _DRAIN_S
+                elif not self._pass(fd):
+                    poll.unregister(fd)
+                    still_open.discard(fd)
+
+    def _pass(self, fd: int) -> bool:
+        """Copy and keep what is there; False at the stream's end."""
+        try:
+            data = os.read(fd, _CHUNK)
+        except OSError:  # EIO: the last one has closed the terminal
+            return False
+        if not data:
+            return False
+        stream = self._streams[fd]
+        self._keep(stream, data)
+        with contextlib.suppress(OSError):  # our reader has gone; the command's output is still kept
+            while data:
+                data = data[os.write(stream, data) :]
+        return True
+
+    def _keep(self, stream: int, data: bytes) -> None:
+        before, self._kept = self._kept, self._kept + len(data)
+        now_ms = time.time_ns() // 1_000_000
+        if self._kept <= MOST_BYTES:
+            self._journal.record(frames.CONSOLE, _HEAD.pack(stream, now_ms) + data)
+        elif before <= MOST_BYTES:
+            text = f"the command has printed more than {MOST_BYTES >> 20} MiB; what follows is not kept"
+            self._journal.json(
+                frames.EVENT, {"t": now_ms, "name": "console_cut", "level": "warning", "text": text}
+            )
