@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import Any
 
 from runvitals.sdk.settings import SETTINGS, Settings, resolve
@@ -37,6 +38,10 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if not hasattr(os, "posix_spawn"):
+        raise OSError(
+            f"`runvitals run` does not work on {sys.platform} yet; runvitals.init() keeps what is logged"
+        )
     from runvitals.sdk.command import run_command
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words

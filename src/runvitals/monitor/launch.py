@@ -110,6 +110,8 @@ def connect(order: Mapping[str, Any]) -> Line:
     Raises:
         Unavailable: no monitor could be started; says why.
     """
+    if not hasattr(os, "posix_spawn"):
+        raise Unavailable(f"a monitor cannot be started on {sys.platform} yet; what is logged is kept")
     name = socket_name(order["run"], order["directory"])
     for _ in range(_ATTEMPTS):
         line = _call(name)

@@ -1,0 +1,61 @@
+"""A training that the kernel really kills for want of memory, in a cgroup of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sdk.runs import Journals, end_group, start
+
+LIMIT_BYTES = 100 * 1024 * 1024
+ROOT = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture
+def small_cgroup() -> Iterator[Path]:
+    """A cgroup (v1 or v2) that may hold 100 MiB."""
+    parent, limit = (ROOT / "memory", "memory.limit_in_bytes")
+    if not parent.is_dir():
+        parent, limit = ROOT, "memory.max"
+    folder = parent / f"runvitals-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / limit).write_text(str(LIMIT_BYTES))
+    except OSError as error:
+        pytest.skip(f"NO OUT-OF-MEMORY TEST: a cgroup with a memory limit cannot be made here ({error})")
+    yield folder
+    for pid in (folder / "cgroup.procs").read_text().split():
+        os.kill(int(pid), 9)
+    while (folder / "cgroup.procs").read_text().strip():
+        pass
+    folder.rmdir()
+
+
+def test_running_out_of_memory_is_told_from_other_kills(tmp_path: Path, small_cgroup: Path) -> None:
+    process = start(
+        tmp_path,
+        f"""
+        import os
+        open({str(small_cgroup / "cgroup.procs")!r}, "w").write(str(os.getpid()))
+        import runvitals
+        run = runvitals.init(settings={{"sampling_interval": 0.1}})
+        run.log({{"loss": 1.0}})
+        eaten = []
+        while True:
+            eaten.append(bytearray(1_000_000))
+        """,
+    )
+    try:
+        assert process.wait(30) == -9
+        journals = Journals(tmp_path)
+        end = journals.end()
+        assert (end["state"], end["signal"], end["out_of_memory"]) == ("crashed", 9, True)
+        limits = [
+            dict(zip(r.keys, r.values, strict=True)).get("cgroup.memory.limitMB") for r in journals.samples()
+        ]
+        assert 100.0 in limits
+    finally:
+        end_group(process)
