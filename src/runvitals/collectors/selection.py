@@ -8,8 +8,8 @@ if TYPE_CHECKING:
 
 
 class Selection:
-    """`["all"]`, `["cpu", "memory"]`, `["-network"]`: names to ask, `all`, and names with a minus to leave out. Names to
-    leave out alone mean all others.
+    """`["all"]`, `["cpu", "memory"]`, `["-network"]`: names to ask, `all`, and names with a minus to leave
+    out. Names to leave out alone mean all others.
 
     Example:
         >>> "cpu" in Selection(["-network"]), "network" in Selection(["-network"])
