@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 from typing import Any
 
@@ -49,8 +50,10 @@ def read_once(values: dict[str, Any]) -> dict[str, Any]:
     scope = Scope(
         values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], _BETWEEN_S
     )
-    found = sources.probe_all(scope, Selection(values["collectors"]))
-    states = {name: {"state": "absent", "reason": reason} for name, reason in found.reasons.items()}
+    selection = Selection(values["collectors"])
+    site_folders = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    found = sources.probe_all(scope, selection, site_folders)
+    states = found.states(selection)
     metrics: dict[str, float] = {}
     for _ in range(2):
         time.sleep(_BETWEEN_S / 2)
@@ -71,8 +74,8 @@ def _print_table(reading: dict[str, Any]) -> None:
     width = max((len(key) for key in reading["metrics"]), default=0)
     for key, value in reading["metrics"].items():
         match = CATALOG.find(key)
-        unit = match.metric.unit if match is not None else ""
+        unit = match.metric.unit.removeprefix("1") if match is not None else ""
         print(f"{key:<{width}}  {value:>16,.2f} {unit}".rstrip())
     for name, source in reading["sources"].items():
-        if source["state"] != "on":
-            print(f"{name}: {source['state']}: {source.get('reason', '')}")
+        if "reason" in source:
+            print(f"{name}: {source['state']}, {source['reason']}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from runvitals.collectors.base import Collector, Probe, Scope
+    from runvitals.collectors.selection import Selection
 
 GROUP = "runvitals.collectors"
 
@@ -55,6 +56,22 @@ class Sources:
     def __init__(self, collectors: list[Collector], reasons: dict[str, str]) -> None:
         self.collectors = collectors
         self.reasons = reasons
+
+    def states(self, selection: Selection) -> dict[str, dict[str, str]]:
+        """What each source has to say: on, on in part, absent with the reason, or no source at all.
+
+        Example:
+            >>> probe_all(scope).states(Selection(["all"]))["energy"]
+            {'state': 'absent', 'reason': '/sys/class/powercap cannot be listed: No such file or directory'}
+        """
+        on = [collector.name for collector in self.collectors]
+        states = {name: {"state": "on"} for name in on}
+        for name, reason in self.reasons.items():
+            states[name] = {"state": "on" if name in on else "absent", "reason": reason}
+        for word in selection.unknown((*built_in(), *states)):
+            reason = f"there is no source of this name; there are {', '.join(built_in())}"
+            states[word] = {"state": "absent", "reason": reason}
+        return states
 
 
 def built_in() -> Mapping[str, str]:

@@ -106,7 +106,7 @@ def build(order: dict[str, Any]) -> Monitor:
     monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, oom_kills)
     if predecessor.died_ms is not None:
         monitor.note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
-    monitor.note(frames.INFO, run=order["about"], settings=settings, sources=_states(found, selection))
+    monitor.note(frames.INFO, run=order["about"], settings=settings, sources=found.states(selection))
     return monitor
 
 
@@ -126,18 +126,6 @@ def _begin_journal(order: dict[str, Any], interval_s: float) -> Writer:
             "labels": order["settings"]["labels"],
         },
     )
-
-
-def _states(found: sources.Sources, selection: Selection) -> dict[str, dict[str, str]]:
-    """What each source has to say: on, partly on, absent with the reason, or not a source at all."""
-    on = [collector.name for collector in found.collectors]
-    states = {name: {"state": "on"} for name in on}
-    for name, reason in found.reasons.items():
-        states[name] = {"state": "on" if name in on else "absent", "reason": reason}
-    for word in selection.unknown((*sources.built_in(), *states)):
-        known = ", ".join(sources.built_in())
-        states[word] = {"state": "absent", "reason": f"there is no source of this name; there are {known}"}
-    return states
 
 
 class Reporter:
