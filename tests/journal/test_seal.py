@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -50,9 +51,11 @@ def test_a_step_seals_some_64_kib(tmp_path: Path) -> None:
     while sealer.step():
         steps += 1
     data = Path(path).read_bytes()
-    blocks = [unpack_block(found.payload) for found in frames.scan(data) if isinstance(found, frames.Frame)]
+    blocks = [
+        list(unpack_block(found.payload)) for found in frames.scan(data) if isinstance(found, frames.Frame)
+    ]
     assert len(blocks) == steps - 1
-    assert all(64 * 1024 <= len(block) < 66 * 1024 for block in blocks[:-1])
+    assert all(64 * 1024 <= block[-1].end < 66 * 1024 for block in blocks[:-1])
 
 
 def test_what_is_broken_off_leaves_the_file_as_it_was(tmp_path: Path) -> None:
@@ -130,14 +133,24 @@ def test_a_stretch_of_a_file_gives_its_records_sealed_or_not(tmp_path: Path) -> 
 
 
 def test_a_block_is_unpacked_to_17_mib_and_no_further() -> None:
-    import zlib
+    largest = frames.frame(7, 0, bytes(frames.MAX_PAYLOAD))
+    rest = frames.frame(7, 1, bytes(MAX_BLOCK - len(largest) - frames.HEADER_SIZE))
+    assert [found.seq for found in unpack_block(zlib.compress(largest + rest))] == [0, 1]
+    with pytest.raises(ValueError, match="cut short, or holds more than 17825792 bytes"):
+        list(unpack_block(zlib.compress(largest + rest + b"!")))
 
-    assert unpack_block(zlib.compress(bytes(MAX_BLOCK))) == bytes(MAX_BLOCK)
-    for payload, reason in [
-        (zlib.compress(bytes(MAX_BLOCK + 1)), "cut short, or holds more than"),
-        (zlib.compress(bytes(100_000))[:-1], "cut short, or holds more than"),
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
         (b"rubbish", "cannot be unpacked"),
-        (b"", "cut short, or holds more than"),
-    ]:
-        with pytest.raises(ValueError, match=reason):
-            unpack_block(payload)
+        (b"", "cut short"),
+        (zlib.compress(bytes(100_000))[:-1], "cut short"),
+        (zlib.compress(bytes(100)), "something else than records"),
+        (zlib.compress(frames.frame(6, 0, b"{}") + b"more"), "half a record"),
+        (zlib.compress(frames.frame(6, 0, b"{}")[:-1]), "something else than records"),
+    ],
+)
+def test_blocks_that_are_none(payload: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        list(unpack_block(payload))

@@ -191,17 +191,12 @@ class WriterTail:
 
     def _block(self, path: str, block: frames.Frame) -> Iterator[Record]:
         try:
-            inner = unpack_block(block.payload)
+            for found in unpack_block(block.payload):
+                record = self._record(path, found)
+                if record is not None:
+                    yield record
         except ValueError as error:
             self._report(path, f"at byte {block.offset}: {error}")
-            return
-        for found in frames.scan(inner):
-            if isinstance(found, frames.Damage):
-                self._report(path, f"the block at byte {block.offset} holds something else than records")
-                continue
-            record = self._record(path, found)
-            if record is not None:
-                yield record
 
     def _record(self, path: str, frame: frames.Frame) -> Record | None:
         """The frame decoded; None where it was seen before, cannot be decoded, or is of an unknown type."""
