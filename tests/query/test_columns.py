@@ -155,9 +155,11 @@ def test_samples_after_a_sequence_number(tmp_path: Path) -> None:
     reader.poll()
     samples = reader.samples.writers[monitor.journal.writer]
     everything = samples.after(-1)
-    assert [(t - T0, row["cpu"]) for _, t, row in everything] == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
-    assert samples.after(everything[1][0]) == everything[2:]
-    assert samples.after(everything[3][0]) == []
+    assert [(t - T0, row["cpu"]) for t, row in everything] == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
+    last = reader.last_seq[monitor.journal.writer]
+    assert samples.after(last - 1) == everything[3:]
+    assert (samples.count_after(last - 1), samples.count_after(last)) == (1, 0)
+    assert samples.newest(last - 1) == {"cpu": (T0 + 2, 2.0), "x": (T0 + 2, 0.0)}
 
 
 @settings(max_examples=30, deadline=None)

@@ -164,15 +164,32 @@ class WriterSamples:
         ends = [(table.times[0], table.times[-1]) for table in self.tables.values()]
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
-    def after(self, seq: int) -> list[tuple[int, int, dict[str, float]]]:
-        """(sequence number, time, values) of the samples after a sequence number, in order."""
+    def count_after(self, seq: int) -> int:
+        """How many samples came after a sequence number."""
+        return sum(len(table.seqs) - bisect_right(table.seqs, seq) for table in self.tables.values())
+
+    def after(self, seq: int) -> list[tuple[int, dict[str, float]]]:
+        """(time, values) of the samples after a sequence number, in order."""
         found: list[tuple[int, int, dict[str, float]]] = []
         for table in self.tables.values():
             width = len(table.keys)
             for i in range(bisect_right(table.seqs, seq), len(table.seqs)):
                 row = table.rows[i * width : (i + 1) * width]
                 found.append((table.seqs[i], table.times[i], dict(zip(table.keys, row, strict=True))))
-        return sorted(found, key=lambda sample: sample[0])
+        return [(time_ms, values) for _, time_ms, values in sorted(found, key=lambda sample: sample[0])]
+
+    def newest(self, seq: int) -> dict[str, tuple[int, float]]:
+        """(time, value) of each key in its last sample up to a sequence number."""
+        found: dict[str, tuple[int, int, float]] = {}
+        for table in self.tables.values():
+            row = bisect_right(table.seqs, seq) - 1
+            if row < 0:
+                continue
+            width = len(table.keys)
+            for key, value in zip(table.keys, table.rows[row * width : (row + 1) * width], strict=True):
+                if key not in found or found[key][0] < table.seqs[row]:
+                    found[key] = (table.seqs[row], table.times[row], value)
+        return {key: (time_ms, value) for key, (_, time_ms, value) in found.items()}
 
     def column(self, key: str) -> tuple[Column, Column]:
         """(times, values) of a key in order of time, empty for a key this writer never wrote."""

@@ -12,6 +12,8 @@ from typing import Any
 
 from runvitals.journal.reader import Record
 
+MAX_STEP = 2.0**53  # up to which every whole number is a float64
+
 
 class History:
     """The calls of one process.
@@ -31,12 +33,15 @@ class History:
         """Take in one HISTORY record.
 
         Raises:
-            TypeError, AttributeError: the record's content is not what a `log()` call writes.
+            TypeError, AttributeError, ValueError: the record's content is not what a `log()` call writes.
         """
-        step = record.value.get("step")
-        numbers_of_call = list(numbers(record.value.get("data") or {}))
-        self.steps.append(float(len(self.times) if step is None else step))
         row = len(self.times)
+        given = record.value.get("step")
+        step = float(row if given is None else given)
+        if not abs(step) <= MAX_STEP:
+            raise ValueError(f"step {given!r} is not a number up to 2^53")
+        numbers_of_call = list(numbers(record.value.get("data") or {}))
+        self.steps.append(step)
         self.seqs.append(record.seq)
         self.times.append(record.time_ms)
         for key, value in numbers_of_call:
@@ -46,7 +51,9 @@ class History:
             column[0].append(row)
             column[1].append(value)
 
+    @property
     def keys(self) -> list[str]:
+        """The names, in the order in which they were first logged."""
         return list(self._columns)
 
     def column(self, key: str) -> tuple[list[float], list[int], list[float]]:
@@ -58,15 +65,15 @@ class History:
         rows, values = self._columns[key]
         return [self.steps[row] for row in rows], [self.times[row] for row in rows], values.tolist()
 
-    def after(self, seq: int) -> Iterator[tuple[int, float, int, dict[str, float]]]:
-        """(sequence number, step, time, numbers) of the calls after a sequence number."""
+    def after(self, seq: int) -> Iterator[tuple[float, int, dict[str, float]]]:
+        """(step, time, numbers) of the calls after a sequence number."""
         start = bisect_right(self.seqs, seq)
         rows: list[dict[str, float]] = [{} for _ in range(start, len(self.seqs))]
         for key, (indexes, values) in self._columns.items():
             for i in range(bisect_right(indexes, start - 1), len(indexes)):
                 rows[indexes[i] - start][key] = values[i]
         for offset, row in enumerate(rows):
-            yield self.seqs[start + offset], self.steps[start + offset], self.times[start + offset], row
+            yield self.steps[start + offset], self.times[start + offset], row
 
     @property
     def nbytes(self) -> int:

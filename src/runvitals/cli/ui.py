@@ -1,0 +1,61 @@
+"""`runvitals ui`: the runs of this machine in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+from typing import Any
+
+from runvitals.cli.folder import add_dir, directory
+
+DEFAULT_PORT = 8900
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "ui",
+        help="show the runs of this machine in a browser, live",
+        description="Serves on loopback only, until Ctrl-C.",
+    )
+    parser.add_argument("--port", type=_port, help=f"default: {DEFAULT_PORT}, or a free one if that is taken")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from runvitals.server import create_app, serve
+    except ModuleNotFoundError as error:
+        print(f"runvitals: the page needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        return 1
+    wanted = DEFAULT_PORT if arguments.port is None else arguments.port
+    folder = directory(arguments)
+    try:
+        listener = serve.listen(wanted)
+    except OSError as error:
+        if arguments.port is not None:
+            raise OSError(f"port {wanted} on 127.0.0.1: {error.strerror}") from None
+        print(f"port {wanted} is taken ({error.strerror}); using a free one", file=sys.stderr)
+        listener = serve.listen(0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    print(f"runvitals: {url} shows the runs in {folder}; Ctrl-C ends it", flush=True)
+    if not arguments.no_browser and _has_display():
+        webbrowser.open(url)
+    serve.serve(create_app(folder), listener)
+    return 0
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text}: a port is 0 (any free one) to 65535")
+    return port
+
+
+def _has_display() -> bool:
+    """Whether a browser of this user can show anything; a text browser in this terminal is not meant."""
+    return sys.platform in ("win32", "darwin") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )

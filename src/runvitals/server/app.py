@@ -1,0 +1,87 @@
+"""The ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+
+import runvitals
+from runvitals.journal.paths import data_dir
+from runvitals.query.opened import UnknownRun, now_ms
+from runvitals.server import api, page
+from runvitals.server.library import Library
+from runvitals.server.security import LoopbackOnly
+
+
+def create_app(
+    directory: str | None = None, clock: Callable[[], int] = now_ms, static: str = page.FOLDER
+) -> FastAPI:
+    """The application over a data folder: `/api/v1/…` and the page.
+
+    It is for this machine alone: it has no accounts, and refuses requests to other names than loopback's.
+
+    Args:
+        directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
+        clock: the time now, ms UTC.
+        static: the folder of the built page.
+
+    Example:
+        >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
+    """
+    app = FastAPI(
+        title="runvitals",
+        version=runvitals.__version__,
+        description="Runs, their vital signs, what they logged, live. Times are ms UTC; null is a gap.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # this page and the next would come from a CDN
+        redoc_url=None,
+    )
+    app.state.library = Library(directory or data_dir(), clock)
+    app.state.closing = anyio.Event()
+    app.include_router(api.router)
+    app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
+    app.mount("/", page.Page(static))
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
+    app.add_middleware(LoopbackOnly)
+    app.add_exception_handler(RequestValidationError, _wrong_parameter)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(UnknownRun, _unknown_run)
+    app.add_exception_handler(OSError, _unreadable)
+    return app
+
+
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+
+
+async def _no_such_call(request: Request, rest: str) -> None:
+    if request.method not in ("GET", "HEAD"):
+        raise HTTPException(405, f"{request.method} /api/{rest}: only GET is allowed", {"allow": "GET"})
+    raise HTTPException(404, f"there is no /api/{rest}; /api/v1/openapi.json describes what there is")
+
+
+async def _wrong_parameter(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = (
+        f"{'.'.join(str(part) for part in problem['loc'][1:])}={problem.get('input')!r}: {problem['msg']}"
+        for problem in error.errors()
+    )
+    return JSONResponse({"error": "; ".join(found)}, status_code=422)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+async def _unknown_run(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status_code=404)
+
+
+async def _unreadable(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)

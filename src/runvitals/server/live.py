@@ -1,0 +1,169 @@
+"""A run as it goes on, as server-sent events `news`, each a JSON object with those of
+
+    samples   new readings, rates included: [{"host", "role", "t", "values": {key: number or null}}]
+    calls     new `log()` calls: [{"host", "rank", "step", "t", "values": {name: number}}]
+    run       the run's facts, first and whenever they changed: as `GET /runs/{run}`
+    reload    true where too much is new for an event: ask for the series again
+
+and a comment every 15 s where nothing is new. The id of an event says what was sent so far, so that a client
+that comes back with it (`Last-Event-ID`, which browsers send by themselves) misses nothing and gets nothing
+twice, whether or not the server is still the same process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import anyio
+from pydantic_core import to_json
+
+from runvitals.query.model import Run
+from runvitals.query.plain import run_as_dict
+from runvitals.query.rates import between, rate_of
+from runvitals.query.reader import RunReader
+from runvitals.server.library import OpenedRun
+
+POLL_S = 0.5
+IDLE_POLL_S = 3.0
+"""For a run that has ended, which may be resumed."""
+HEARTBEAT_S = 15.0
+MAX_SAMPLES = 3000
+"""In one event. A laptop that slept for a night asks for the whole series again."""
+
+
+class Follower:
+    """One client: what it has got, and what is news to it.
+
+    Args:
+        position: the last record of each writer that it has got, `writer:number,writer:number…`, as in
+            `Metrics.cursor` and the events' ids.
+        clock: the time now, ms UTC.
+
+    Raises:
+        ValueError: a position of another form.
+    """
+
+    def __init__(self, position: str, clock: Callable[[], int]) -> None:
+        self.running = True
+        self._clock = clock
+        self._seqs = parse_position(position)
+        self._counters: dict[str, dict[str, tuple[int, float]]] = {}
+        self._facts = b""
+
+    def news(self, reader: RunReader) -> bytes:
+        """One event, or nothing. What it tells is known from now on."""
+        told: dict[str, Any] = {}
+        if (
+            sum(writer.count_after(self._seq(name)) for name, writer in reader.samples.writers.items())
+            > MAX_SAMPLES
+        ):
+            told["reload"] = True
+            self._counters.clear()
+        else:
+            told |= {
+                name: rows
+                for name, rows in (("samples", self._samples(reader)), ("calls", self._calls(reader)))
+                if rows
+            }
+        run = reader.run(self._clock())
+        self.running = run.state == "running"
+        facts = _steady(run)
+        if facts != self._facts:
+            self._facts = facts
+            told["run"] = run_as_dict(run)
+        self._seqs = dict(reader.last_seq)
+        return _event(told, self._seqs) if told else b""
+
+    def _seq(self, writer: str) -> int:
+        return self._seqs.get(writer, -1)
+
+    def _samples(self, reader: RunReader) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for name, writer in reader.samples.writers.items():
+            counters = self._counters.get(name)
+            if counters is None:
+                counters = self._counters[name] = writer.newest(self._seq(name))
+            about = reader.facts.writer(name)
+            for time_ms, values in writer.after(self._seq(name)):
+                row = {**values, **_rates(values, time_ms, counters)}
+                found.append({"host": about.host, "role": about.role, "t": time_ms, "values": row})
+        return found
+
+    def _calls(self, reader: RunReader) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for name, history in reader.histories.items():
+            about = reader.facts.writer(name)
+            place = {"host": about.host, "rank": about.rank}
+            for step, time_ms, values in history.after(self._seq(name)):
+                found.append({**place, "step": step, "t": time_ms, "values": values})
+        return found
+
+
+def parse_position(text: str) -> dict[str, int]:
+    """The last record of each writer.
+
+    Raises:
+        ValueError: not `writer:number,writer:number…`
+
+    Example:
+        >>> parse_position("monitor.node1.19f3a:61,train.node1.4711.19f3b:7")
+        {'monitor.node1.19f3a': 61, 'train.node1.4711.19f3b': 7}
+    """
+    seqs: dict[str, int] = {}
+    for part in filter(None, text.split(",")):
+        writer, colon, seq = part.rpartition(":")
+        if not (colon and seq.isascii() and seq.isdigit() and len(seq) < 20):
+            raise ValueError(f"{part[:80]!r} is no position in a run: writer:number is expected")
+        seqs[writer] = int(seq)
+    return seqs
+
+
+def _rates(
+    values: dict[str, float], time_ms: int, counters: dict[str, tuple[int, float]]
+) -> dict[str, float]:
+    """The rates of one sample's counters, each since the last sample that had it."""
+    found: dict[str, float] = {}
+    for key, value in values.items():
+        rate = rate_of(key)
+        if rate is None:
+            continue
+        before = counters.get(key)
+        if before is not None:
+            found[rate.key] = between(*before, time_ms, value, rate.factor)
+        counters[key] = (time_ms, value)
+    return found
+
+
+def _steady(run: Run) -> bytes:
+    """What of a run does not change by itself with every sample."""
+    plain = run_as_dict(run)
+    for name in ("last", "duration_ms", "ended_ms"):
+        del plain[name]
+    for host in plain["hosts"]:
+        del host["last_ms"]
+    return to_json(plain, inf_nan_mode="null", fallback=str)
+
+
+def _event(told: dict[str, Any], seqs: dict[str, int]) -> bytes:
+    position = ",".join(f"{writer}:{seq}" for writer, seq in seqs.items())
+    return b"event: news\nid: %b\ndata: %b\n\n" % (
+        position.encode(),
+        to_json(told, inf_nan_mode="null", fallback=str),
+    )
+
+
+async def stream(opened: OpenedRun, follower: Follower, closing: anyio.Event) -> AsyncIterator[bytes]:
+    """One client's events until it leaves or the server closes."""
+    spoke_s = time.monotonic()
+    yield b"retry: 1000\n\n"
+    while not closing.is_set():
+        news = await opened.use(follower.news)
+        if not news and time.monotonic() - spoke_s >= HEARTBEAT_S:
+            news = b": nothing new\n\n"
+        if news:
+            spoke_s = time.monotonic()
+            yield news
+        with anyio.move_on_after(POLL_S if follower.running else IDLE_POLL_S):
+            await closing.wait()

@@ -1,0 +1,45 @@
+"""The built page: its files, and `index.html` for every address that the page itself knows the meaning of."""
+
+from __future__ import annotations
+
+import os
+
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+FOLDER = os.path.join(os.path.dirname(__file__), "static")
+_NOT_BUILT = """This installation of runvitals has no page: it runs from sources where it was never built.
+
+Build it with `python hatch_build.py`, or install the package: `pip install '.[server]'`.
+The API works all the same: /api/v1/runs, /api/v1/openapi.json
+"""
+
+
+class Page(StaticFiles):
+    """Files of the built page. Those in `assets/` are named after their content and may be kept for good."""
+
+    def __init__(self, folder: str = FOLDER) -> None:
+        super().__init__(directory=folder, check_dir=False)
+        self._index = os.path.join(folder, "index.html")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if os.path.isfile(self._index):
+            await super().__call__(scope, receive, send)
+        else:
+            await PlainTextResponse(_NOT_BUILT, status_code=503)(scope, receive, send)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        if path.startswith("assets/"):
+            response = await super().get_response(path, scope)
+            response.headers["cache-control"] = "public, max-age=31536000, immutable"
+            return response
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as error:
+            if error.status_code != 404:
+                raise
+            response = FileResponse(self._index)
+        response.headers["cache-control"] = "no-cache"
+        return response

@@ -1,0 +1,85 @@
+"""`runvitals ui`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from runvitals.cli import main
+from tests.query.journals import T0, Monitor
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that somebody else listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """(the command, its first line)"""
+    command = [sys.executable, "-m", "runvitals", "ui", "--no-browser", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline()
+
+
+def test_serves_until_ctrl_c(tmp_path: Path) -> None:
+    Monitor(tmp_path, "brave-otter-1").end(T0 + 1)
+    process, line = start("--port", "0", "--dir", str(tmp_path))
+    url = line.split()[1]
+    assert url.startswith("http://127.0.0.1:")
+    assert httpx.get(f"{url}api/v1/runs").json()["runs"][0]["id"] == "brave-otter-1"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=15)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(
+    taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ui", "--no-browser", "--port", str(taken), "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"runvitals: port {taken} on 127.0.0.1: Address already in use\n"
+
+
+def test_the_usual_port_taken_means_a_free_one(
+    taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = []
+    monkeypatch.setattr("runvitals.cli.ui.DEFAULT_PORT", taken)
+    monkeypatch.setattr("runvitals.server.serve.serve", lambda app, listener: served.append(listener))
+    assert main(["ui", "--no-browser", "--dir", str(tmp_path)]) == 0
+    with served[0] as listener:
+        port = listener.getsockname()[1]
+    printed = capsys.readouterr()
+    assert printed.err == f"port {taken} is taken (Address already in use); using a free one\n"
+    assert f"http://127.0.0.1:{port}/" in printed.out
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "http"])
+def test_what_is_no_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["ui", f"--port={port}"])
+    assert "--port" in capsys.readouterr().err
+
+
+def test_without_the_server_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['fastapi'] = None; from runvitals.cli import main; sys.exit(main(['ui']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "RUNVITALS_DIR": str(tmp_path)},
+    )
+    assert done.returncode == 1
+    assert "pip install 'runvitals[server]'" in done.stderr
