@@ -156,8 +156,9 @@ def test_dirty_means_a_tracked_file_has_changed(repository: Path) -> None:
 
 
 @needs_git
-def test_dirty_of_no_repository_is_unknown(tmp_path: Path) -> None:
+def test_dirty_of_no_repository_or_a_broken_one_is_unknown(tmp_path: Path) -> None:
     assert git.dirty(str(tmp_path)) is None
+    assert git.dirty(planted(tmp_path, {".git/HEAD": f"{ONE}\n"})) is None
 
 
 @needs_git
@@ -175,6 +176,7 @@ def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    planted(folder.parent, {".git/HEAD": f"{ONE}\n"})
 
 
 def test_a_git_that_hangs_is_killed_with_its_children(
@@ -212,8 +214,8 @@ def test_a_git_that_cannot_be_started_is_unknown(tmp_path: Path, monkeypatch: py
 
 
 def test_a_git_in_the_working_directory_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_git(tmp_path, monkeypatch, f"touch {tmp_path / 'ran'}")
+    fake_git(tmp_path / "bin", monkeypatch, f"touch {tmp_path / 'ran'}")
     monkeypatch.setenv("PATH", ".:")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path / "bin")
     git.dirty(str(tmp_path))
     assert not (tmp_path / "ran").exists()

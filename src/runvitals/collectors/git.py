@@ -86,13 +86,13 @@ def find(cwd: str) -> Repository | None:
 
 
 def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
-    """Whether a tracked file differs from the commit; None where git is missing, refuses, or takes too long.
+    """Whether a tracked file differs from the commit; None outside a repository or if git fails or is slow.
 
     Untracked files do not count: most are the training's own output. Git starts no hook or helper of the
     repository's configuration, changes nothing, and is killed with its children at the timeout.
     """
     program = _git_program()
-    if program is None or not hasattr(os, "posix_spawn"):
+    if program is None or find(cwd) is None or not hasattr(os, "posix_spawn"):
         return None
     arguments = [program, "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", cwd, "status"]
     arguments += ["--porcelain", "--untracked-files=no"]

@@ -24,6 +24,7 @@ from runvitals.monitor.sampler import Sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 # The descriptors a monitor is born with.
@@ -150,21 +151,31 @@ class Reporter:
 
 
 def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
-    """Have the facts about the machine gathered, once, beside the sampling."""
+    """Have the facts about the machine gathered, once, beside the sampling; git's answer, which may take
+    seconds, apart.
+    """
+    trainer = order["trainer"]
 
-    def ask() -> dict[str, Any]:
-        from runvitals.collectors import environment
+    def ask_machine() -> dict[str, Any]:
+        from runvitals.collectors import environment, redaction
 
-        trainer = order["trainer"]
         facts = environment.facts(monitor.scope, int(order["attach"]["pid"]), trainer["cwd"], os.environ)
-        return {**facts, "program": trainer}
+        return {**facts, "program": {**trainer, "argv": redaction.command(trainer["argv"])}}
 
+    def ask_git() -> dict[str, Any]:
+        from runvitals.collectors import git
+
+        dirty = git.dirty(trainer["cwd"])
+        return {} if dirty is None else {"git_dirty": dirty}
+
+    _errand(monitor, ask_machine)
+    _errand(monitor, ask_git)
+
+
+def _errand(monitor: Monitor, ask: Callable[[], dict[str, Any]]) -> None:
+    """Ask in a child, and keep the answer with what is known of the machine."""
     inquiry = Inquiry(ask)
-
-    def done() -> None:
-        monitor.note(frames.INFO, machine=inquiry.answer())
-
-    monitor.errand(inquiry.fd, done)
+    monitor.errand(inquiry.fd, lambda: monitor.note(frames.INFO, machine=inquiry.answer()))
 
 
 if __name__ == "__main__":
