@@ -1,0 +1,1 @@
+"""The sources of every Linux host, from /proc and /sys."""

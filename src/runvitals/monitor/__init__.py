@@ -1,0 +1,1 @@
+"""The process beside the training that samples, watches and writes."""
