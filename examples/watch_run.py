@@ -1,0 +1,88 @@
+"""Watch a run from beside it: a line a second, and how it went once it is over.
+
+    python examples/watch_run.py        # the newest run
+    python examples/watch_run.py RUN
+
+All it uses is `runvitals.open_run`, which reads the run's journal while it is being written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import runvitals
+from runvitals.journal.paths import run_dir
+from runvitals.query import OpenRun
+from runvitals.query.opened import UnknownRun
+
+LINE = ("cpu", "proc.memory.rssMB", "monitor.cpuPercent")
+SUMMARY = ("cpu", "proc.memory.rssMB", "disk.out", "network.sent", "monitor.cpuPercent", "monitor.rssMB")
+SUMMARY_ROW = "  {:<20} {:>10} {:>10}  {}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Watch a run.")
+    parser.add_argument("run", nargs="?", default="latest", help="its id; default: the newest run")
+    wanted = parser.parse_args().run
+    try:
+        run = wait_for(wanted)
+        while run.refresh().state == "running":
+            show(line(run))
+            time.sleep(1)
+        show(line(run), last=True)
+        print_summary(run)
+    except KeyboardInterrupt:
+        return 130
+    except UnknownRun as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def wait_for(wanted: str, seconds: float = 30) -> OpenRun:
+    """The run, which may be only just starting."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return runvitals.open_run(wanted)
+        except UnknownRun:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+def line(run: OpenRun) -> str:
+    """State, samples, the last vital signs, and what the program logged last."""
+    statistics = {one.key: one for one in run.statistics(*LINE)}
+    shown = [run.state, f"{max((one.n for one in statistics.values()), default=0)} samples"]
+    shown += [f"{key} {one.last:.4g} {one.unit}" for key, one in statistics.items() if one.last is not None]
+    for call in run.history()[-1:]:
+        shown += [f"{key} {value:.4g}" for key, value in call.data.items() if isinstance(value, (int, float))]
+    return "  ".join(shown)
+
+
+def show(text: str, last: bool = False) -> None:
+    """Write over the line before in a terminal; anywhere else, write another."""
+    if sys.stdout.isatty():
+        print(f"\r\x1b[K{text}", end="\n" if last else "", flush=True)
+    else:
+        print(text, flush=True)
+
+
+def print_summary(run: OpenRun) -> None:
+    facts = run.facts
+    print(f"\nrun {run.id} of project {facts.project}: {run.state} after {facts.duration_ms / 1000:.1f} s")
+    print(SUMMARY_ROW.format("", "mean", "max", ""))
+    for one in run.statistics(*SUMMARY):
+        if one.total is not None:  # a counter: what it grew by is all there is to say
+            print(SUMMARY_ROW.format(one.key, "", "", f"{one.total:.4g} {one.unit}"))
+        elif one.n:
+            print(SUMMARY_ROW.format(one.key, f"{one.mean:.4g}", f"{one.max:.4g}", one.unit))
+    print(f"all of it: runvitals show {run.id}")
+    print(f"it lies in {run_dir(run.id)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
