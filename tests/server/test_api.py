@@ -91,6 +91,7 @@ def test_series_say_what_they_are(tmp_path: Path, client: Client) -> None:
         "Disk I/O",
     )
     assert (rate["n"], rate["first_ms"], rate["last"]) == (1, T0 + 1000, 3.0)
+    assert (found["disk.in"]["min"], found["disk.in"]["max"]) == (0.0, 3.0)
     assert (found["my own.thing"]["subject"], found["my own.thing"]["last"]) == ("Other", None)
     for series in found.values():
         models.SeriesInfo.model_validate(series)

@@ -109,6 +109,7 @@ class SeriesInfo(BaseModel):
     """A series that a run has, and what the catalogue says of it."""
 
     key: str
+    template: str = Field(description="The catalogue's row; the key itself where it is not in the catalogue.")
     host: str
     role: str
     unit: str
@@ -122,6 +123,8 @@ class SeriesInfo(BaseModel):
     n: int
     first_ms: int
     last_ms: int
+    min: Number = Field(description="Of all samples; None where there are only gaps.")
+    max: Number
     last: Number
 
 

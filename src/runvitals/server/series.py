@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runvitals.catalog import CATALOG, SUBJECTS
-from runvitals.query.buckets import Buckets, Floats, Grid, Integers, grid, reduce
+from runvitals.buckets import Buckets, Floats, Grid, Integers, grid, reduce
 from runvitals.query.columns import Series
 from runvitals.query.history import History
 from runvitals.query.reader import RunReader
@@ -24,23 +24,28 @@ class TooMuch(ValueError):
 
 
 def info(series: Series) -> dict[str, Any]:
-    """What a series is, with its extent. A key the catalogue does not know is charted alone."""
+    """The `SeriesInfo` of a series. A key the catalogue does not know is charted alone."""
     about: dict[str, Any] = {"key": series.key, "host": series.host, "role": series.role}
     match = CATALOG.find(series.key)
     if match is None:
-        about |= {"unit": "", "kind": None, "subject": "Other", "chart": series.key, "text": "", "source": ""}
+        about |= {"template": series.key, "unit": "", "kind": None, "subject": "Other", "chart": series.key}
+        about |= {"text": "", "source": ""}
     else:
         metric = match.metric
-        about |= {"unit": metric.unit, "kind": metric.kind, "subject": _SUBJECT_OF[metric.key]}
-        about |= {"chart": metric.chart, "text": metric.text, "source": metric.source}
-    n = len(series)
-    first_ms, last_ms = (int(series.t[0]), int(series.t[-1])) if n else (0, 0)
+        about |= {"template": metric.key, "unit": metric.unit, "kind": metric.kind}
+        about |= {"subject": _SUBJECT_OF[metric.key], "chart": metric.chart}
+        about |= {"text": metric.text, "source": metric.source}
+    return {**about, "n": len(series), **_extent(series)}
+
+
+def _extent(series: Series) -> dict[str, Any]:
+    values = series.values[~np.isnan(series.values)]
     return {
-        **about,
-        "n": n,
-        "first_ms": first_ms,
-        "last_ms": last_ms,
-        "last": float(series.values[-1]) if n else None,
+        "first_ms": int(series.t[0]) if len(series) else 0,
+        "last_ms": int(series.t[-1]) if len(series) else 0,
+        "min": float(values.min()) if len(values) else None,
+        "max": float(values.max()) if len(values) else None,
+        "last": float(series.values[-1]) if len(series) else None,
     }
 
 
