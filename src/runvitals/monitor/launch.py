@@ -212,10 +212,11 @@ def python() -> str:
 
 def _run_in_background(command: Sequence[str], actions: list[tuple[int, int, int]]) -> None:
     shell = ["/bin/sh", "-c", _IN_BACKGROUND, *command]
+    environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
     try:
-        pid = os.posix_spawn(shell[0], shell, os.environ, file_actions=actions, setsid=True)
+        pid = os.posix_spawn(shell[0], shell, environ, file_actions=actions, setsid=True)
     except NotImplementedError:  # a C library whose posix_spawn cannot make a session
-        pid = os.posix_spawn("/usr/bin/env", ["env", "setsid", *shell], os.environ, file_actions=actions)
+        pid = os.posix_spawn("/usr/bin/env", ["env", "setsid", *shell], environ, file_actions=actions)
     with contextlib.suppress(
         ChildProcessError
     ):  # SIGCHLD is ignored in this process: the shell is already reaped

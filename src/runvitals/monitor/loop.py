@@ -7,7 +7,6 @@ import select
 import time
 
 from runvitals.journal import frames
-from runvitals.journal.seal import Sealer
 from runvitals.monitor.clients import Client, Door
 from runvitals.monitor.processes import Exit, Process, verdict
 from runvitals.monitor.sampler import Schedule
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.collectors.base import Scope
+    from runvitals.journal.seal import Sealer
     from runvitals.journal.writer import Writer
     from runvitals.monitor.sampler import Sampler
 
@@ -274,6 +274,8 @@ class Monitor:
     def _seal_a_little(self) -> None:
         if self._sealer is None and not self.journal.rotated:
             return
+        from runvitals.journal.seal import Sealer  # most runs never fill a file
+
         try:
             sealer = self._sealer = self._sealer or Sealer(self.journal.rotated.pop(0))
             if not sealer.step():

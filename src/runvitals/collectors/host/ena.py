@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import _socket
 import errno
-import fcntl
 import os
-from array import array
 from struct import Struct, pack
 
 from runvitals.collectors.base import Absent, Every
@@ -62,12 +60,16 @@ class Ena:
     s.
 
     Args:
-        ioctl: how the driver is asked; a test hands in a card of its own.
+        ioctl: how the driver is asked, if not by fcntl's ioctl; a test hands in a card of its own.
     """
 
     name = "ena"
 
-    def __init__(self, nics: list[str], ioctl: Ioctl = fcntl.ioctl) -> None:
+    def __init__(self, nics: list[str], ioctl: Ioctl | None = None) -> None:
+        if ioctl is None:
+            import fcntl
+
+            ioctl = fcntl.ioctl
         self._socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM).detach()
         self._every = Every(EVERY_S)
         self.absent: dict[str, str] = {}
@@ -127,6 +129,9 @@ class Statistics:
 
         struct ifreq is a name of 16 bytes and a pointer, padded to 40 bytes.
         """
+        # Imported here, where there is such a card: with `array` come 400 kB of abstract classes.
+        from array import array
+
         buffer = array("B", request)
         address, _ = buffer.buffer_info()
         self._ioctl(self._fd, SIOCETHTOOL, pack("16sP16x", self._nic.encode(), address))
