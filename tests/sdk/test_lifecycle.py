@@ -337,3 +337,54 @@ def test_a_data_folder_that_cannot_be_written_is_replaced_loudly(train: Start, t
     assert out.startswith(str(elsewhere))
     assert "/proc/no/such/place cannot be written" in err
     assert "RUNVITALS_DIR" in err
+
+
+def test_every_row_of_every_thread_and_signal_handler_is_kept(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import signal, threading, runvitals
+            run = runvitals.init()
+            handled = []
+            def handler(number, frame):
+                run.log({"signal": len(handled)})
+                handled.append(1)
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+            def work(i):
+                for j in range(500):
+                    run.log({"thread": i, "row": j})
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+            [t.start() for t in threads]
+            for j in range(500):
+                run.log({"thread": 3, "row": j})
+            [t.join() for t in threads]
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            print(len(handled))
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    rows = [row["data"] for row in journals.history()]
+    assert sorted((r["thread"], r["row"]) for r in rows if "row" in r) == [
+        (i, j) for i in range(4) for j in range(500)
+    ]
+
+
+def test_steps_are_whole_numbers_of_any_kind(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import numpy, runvitals
+            run = runvitals.init()
+            run.log({"x": numpy.float32(0.5)}, step=numpy.int64(7))
+            for wrong in (1.5, "3", True):
+                try:
+                    run.log({"x": 1}, step=wrong)
+                except TypeError as error:
+                    assert repr(wrong) in str(error)
+                else:
+                    raise AssertionError(wrong)
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert [(row["step"], row["data"]) for row in journals.history()] == [(7, {"x": 0.5})]

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from operator import index
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +15,7 @@ from runvitals.journal.jsontext import dumps
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.line import MonitorLine
+from runvitals.sdk.turns import Turns
 
 LEVELS = ("info", "warning", "error")
 
@@ -85,7 +87,7 @@ class Run:
         self.config = Fields(lambda changes: self._write(frames.INFO, config=changes))
         self.summary = Fields(lambda changes: self._write(frames.INFO, summary=changes))
         self.step = 0  # the step a `log()` without one gets
-        self._place = dict(place)
+        self._turns = Turns()
         self._line = line
         self.opened_by = os.getpid()
         self._journal = line.journal if line else None
@@ -111,10 +113,7 @@ class Run:
             return
         self._must_be_open("log")
         row = _flat(data)
-        if step is None:
-            step = self.step
-        elif isinstance(step, bool) or not isinstance(step, int):
-            raise TypeError(f"log(step={step!r}): a step is a whole number")
+        step = self.step if step is None else _whole(step)
         self.step = step + 1
         self._write(frames.HISTORY, step=step, data=row)
         self.summary.note(row)
@@ -171,6 +170,7 @@ class Run:
         """In a forked child: let go of what is the parent's. The child may still `log()`, into a file of its
         own.
         """
+        self._turns = Turns()  # another thread of the parent may have been at it, and is not here to finish
         if self._line is not None:
             self._line.forget()
         if self._journal is not None:
@@ -180,9 +180,12 @@ class Run:
         if self.disabled or self.finished or os.getpid() != self.opened_by:
             return
         self.finished = True
-        assert self._line is not None  # only a disabled run has none
         message = {"op": "finish", "pid": self.opened_by, "exit_code": exit_code, "closing": closing}
-        self._line.finish(message, self._finish_timeout_s)
+        self._turns.do(lambda: self._say_finished(message))
+
+    def _say_finished(self, message: Mapping[str, object]) -> None:
+        if self._line is not None:
+            self._line.finish(message, self._finish_timeout_s)
         if self._journal is not None:
             self._report_loss(self._journal)
             self._journal.close()
@@ -200,11 +203,15 @@ class Run:
     def _write(self, type: int, **value: Any) -> None:
         if self.disabled:
             return
+        payload = dumps({"t": time.time_ns() // 1_000_000, **value})
+        self._turns.do(lambda: self._record(type, payload))
+
+    def _record(self, type: int, payload: bytes) -> None:
         journal = self._journal
         if journal is None or self._journal_pid != os.getpid():
             journal = self._reopen()
         lost = journal.lost
-        journal.record(type, dumps({"t": time.time_ns() // 1_000_000, **value}))
+        journal.record(type, payload)
         if journal.lost and not lost:
             tell(f"run {self.id} cannot be written ({journal.error}); training goes on, the loss is counted")
 
@@ -218,7 +225,7 @@ class Run:
     def _mind_the_monitor(self) -> None:
         """Start another monitor if ours has died. One system call, 1 µs, when it has not."""
         if self._line is not None and self._journal_pid == self.opened_by:
-            self._line.mind()
+            self._turns.do(self._line.mind)
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -233,6 +240,13 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             row[prefix + name] = value
     return row
+
+
+def _whole(step: Any) -> int:
+    """A step as an int: Python's or NumPy's whole numbers."""
+    if isinstance(step, bool) or not hasattr(step, "__index__"):
+        raise TypeError(f"log(step={step!r}): a step is a whole number")
+    return index(step)
 
 
 def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:
