@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.query.buckets import WIDTHS_MS, Grid, grid, reduce
+from runvitals.buckets import WIDTHS_MS, Grid, combine, grid, reduce
 
 TIMES = st.integers(-(2**40), 2**41)
 
@@ -84,3 +85,27 @@ def test_buckets_are_those_of_the_model(
 def test_a_mean_stays_between_its_values_where_their_sum_overflows() -> None:
     found = reduce(Grid(0, 10, 1), np.array([1, 2]), np.array([1.7e308, 1.7e308]))
     assert found.mean[0] == 1.7e308
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 300), st.one_of(st.just(math.nan), st.floats(-1e9, 1e9))),
+        max_size=40,
+        unique_by=lambda row: row[0],
+    ),
+    cuts=st.lists(st.integers(0, 40), max_size=4),
+)
+def test_buckets_of_parts_put_together_are_the_buckets_of_the_whole(
+    rows: list[tuple[int, float]], cuts: list[int]
+) -> None:
+    rows.sort(key=lambda row: row[0])
+    on = Grid(0, 50, 7)
+    t, values = np.array([r[0] for r in rows], np.int64), np.array([r[1] for r in rows], np.float64)
+    bounds = [0, *sorted(cuts), len(rows)]
+    parts = [reduce(on, t[a:b], values[a:b]) for a, b in itertools.pairwise(bounds)]
+
+    whole, together = reduce(on, t, values), combine(parts)
+
+    for name in ("t", "n", "min", "max", "last"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(whole, name))
+    np.testing.assert_allclose(together.mean, whole.mean, rtol=1e-9, atol=1e-3)
