@@ -119,7 +119,8 @@ class Network:
         return hidden, exponentials / exponentials.sum(axis=1, keepdims=True)
 
     def predict(self, x: Floats) -> Labels:
-        return np.argmax(self.forward(x)[1], axis=1)
+        classes: Labels = np.argmax(self.forward(x)[1], axis=1)
+        return classes
 
     def train(self, x: Floats, y: Labels, learning_rate: float) -> float:
         """One step on one batch; its cross-entropy before the step."""
