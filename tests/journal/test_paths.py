@@ -70,3 +70,16 @@ def test_segments_are_found_in_order_and_nothing_else_is(tmp_path: Path) -> None
     ):  # fmt: skip
         (tmp_path / name).touch()
     assert paths.segments(str(tmp_path)) == {"monitor.n1.a": [2, 10, 100000], "train.n1.7": [0]}
+
+
+@pytest.mark.parametrize(
+    ("writer", "expected"),
+    [
+        ("monitor.node1.19f3a", ("monitor", "node1")),
+        ("monitor.node1.example.org.19f3a", ("monitor", "node1.example.org")),
+        ("train.node1.example.org.4711.19f3a", ("train", "node1.example.org")),
+        ("curl", ("curl", "curl")),
+    ],
+)
+def test_a_writers_name_tells_its_role_and_host(writer: str, expected: tuple[str, str]) -> None:
+    assert paths.role_and_host(writer) == expected

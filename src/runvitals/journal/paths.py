@@ -49,6 +49,18 @@ def check_writer(writer: str) -> str:
     return _check_name("writer", writer)
 
 
+def role_and_host(writer: str) -> tuple[str, str]:
+    """What a writer's name tells: `monitor.<host>.<start>` or `train.<host>.<pid>.<start>`.
+
+    Example:
+        >>> role_and_host("train.node1.example.org.4711.19f3a")
+        ('train', 'node1.example.org')
+    """
+    role, _, rest = writer.partition(".")
+    host = rest.rsplit(".", 2 if role == "train" else 1)[0]
+    return role, host or writer
+
+
 def _check_name(what: str, name: str) -> str:
     if not 1 <= len(name) <= 128 or name[0] in ".-" or not _NAME_CHARACTERS.issuperset(name):
         raise ValueError(

@@ -9,17 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runvitals.journal import frames
+from runvitals.journal.paths import role_and_host
 from runvitals.journal.reader import Record
-from runvitals.query.model import STATES, Ending, Event, Host, Rank, Run, State
+from runvitals.journal.states import WORST_FIRST, silence_ms
+from runvitals.query.model import STATES, Ending, Event, Host, Rank, Run
 
 MONITOR = "monitor"
 TRAIN = "train"
 DEFAULT_PROJECT = "default"
-# A monitor that has been silent for this many of its intervals, and for at least this long, is gone.
-SILENT_INTERVALS = 5
-SILENT_MS = 10_000
-# What the other hosts' states give way to, where no host is running any more.
-_WORST_FIRST: tuple[State, ...] = ("crashed", "failed", "lost", "stopped", "finished")
 # Events are few; a program that floods them keeps the first and the newest.
 _MAX_EVENTS = 10_000
 
@@ -103,7 +100,7 @@ class Facts:
         """What is known of a writer: its name at least, which tells its host."""
         writer = self.writers.get(name)
         if writer is None:
-            writer = self.writers[name] = _by_name(name)
+            writer = self.writers[name] = Writer(name, *role_and_host(name))
         return writer
 
     def _sample(self, writer: Writer, record: Record) -> None:
@@ -239,23 +236,16 @@ _FOLDS = {
 }
 
 
-def _by_name(writer: str) -> Writer:
-    """A writer known by its name: `monitor.<host>.<start>` or `train.<host>.<pid>.<start>`."""
-    role, _, rest = writer.partition(".")
-    host = rest.rsplit(".", 2 if role == TRAIN else 1)[0]
-    return Writer(writer, role, host or writer)
-
-
 def _ending(newest: Writer, now_ms: int) -> Ending:
     if newest.ending is not None:
         return newest.ending
-    silence_ms = max(SILENT_INTERVALS * 1000 * (newest.interval_s or 1.0), SILENT_MS)
-    return Ending("lost" if now_ms - newest.last_ms > silence_ms else "running")
+    silent = now_ms - newest.last_ms > silence_ms(newest.interval_s)
+    return Ending("lost" if silent else "running")
 
 
 def _worst(endings: list[Ending]) -> Ending:
     """The state of the whole run: running while any host is, else the gravest."""
-    for state in ("running", *_WORST_FIRST):
+    for state in ("running", *WORST_FIRST):
         for ending in endings:
             if ending.state == state:
                 return ending
