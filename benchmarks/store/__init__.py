@@ -1,0 +1,1 @@
+"""What the store costs, beside its peers: `python -m benchmarks.store`."""

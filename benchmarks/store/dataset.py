@@ -1,0 +1,105 @@
+"""A fleet made of one machine's samples: each run is the capture turned, stretched and roughened differently.
+
+Every value keeps the granularity of its source (a page, a hundredth, a whole number), because that is what
+a codec lives on. Accelerators are synthetic: numbers as coarse as NVML gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.store.capture import Capture
+
+HOST_METRICS, GPU_METRICS = 50, 10
+METRICS = tuple(range(1, HOST_METRICS + GPU_METRICS + 1))
+MONTH_START_MS = 1_790_812_800_000  # 2026-10-01
+MONTH_MS = 31 * 86_400_000
+_INTERVALS_S = (1, 2, 5, 10, 15)
+_QUANTA = (4096.0, 1024.0, 512.0, 100.0, 10.0, 1.0, 0.1, 0.01, 1 / 256, 1 / 2048, 0.001)
+
+
+@dataclass(frozen=True)
+class RunSamples:
+    """One run: times (ms UTC) and values (ticks × METRICS)."""
+
+    run: int
+    t: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+class Fleet:
+    """Runs made of a capture, each anywhere in one month.
+
+    Args:
+        ticks: samples of each run.
+    """
+
+    def __init__(self, capture: Capture, ticks: int) -> None:
+        whole = ~np.isnan(capture.values).any(axis=0)
+        columns = np.flatnonzero(whole)[:HOST_METRICS]
+        self._columns = np.resize(columns, HOST_METRICS)
+        self._capture = capture
+        self._quanta = [_quantum(capture.values[:, column]) for column in self._columns]
+        self.ticks = ticks
+
+    def run(self, number: int) -> RunSamples:
+        """Run `number`, the same at every call."""
+        rng = np.random.default_rng(number)
+        columns = [self._host(rng, i) for i in range(HOST_METRICS)]
+        columns += [_gpu(rng, self.ticks, i) for i in range(GPU_METRICS)]
+        return RunSamples(number, _times(rng, self.ticks), np.column_stack(columns))
+
+    def _host(self, rng: np.random.Generator, index: int) -> NDArray[np.float64]:
+        column = self._columns[index]
+        source = self._capture.values[:, column]
+        if self._capture.counter[column]:
+            steps = np.maximum(np.diff(source, prepend=source[0]), 0.0)
+            made = np.cumsum(_tiled(rng, steps, self.ticks))
+        else:
+            made = _tiled(rng, source, self.ticks)
+        quantum = self._quanta[index]
+        return made if quantum is None else np.round(made / quantum) * quantum
+
+
+def _tiled(rng: np.random.Generator, source: NDArray[np.float64], ticks: int) -> NDArray[np.float64]:
+    """The source from anywhere on, again and again, a little higher or lower and a little rougher."""
+    if np.all(source == source[0]):
+        return np.full(ticks, source[0])
+    turned = np.resize(np.roll(source, rng.integers(len(source))), ticks)
+    noise = 1.0 + 0.002 * rng.standard_normal(ticks) * (turned != np.roll(turned, 1))
+    return turned * rng.uniform(0.5, 1.0) * noise
+
+
+def _quantum(column: NDArray[np.float64]) -> float | None:
+    """The coarsest step that all values are multiples of; None where they are not rounded at all."""
+    for quantum in _QUANTA:
+        if np.array_equal(np.round(column / quantum) * quantum, column):
+            return quantum
+    return None
+
+
+def _gpu(rng: np.random.Generator, ticks: int, index: int) -> NDArray[np.float64]:
+    busy = np.clip(np.cumsum(rng.normal(0, 2, ticks)) % 140, 0, 100)
+    made = (
+        np.round(busy),  # utilisation, %
+        np.round(busy * 0.6),  # memory utilisation, %
+        np.round(np.cumsum(rng.random(ticks) < 0.01) % 40) * 2.0**21 + 2.0**33,  # bytes allocated
+        np.round(40 + busy * 0.4),  # °C
+        np.round((80 + busy * 3 + rng.normal(0, 8, ticks)) * 1000) / 1000,  # W, in mW
+        np.round((1980 - busy) / 15) * 15,  # SM clock, MHz
+        np.full(ticks, 2619.0),  # memory clock, MHz
+        np.round((80 + busy * 3) / 700 * 10000) / 100,  # % of the power limit
+        np.zeros(ticks),  # uncorrected errors
+        np.floor(np.cumsum(busy) * 3.1),  # energy, mJ
+    )
+    return made[index]
+
+
+def _times(rng: np.random.Generator, ticks: int) -> NDArray[np.int64]:
+    interval_ms = int(rng.choice(_INTERVALS_S)) * 1000
+    start = MONTH_START_MS + int(rng.integers(max(MONTH_MS - ticks * interval_ms, 1)))
+    late = np.where(rng.random(ticks) < 0.002, rng.integers(0, interval_ms // 2, ticks), 0)
+    return start + np.arange(ticks, dtype=np.int64) * interval_ms + rng.integers(0, 2, ticks) + late

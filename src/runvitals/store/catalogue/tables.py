@@ -1,0 +1,260 @@
+"""The tables of the catalogue.
+
+Integer ids are never given twice, also not after a deletion: samples are stored under them. All times are
+milliseconds UTC. JSON is ASCII text and is never looked into by the database; what is searched or sorted by
+lies in columns beside it, as copies.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _ordered_text() -> TypeEngine[str]:
+    """Text that both databases sort in the same way: by code points, whatever PostgreSQL's locale is."""
+    return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+
+def _id(start: str = "id") -> Column[int]:
+    return Column(start, Integer, Identity(), primary_key=True)
+
+
+def _of_run(**options: bool) -> Column[int]:
+    return Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), nullable=False, **options)
+
+
+def _ending() -> list[Column[int] | Column[bool]]:
+    """How something ended, beside its state; null where it is not known."""
+    return [Column("exit_code", Integer), Column("signal", Integer), Column("out_of_memory", Boolean)]
+
+
+project = Table(
+    "project",
+    metadata,
+    _id(),
+    Column("name", _ordered_text(), nullable=False, unique=True),
+    Column("created_ms", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# `uid` is the run's id as people and journals know it. `alive_until_ms`: while the time is not past it, the
+# run is running, else it is `settled_state`. It is null once all hosts have ended.
+run = Table(
+    "run",
+    metadata,
+    _id(),
+    Column("uid", _ordered_text(), nullable=False, unique=True),
+    Column("project_id", Integer, ForeignKey("project.id"), nullable=False),
+    Column("name", _ordered_text(), nullable=False),
+    Column("group_name", _ordered_text(), nullable=False),
+    Column("job_type", _ordered_text(), nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("started_ms", BigInteger, nullable=False),
+    Column("last_ms", BigInteger, nullable=False),
+    Column("alive_until_ms", BigInteger),
+    Column("settled_state", Text, nullable=False),
+    *_ending(),
+    Column("stop_requested_ms", BigInteger),
+    Column("deleted_ms", BigInteger),
+    Index(None, "started_ms", "id"),
+    Index(None, "project_id", "started_ms", "id"),
+    Index(None, "name", "id"),
+    sqlite_autoincrement=True,
+)
+
+# `lane_id`: under which number the SampleStore has what this writer recorded. See `writers`.
+writer = Table(
+    "writer",
+    metadata,
+    _id(),
+    _of_run(),
+    Column("name", _ordered_text(), nullable=False),
+    Column("lane_id", Integer, nullable=False, index=True),
+    Column("role", _ordered_text(), nullable=False),
+    Column("host", _ordered_text(), nullable=False),
+    Column("pid", BigInteger),
+    Column("rank", Integer),
+    Column("interval_s", Double),
+    Column("started_ms", BigInteger, nullable=False),
+    Column("last_ms", BigInteger, nullable=False),
+    Column("heard_ms", BigInteger, nullable=False),
+    Column("end_state", Text),
+    *_ending(),
+    UniqueConstraint("run_id", "name"),
+    sqlite_autoincrement=True,
+)
+
+process = Table(
+    "process",
+    metadata,
+    _of_run(primary_key=True),
+    Column("host", _ordered_text(), primary_key=True),
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("rank", Integer),
+    Column("local_rank", Integer),
+    Column("world_size", Integer),
+    Column("ended_ms", BigInteger),
+    *_ending(),
+    sqlite_with_rowid=False,
+)
+
+metric = Table(
+    "metric",
+    metadata,
+    _id(),
+    Column("key", _ordered_text(), nullable=False, unique=True),
+    sqlite_autoincrement=True,
+)
+
+# `metric_ids`: little-endian int32. `digest`: SHA-256 of these bytes.
+schema = Table(
+    "schema",
+    metadata,
+    _id(),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("metric_ids", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+writer_schema = Table(
+    "writer_schema",
+    metadata,
+    Column("writer_id", Integer, ForeignKey("writer.id", ondelete="CASCADE"), primary_key=True),
+    Column("schema_id", Integer, ForeignKey("schema.id"), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+# One JSON object per section (and host, where hosts differ). `set_ms`: when its newest keys were set; `older`:
+# a JSON object of the times of those keys that were set before.
+section = Table(
+    "section",
+    metadata,
+    _of_run(primary_key=True),
+    Column("name", _ordered_text(), primary_key=True),
+    Column("host", _ordered_text(), primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("set_ms", BigInteger, nullable=False),
+    Column("older", Text, nullable=False),
+)
+
+run_tag = Table(
+    "run_tag",
+    metadata,
+    _of_run(primary_key=True),
+    Column("tag", _ordered_text(), primary_key=True),
+    Index(None, "tag", "run_id"),
+    sqlite_with_rowid=False,
+)
+
+# Names of what runs are sorted and filtered by: `config.lr`, `summary.loss`.
+field = Table(
+    "field",
+    metadata,
+    _id(),
+    Column("name", _ordered_text(), nullable=False, unique=True),
+    sqlite_autoincrement=True,
+)
+
+# `kind`: a number (then `text` is empty) or a text (then `number` is 0). Nulls would break the order of pages.
+run_field = Table(
+    "run_field",
+    metadata,
+    _of_run(primary_key=True),
+    Column("field_id", Integer, ForeignKey("field.id"), primary_key=True),
+    Column("kind", SmallInteger, nullable=False),
+    Column("number", Double, nullable=False),
+    Column("text", _ordered_text(), nullable=False),
+    Index(None, "field_id", "kind", "number", "text", "run_id"),
+    sqlite_with_rowid=False,
+)
+
+# What a text search looks at, case folded. Indexed by trigrams: on SQLite by the virtual table run_text_fts and
+# triggers, on PostgreSQL by ix_run_text_trigram; neither can be said here, see the migrations.
+run_text = Table("run_text", metadata, _of_run(primary_key=True), Column("text", Text, nullable=False))
+
+# (`writer_id`, `seq`) names an event that a writer sent, so that it is stored once.
+event = Table(
+    "event",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(), primary_key=True),
+    _of_run(),
+    Column("writer_id", Integer, ForeignKey("writer.id", ondelete="CASCADE")),
+    Column("seq", BigInteger),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("level", _ordered_text(), nullable=False),
+    Column("name", _ordered_text(), nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("writer_id", "seq"),
+    Index(None, "run_id", "time_ms", "id"),
+    sqlite_autoincrement=True,
+)
+
+# `identity`: the UUID, or host and PCI address of a device without one.
+device = Table(
+    "device",
+    metadata,
+    _id(),
+    Column("identity", _ordered_text(), nullable=False, unique=True),
+    Column("uuid", _ordered_text()),
+    Column("pci_address", _ordered_text()),
+    Column("host", _ordered_text(), nullable=False),
+    Column("vendor", _ordered_text()),
+    Column("model", _ordered_text()),
+    Column("memory_bytes", BigInteger),
+    Column("body", Text, nullable=False),
+    Column("first_ms", BigInteger, nullable=False),
+    Column("last_ms", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# `position`: the device's index on that host, as the run saw it. `used`: by the run; null where it is not known.
+run_device = Table(
+    "run_device",
+    metadata,
+    _of_run(primary_key=True),
+    Column("host", _ordered_text(), primary_key=True),
+    Column("device_id", Integer, ForeignKey("device.id"), primary_key=True),
+    Column("position", Integer),
+    Column("used", Boolean),
+    Index(None, "device_id", "run_id"),
+    sqlite_with_rowid=False,
+)
+
+# `digest`: SHA-256 of a random secret of 256 bits, which is nowhere else: nothing to salt, nothing to guess.
+token = Table(
+    "token",
+    metadata,
+    _id(),
+    Column("name", _ordered_text(), nullable=False),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("last_used_ms", BigInteger),
+    Column("revoked_ms", BigInteger),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,42 @@
+"""User's text, as both databases can hold it.
+
+PostgreSQL's text holds neither NUL nor the halves of surrogate pairs that Python's strings may hold. Names and
+the copies that searches use are therefore written with ␀ and � in their place. What a user gave as JSON
+(sections of facts, the data of events) is kept as ASCII JSON, where every character has an escape: that comes
+back exactly as it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_NAME = 256
+"""Characters that the name of a project, a host or a token may have; also of a metric: 512."""
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def plain_text(text: str) -> str:
+    """The text without what a database cannot hold.
+
+    Example:
+        >>> plain_text("caf\\u00e9\\0")
+        'café␀'
+    """
+    return _SURROGATES.sub("�", text.replace("\0", "␀"))
+
+
+def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
+    """The name of something, as it is stored.
+
+    Raises:
+        ValueError: empty, or too long.
+    """
+    if not isinstance(text, str) or not 1 <= len(text) <= longest:
+        shown = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
+        raise ValueError(f"{what} {shown!r}: a text of 1 to {longest} characters is allowed")
+    return plain_text(text)
+
+
+def shortened(text: str, longest: int) -> str:
+    """The beginning of a text, for a copy that is only searched or sorted by."""
+    return plain_text(text[:longest])

@@ -1,0 +1,174 @@
+"""A store that a child could check: dictionaries, no files, no thread. It only forgets when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+
+from runvitals.buckets import Grid, reduce
+from runvitals.store.contract import (
+    Ack,
+    Aggregate,
+    Answer,
+    Batch,
+    Capabilities,
+    Latest,
+    Samples,
+    SeriesBuckets,
+    Stats,
+    StoreClosed,
+)
+
+Series = dict[int, float]
+
+
+class Model:
+    """Run → metric → time → value."""
+
+    capabilities = Capabilities(durable_ack=False, exact_float64=True, read_after_write_ms=0)
+
+    def __init__(self) -> None:
+        self.runs: dict[int, dict[int, Series]] = {}
+        self.seen: set[tuple[int, int, int]] = set()
+        self.closed = False
+
+    def append(self, batches: Sequence[Batch]) -> Ack:
+        if self.closed:
+            raise StoreClosed("closed")
+        for batch in batches:
+            batch.check()
+            batch.check_metrics()
+        return Ack(stored := sum(self._store(batch) for batch in batches), len(batches) - stored)
+
+    def _store(self, batch: Batch) -> bool:
+        name = (batch.run, batch.writer, batch.seq)
+        if name in self.seen:
+            return False
+        self.seen.add(name)
+        for row, t in enumerate(batch.t.tolist()):
+            for column, metric in enumerate(batch.metrics):
+                # Not float(): a NaN's payload is part of the value, and numpy's scalar keeps it.
+                self.runs.setdefault(batch.run, {}).setdefault(metric, {})[t] = batch.values[row, column]
+        return True
+
+    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
+        future: Future[Ack] = Future()
+        try:
+            future.set_result(self.append(batches))
+        except (ValueError, StoreClosed) as error:
+            future.set_exception(error)
+        return future
+
+    def _series(
+        self, runs: Sequence[int], metrics: Sequence[int] | None
+    ) -> Iterator[tuple[int, int, Series]]:
+        for run in runs:
+            for metric, series in sorted(self.runs.get(run, {}).items()):
+                if metrics is None or metric in metrics:
+                    yield run, metric, series
+
+    def read(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
+    ) -> Answer[Samples]:
+        found = []
+        for run, metric, series in self._series(runs, metrics):
+            times = sorted(t for t in series if t0_ms <= t <= t1_ms)
+            if times:
+                values = np.array([series[t] for t in times], np.float64)
+                found.append(Samples(run, metric, np.array(times, np.int64), values))
+        return Answer(found, [])
+
+    def read_buckets(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
+    ) -> Answer[SeriesBuckets]:
+        samples = self.read(runs, metrics, on.t0_ms, on.t0_ms + on.count * on.width_ms - 1).series
+        return Answer([SeriesBuckets(s.run, s.metric, reduce(on, s.t, s.values)) for s in samples], [])
+
+    def active_runs(self, since_ms: int) -> list[int]:
+        return sorted(
+            run
+            for run, metrics in self.runs.items()
+            if any(t >= since_ms for series in metrics.values() for t in series)
+        )
+
+    def latest(self, runs: Sequence[int]) -> list[Latest]:
+        found = []
+        for run in runs:
+            newest = []
+            for _, metric, series in self._series([run], None):
+                times = [t for t, value in series.items() if not math.isnan(value)]
+                if times:
+                    newest.append((metric, max(times), series[max(times)]))
+            if newest:
+                metrics, t, values = zip(*newest, strict=True)
+                found.append(Latest(run, np.array(metrics), np.array(t), np.array(values)))
+        return found
+
+    def aggregate(
+        self,
+        metric: int,
+        runs: Sequence[int],
+        t0_ms: int,
+        t1_ms: int,
+        bucket_ms: int | None = None,
+        group_by: Mapping[int, int] | None = None,
+    ) -> Answer[Aggregate]:
+        groups: dict[int, dict[int, list[float]]] = {}
+        for run, _, series in self._series(runs, [metric]):
+            for t, value in series.items():
+                if t0_ms <= t <= t1_ms and not math.isnan(value):
+                    start = t0_ms if bucket_ms is None else t // bucket_ms * bucket_ms
+                    group = groups.setdefault(0 if group_by is None else group_by[run], {})
+                    group.setdefault(start, []).append(float(value))
+        return Answer([_aggregate(group, buckets) for group, buckets in sorted(groups.items())], [])
+
+    def delete(self, runs: Sequence[int]) -> None:
+        for run in runs:
+            self.runs.pop(run, None)
+        self.seen = {name for name in self.seen if name[0] not in runs}
+
+    def drop_before(self, t_ms: int) -> None:
+        for run, metrics in list(self.runs.items()):
+            for metric, series in list(metrics.items()):
+                metrics[metric] = {t: value for t, value in series.items() if t >= t_ms}
+                if not metrics[metric]:
+                    del metrics[metric]
+            if not metrics:
+                del self.runs[run]
+
+    def shrink_to(self, size_bytes: int) -> None:
+        times = sorted(t for metrics in self.runs.values() for series in metrics.values() for t in series)
+        excess = max(len(times) - size_bytes // 16, 0)
+        if excess:
+            self.drop_before(times[excess - 1] + 1)
+
+    def flush(self) -> None:
+        pass
+
+    def stats(self) -> Stats:
+        samples = sum(len(series) for metrics in self.runs.values() for series in metrics.values())
+        return Stats(len(self.runs), samples, 0, 0, samples * 16, None)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _aggregate(group: int, buckets: dict[int, list[float]]) -> Aggregate:
+    starts = sorted(buckets)
+    held = [buckets[start] for start in starts]
+    return Aggregate(
+        group,
+        np.array(starts, np.int64),
+        np.array([len(values) for values in held], np.int64),
+        np.array([min(values) for values in held]),
+        np.array([max(values) for values in held]),
+        np.array(
+            [
+                math.fsum(values) / len(values) if all(map(math.isfinite, values)) else sum(values)
+                for values in held
+            ]
+        ),
+    )
