@@ -84,14 +84,15 @@ class Line:
         answer = b""
         self._sock.settimeout(timeout_s)
         try:
-            while not answer.endswith(b"\n"):
+            while b"\n" not in answer:
                 data = self._sock.recv(4096)
                 if not data:
                     return None
                 answer += data
         except OSError:
             return None
-        value: dict[str, Any] = loads(answer)
+        # Another may be right behind it: that the whole run is over, if the last process left just then.
+        value: dict[str, Any] = loads(answer.partition(b"\n")[0])
         return value
 
     def close(self) -> None:
