@@ -13,15 +13,19 @@ import argparse
 import os
 import subprocess
 import time
+from statistics import median
 from typing import TYPE_CHECKING
 
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.sources import probe_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from runvitals.collectors.base import Collector
 
-HOT_LOOPS = 1000
+BATCH = 50
+HOT_BATCHES = 20
 
 
 def main() -> None:
@@ -39,14 +43,12 @@ def with_children(count: int, seconds: int) -> None:
     """Measure with a tree of this process and so many sleeping children."""
     children = [subprocess.Popen(["sleep", "3600"]) for _ in range(count)]
     try:
-        collectors = probe_all(Scope(pids=[os.getpid()])).collectors
-        values = len(sample_all(collectors))
-        time.sleep(1.0)
-        values = max(values, len(sample_all(collectors)))
+        scope = Scope(pids=[os.getpid()])
+        # Probed anew for each measurement, so that what is read every 10 s is read in each of them.
+        hot = {collector.name: hot_cost(collector) for collector in probe_all(scope).collectors}
+        cold, values = cold_costs(scope, seconds)
         print(f"\n{count} children, {values} values: µs of CPU per sample")
         print(f"  {'':12}{'hot':>9}{'1 Hz':>9}")
-        hot = {collector.name: hot_cost(collector) for collector in collectors}
-        cold = cold_costs(collectors, seconds)
         for name, cost in hot.items():
             print(f"  {name:12}{cost:9.1f}{cold[name]:9.1f}")
         print(f"  {'together':12}{sum(hot.values()):9.1f}{cold['together']:9.1f}")
@@ -57,37 +59,52 @@ def with_children(count: int, seconds: int) -> None:
             child.wait()
 
 
-def sample_all(collectors: list[Collector]) -> dict[str, float]:
-    """One sample of all collectors: key -> value."""
-    tick = Tick(time.monotonic())
-    for collector in collectors:
-        collector.sample(tick)
-    return {**tick.gauges, **tick.counters}
-
-
 def hot_cost(collector: Collector) -> float:
-    """µs of CPU per sample in a loop without pauses, in which the clock of the samples runs at 1 Hz."""
-    clock = time.monotonic()
-    before = time.process_time_ns()
-    for second in range(HOT_LOOPS):
-        collector.sample(Tick(clock + second))
-    return (time.process_time_ns() - before) / HOT_LOOPS / 1000
+    """µs of CPU per sample in a loop without pauses, in which the clock of the samples runs at 1 Hz.
+
+    The median of batches, so that what else runs on the machine does not count.
+    """
+    second = time.monotonic()
+    costs = []
+    for _ in range(HOT_BATCHES):
+        before = time.process_time_ns()
+        for _ in range(BATCH):
+            collector.sample(Tick(second))
+            second += 1.0
+        costs.append((time.process_time_ns() - before) / BATCH / 1000)
+    return median(costs)
 
 
-def cold_costs(collectors: list[Collector], seconds: int) -> dict[str, float]:
-    """µs of CPU per sample at 1 Hz: of each collector, and of one sample of them all, waking up included."""
-    spent = dict.fromkeys([collector.name for collector in collectors], 0)
-    start, woken = time.monotonic(), time.process_time_ns()
-    for second in range(1, seconds + 1):
-        time.sleep(max(0.0, start + second - time.monotonic()))
-        tick = Tick(time.monotonic())
+def cold_costs(scope: Scope, seconds: int) -> tuple[dict[str, float], int]:
+    """µs of CPU per sample at 1 Hz, in the mean: of each collector, and of all in a row, waking up included.
+
+    They are two measurements, because looking at the clock before and after each collector costs as much as
+    a collector. Also returns how many different values were read.
+    """
+    collectors = probe_all(scope).collectors
+    costs = dict.fromkeys([collector.name for collector in collectors], 0.0)
+    keys: set[str] = set()
+    for tick in every_second(seconds):
         for collector in collectors:
             before = time.process_time_ns()
             collector.sample(tick)
-            spent[collector.name] += time.process_time_ns() - before
-    costs = {name: total / seconds / 1000 for name, total in spent.items()}
-    costs["together"] = (time.process_time_ns() - woken) / seconds / 1000
-    return costs
+            costs[collector.name] += (time.process_time_ns() - before) / 1000 / seconds
+        keys.update(tick.gauges, tick.counters)
+    collectors = probe_all(scope).collectors
+    before = time.process_time_ns()
+    for tick in every_second(seconds):
+        for collector in collectors:
+            collector.sample(tick)
+    costs["together"] = (time.process_time_ns() - before) / 1000 / seconds
+    return costs, len(keys)
+
+
+def every_second(seconds: int) -> Iterator[Tick]:
+    """So many ticks, a second apart, the first one after a second."""
+    start = time.monotonic()
+    for second in range(1, seconds + 1):
+        time.sleep(max(0.0, start + second - time.monotonic()))
+        yield Tick(time.monotonic())
 
 
 if __name__ == "__main__":

@@ -38,7 +38,6 @@ def test_v2_use_of_the_quota(tmp_path: Path) -> None:
         "cpu.ofLimit": pytest.approx(80.0),
         "proc.cpu.throttledPercent": 25.0,
         "proc.cpu.throttledSeconds": 3.25,
-        "proc.memory.oomKills": 1.0,
     }
 
 
@@ -53,7 +52,7 @@ def test_v1_use_of_the_quota(tmp_path: Path) -> None:
     assert readings["proc.cpu.throttledPercent"] == 100.0
     assert readings["proc.cpu.throttledSeconds"] == 5.0
     assert readings["cpu.ofLimit"] == pytest.approx(50.0)
-    assert readings["proc.memory.oomKills"] == 2.0
+    assert sample(use, 20.0)["proc.memory.oomKills"] == 2.0
 
 
 def test_too_few_periods_to_tell_a_share_count_later(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MIN_TICKS = 3
 # Reading one core costs 0.7 µs; beyond so many, all of them are read on every 2nd, 3rd … sample only.
 CORES_A_SAMPLE = 64
-AFFINITY_EVERY_S = 30.0
+AFFINITY_EVERY_S = 60.0
 
 
 def probe(scope: Scope) -> Cpu:

@@ -12,6 +12,8 @@ NS_PER_TICK = 1_000_000_000 // TICKS_PER_SECOND
 # Descriptors left to everything else in this process.
 SPARE_DESCRIPTORS = 128
 MOST_DESCRIPTORS = 16_384
+# CPU time taken over from children counts if it was taken over in this interval or the one before.
+MOST_MISSED = 1
 
 
 class Gone(Exception):
@@ -90,8 +92,6 @@ class Member:
     """
 
     __slots__ = (
-        "_absorbed_read",
-        "_absorbed_written",
         "_clock",
         "_io",
         "_owed_cpu_ns",
@@ -102,14 +102,16 @@ class Member:
         "_start",
         "_stat",
         "_statm",
-        "behind",
         "breeds",
         "cpu_ns",
+        "missed",
         "pid",
         "ppid",
+        "read_bytes",
         "reaped_ns",
         "rss_pages",
         "threads",
+        "written_bytes",
     )
 
     def __init__(
@@ -120,9 +122,10 @@ class Member:
         self.cpu_ns = self.reaped_ns = 0
         self.rss_pages = self.threads = 0
         self.breeds = False  # it waits for children
-        self.behind = not born  # it used CPU time since its books were last read
+        self.missed = 0 if born else MOST_MISSED + 1  # samples in which it ran and its books were not read
         self._raw_read = self._raw_written = 0
-        self._absorbed_read = self._absorbed_written = 0
+        # Storage traffic, less what was taken over from children and counted with them.
+        self.read_bytes = self.written_bytes = 0
         self._owed_cpu_ns = self._owed_read = self._owed_written = 0
         self._start = b""
         self._clock = (~pid << 3) | 2 if clocked else 0
@@ -135,19 +138,6 @@ class Member:
         except Gone:
             self.close()
             raise
-
-    @property
-    def read_bytes(self) -> int:
-        """Read from storage, less what was taken over from children and counted with them."""
-        return self._raw_read - self._absorbed_read
-
-    @property
-    def written_bytes(self) -> int:
-        return self._raw_written - self._absorbed_written
-
-    @property
-    def tells_io(self) -> bool:
-        return self._io is not None
 
     def read_clock(self) -> int:
         """CPU time used since the last call, in ns. 0 = it has not run, so nothing else of it has changed by
@@ -169,7 +159,9 @@ class Member:
     def read_memory(self) -> None:
         """Resident pages: 2 µs. Raises Gone."""
         self.rss_pages = int(self._statm.read().split(None, 2)[1])
-        self.behind = True
+        if not self.rss_pages:  # it has ended and waits for its parent
+            self.threads = 0
+        self.missed += 1
 
     def read_books(self) -> int:
         """Memory, threads, children and storage traffic: 14 µs.
@@ -189,10 +181,9 @@ class Member:
         uncounted = 0
         if grown > 0:
             self.breeds = True
-            # Behind, it may have waited for children during several intervals; that must not all fall on this
-            # one.
-            uncounted = 0 if self.behind else max(0, grown - self._owed_cpu_ns)
-        self.behind = False
+            # What it took over during many intervals must not all fall on this one.
+            uncounted = max(0, grown - self._owed_cpu_ns) if self.missed <= MOST_MISSED else 0
+        self.missed = 0
         self._owed_cpu_ns = 0
         self._read_io()
         return uncounted
@@ -204,6 +195,10 @@ class Member:
         self._owed_cpu_ns += child.cpu_ns + child.reaped_ns
         self._owed_read += child._raw_read
         self._owed_written += child._raw_written
+
+    @property
+    def tells_io(self) -> bool:
+        return self._io is not None
 
     def close(self) -> None:
         self._statm.close()
@@ -236,13 +231,14 @@ class Member:
         try:
             # rchar: n wchar: n syscr: n syscw: n read_bytes: n write_bytes: n …
             words = self._io.read().split(None, 12)
-        except PermissionError:
+        except (PermissionError, Gone):  # another user's, or the kernel keeps no account of it
             self._io.close()
             self._io = None
             return
         read, written = int(words[9]), int(words[11])
-        self._absorbed_read += min(self._owed_read, read - self._raw_read)
-        self._absorbed_written += min(self._owed_written, written - self._raw_written)
+        more_read, more_written = read - self._raw_read, written - self._raw_written
+        self.read_bytes += more_read - min(self._owed_read, more_read)
+        self.written_bytes += more_written - min(self._owed_written, more_written)
         self._owed_read = self._owed_written = 0
         self._raw_read, self._raw_written = read, written
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from runvitals.collectors.cgroup import Cgroup, Limit
 
 # Limits can be changed under a running container; that is rare, and looking costs 10 µs a level.
-LIMITS_EVERY_S = 30.0
-# memory.stat makes the kernel gather the counts of all CPUs, 12 µs on 2 of them and far more on 200. Without
-# a limit nothing depends on how much of a cgroup's memory is file cache, so an older figure will do.
+LIMITS_EVERY_S = 60.0
+# memory.stat makes the kernel gather the counts of all CPUs, 12 µs on 2 of them and far more on 200.
 LIMITED_DETAILS_EVERY_S = 1.0
 DETAILS_EVERY_S = 10.0
 
@@ -58,8 +57,10 @@ class Memory:
             gauges["swap.used_percent"] = (info.swap_total - info.swap_free) * 100.0 / info.swap_total
         percent = used * 100.0 / info.total
         available = float(info.available)
-        if self._working_set is not None:
-            held = self._working_set.read(self._details.due(tick.mono_s))
+        details = self._details.due(tick.mono_s)
+        # Without a limit nothing depends on the working set, and it is told with its details only.
+        if self._working_set is not None and (details or self._limit is not None):
+            held = self._working_set.read(details)
             gauges["cgroup.memory.workingSetMB"] = held / MIB
             if self._limit is not None:
                 gauges["cgroup.memory.limitMB"] = self._limit.value / MIB

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # /proc/net/snmp adds up every counter of IP, ICMP, TCP and UDP over all CPUs: 15 µs on 2 of them, ten times
 # that on 200.
 SNMP_EVERY_S = 5.0
+# A new interface shows as a new line at once; one that takes another's line, at the next look.
+LOOK_EVERY_S = 60.0
 # What is no way out of this machine where nothing better is known: no sysfs, or no card behind any interface.
 _INWARD = (
     "docker",
@@ -59,22 +61,20 @@ class Network:
         self._file = PseudoFile(net + "/dev")
         self._snmp = open_if_there(net + "/snmp")
         self._snmp_every = Every(SNMP_EVERY_S)
-        self._nics: dict[bytes, Nic | None] = {}  # None: an interface that is not reported
-        self._counted: list[Nic] = []
+        self._nics: list[Nic] = []  # reported, each with its line in the file
+        self._counted: list[Nic] = []  # and summed
+        self._lines = 0
+        self._look = Every(LOOK_EVERY_S)
         # Corrections that keep the sums steady when interfaces come (with a past) and go (with theirs).
         self._sent_shift = self._recv_shift = 0
-        self._choose(self._read(), first=True)
+        self._choose(self._file.read().split(b"\n"), first=True)
 
     def sample(self, tick: Tick) -> None:
-        rows = self._read()
-        if len(rows) != len(self._nics) or any(name not in self._nics for name, _ in rows):
-            self._choose(rows)
         counters = tick.counters
-        nics = self._nics
-        for name, row in rows:
-            nic = nics[name]
-            if nic is not None:
-                nic.sample(counters, row)
+        lines = self._file.read().split(b"\n")
+        if len(lines) != self._lines or self._look.due(tick.mono_s) or not self._read(counters, lines):
+            self._choose(lines)
+            self._read(counters, lines)
         sent, recv = self._sent_shift, self._recv_shift
         for nic in self._counted:
             sent += nic.sent
@@ -86,51 +86,58 @@ class Network:
             if retransmits is not None:
                 counters["network.tcpRetransmits"] = float(retransmits)
 
-    def _read(self) -> list[tuple[bytes, bytes]]:
-        """(name, rest of the line) of each interface."""
-        rows = []
-        for line in self._file.read().split(b"\n")[2:]:
-            name, colon, rest = line.partition(b":")
-            if colon:
-                rows.append((name.strip(), rest))
-        return rows
+    def _read(self, counters: dict[str, float], lines: list[bytes]) -> bool:
+        """Read the interfaces we report; False if one of them is not where it was."""
+        for nic in self._nics:
+            line = lines[nic.line]
+            if not line.startswith(nic.label):
+                return False
+            nic.sample(counters, line)
+        return True
 
-    def _choose(self, rows: list[tuple[bytes, bytes]], first: bool = False) -> None:
-        """Decide anew which interfaces are reported and which are summed, because one has come or gone."""
+    def _choose(self, lines: list[bytes], first: bool = False) -> None:
+        """Decide anew which interfaces are reported and which are summed."""
+        labels = [line[: line.find(b":") + 1] for line in lines]
+        names = [label[:-1].strip().decode() for label in labels]
+        counted, shown = choose_interfaces(self._sysfs, [name for name in names if name])
+        known = {nic.name: nic for nic in self._nics}
         before = {nic.name: nic for nic in self._counted}
-        known = {nic.name: nic for nic in self._nics.values() if nic is not None}
-        counted, shown = choose_interfaces(self._sysfs, [name.decode() for name, _ in rows])
-        self._nics = {}
+        self._lines = len(lines)
+        self._nics = []
         self._counted = []
-        for raw, row in rows:
-            name = raw.decode()
-            nic = (known.get(name) or Nic(name)) if name in shown else None
-            self._nics[raw] = nic
-            if nic is None or name not in counted:
+        for place, name in enumerate(names):
+            if name not in shown:
+                continue
+            nic = known.get(name) or Nic(name)
+            nic.line, nic.label = place, labels[place]
+            self._nics.append(nic)
+            if name not in counted:
                 continue
             self._counted.append(nic)
             if not first and before.pop(name, None) is None:
-                fields = row.split(None, 9)
-                self._recv_shift -= int(fields[0])
-                self._sent_shift -= int(fields[8])
+                nic.sample({}, lines[place])
+                self._recv_shift -= nic.recv
+                self._sent_shift -= nic.sent
         for nic in before.values():
             self._sent_shift += nic.sent
             self._recv_shift += nic.recv
 
 
 class Nic:
-    """One interface's keys and its latest totals in bytes."""
+    """One interface: its keys, its line in the file, its latest totals in bytes."""
 
-    __slots__ = ("_keys", "name", "recv", "sent")
+    __slots__ = ("_keys", "label", "line", "name", "recv", "sent")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._keys = tuple(f"network.{name}.{what}" for what in ("sent", "recv", "errors", "drops"))
+        self.label = b""
+        self.line = 0
         self.sent = self.recv = 0
 
-    def sample(self, counters: dict[str, float], row: bytes) -> None:
+    def sample(self, counters: dict[str, float], line: bytes) -> None:
         # bytes packets errs drop fifo frame compressed multicast, received and then sent
-        fields = row.split(None, 12)
+        fields = line[len(self.label) :].split(None, 12)
         self.recv, self.sent = int(fields[0]), int(fields[8])
         sent, recv, errors, drops = self._keys
         counters[sent] = float(self.sent)

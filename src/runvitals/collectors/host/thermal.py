@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
 EVERY_S = 10.0
+# A machine without cpufreq is a virtual one as a rule, whose /proc/cpuinfo tells the same clock all the time.
+CPUINFO_EVERY_S = 60.0
 CORES = 8
 # Outside of this a sensor is not connected or not understood.
 COLDEST_C, HOTTEST_C = 0.0, 150.0
@@ -60,6 +62,7 @@ class Thermal:
         self._every = Every(EVERY_S)
         self._sensors = find_sensors(scope)
         self._clocks = find_clocks(scope)
+        self._cpuinfo_every = Every(CPUINFO_EVERY_S)
         self._cpuinfo = None if self._clocks else _cpuinfo(scope)
         if not self._sensors:
             self.absent["cpu.avg_temp"] = "no hwmon sensor or thermal zone of the processor"
@@ -73,7 +76,7 @@ class Thermal:
         if degrees:
             tick.gauges["cpu.avg_temp"] = sum(degrees) / len(degrees)
         clocks = [mhz for mhz in map(_mhz, self._clocks) if mhz is not None]
-        if self._cpuinfo is not None:
+        if self._cpuinfo is not None and self._cpuinfo_every.due(tick.mono_s):
             clocks = clocks_of_cpuinfo(self._cpuinfo.read_start())
         if clocks:
             tick.gauges["cpu.freqMHz"] = sum(clocks) / len(clocks)
