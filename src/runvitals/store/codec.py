@@ -2,7 +2,7 @@
 
     offset  size  what
     0       1     codec: 1 pcodec, 2 decimal, 3 zstd
-    1       4     CRC-32 of what follows, little-endian
+    1       4     CRC-32 of what follows, begun with the codec; little-endian
     5       …     as the codec has it
 
 pcodec finds steps and bases by itself, needs 0.8 bytes for a typical value, and is used where it is
@@ -60,7 +60,7 @@ def encode(values: Floats | Integers, level: int = SEAL_LEVEL) -> bytes:
     for codec, encoder in encoders:
         payload = encoder(values, level)
         if payload is not None and _same_bits(_decoded(codec, payload, values.dtype, len(values)), values):
-            return _HEAD.pack(codec, zlib.crc32(payload)) + payload
+            return _HEAD.pack(codec, zlib.crc32(payload, codec)) + payload
     raise AssertionError("zstd gave other bytes than it was given")
 
 
@@ -74,7 +74,7 @@ def decode(chunk: bytes, dtype: type[np.float64] | type[np.int64], count: int) -
         raise Corrupt(f"a chunk has at least {_HEAD.size} bytes, not {len(chunk)}")
     codec, checksum = _HEAD.unpack_from(chunk)
     payload = chunk[_HEAD.size :]
-    if zlib.crc32(payload) != checksum:
+    if zlib.crc32(payload, codec) != checksum:
         raise Corrupt("the checksum does not match")
     try:
         return _decoded(codec, payload, np.dtype(dtype), count)
@@ -120,7 +120,7 @@ def _decimal(values: Array, level: int) -> bytes | None:
     if (
         not len(values)
         or not np.isfinite(values).all()
-        or np.abs(values).max() * 10**_MOST_DECIMALS >= _EXACT
+        or np.abs(values).max() >= _EXACT / 10**_MOST_DECIMALS
     ):
         return None
     for decimals in range(_MOST_DECIMALS + 1):

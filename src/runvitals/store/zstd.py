@@ -35,7 +35,7 @@ def decompress(frame: bytes | memoryview, size: int) -> bytes:
             raise ValueError(f"a zstd frame of {size} bytes was expected, not of {claimed}")
         data = _OF_THREAD.decompressor.decompress(frame, max_output_size=size)
     except zstandard.ZstdError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"no whole zstd frame: {error}") from error
     if len(data) != size:
         raise ValueError(f"a zstd frame of {size} bytes was expected, not of {len(data)}")
     return data
