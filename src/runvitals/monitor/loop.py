@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from struct import error as StructError
 
 from runvitals.journal import frames
 from runvitals.monitor.clients import Client, Door
@@ -64,6 +65,7 @@ class Monitor:
         self._watched: dict[int, Process] = {}
         self._errands: dict[int, Callable[[], None]] = {}
         self._sealer: Sealer | None = None
+        self._refused: set[str] = set()
         self._synced_s = self.started_s
         self._closing_until_s = 0.0
         self._oom_kills_before = oom_kills()
@@ -105,12 +107,25 @@ class Monitor:
     def sample(self, now_s: float) -> None:
         """Take one sample and write it."""
         values = self.sampler.sample(now_s)
-        self.journal.sample(time.time_ns() // 1_000_000, values)
+        time_ms = time.time_ns() // 1_000_000
+        try:
+            self.journal.sample(time_ms, values)
+        except (StructError, OverflowError):
+            self.journal.sample(time_ms, self._numbers_of(values))
         fresh = self.sampler.baselines.fresh
         if fresh:
             # The next monitor of this run, should this one die, counts on from the same zero.
             self.note(frames.INFO, baselines=fresh)
             self.sampler.baselines.fresh = {}
+
+    def _numbers_of(self, values: dict[str, float]) -> dict[str, float]:
+        """What of a sample can be written, when a collector of another package has put in something else."""
+        numbers = {key: float(value) for key, value in values.items() if _is_number(value)}
+        for key in values.keys() - numbers.keys() - self._refused:
+            self._refused.add(key)
+            text = f"{key} = {values[key]!r:.80} is not a number and is left out"
+            self.note(frames.EVENT, name="bad_reading", level="warning", text=text)
+        return numbers
 
     def note(self, type: int, **value: object) -> None:
         """Write a JSON record of this moment."""
@@ -258,7 +273,11 @@ class Monitor:
         """Bring the run's files to the disk itself: ours and those of the processes, which must not wait for
         a disk.
         """
-        for name in os.listdir(self.journal.folder):
+        try:
+            names = os.listdir(self.journal.folder)
+        except FileNotFoundError:
+            return  # the run was deleted while it went on
+        for name in names:
             path = os.path.join(self.journal.folder, name)
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -309,3 +328,8 @@ class Monitor:
             client.close()
         self._sync()
         self.journal.close()
+
+
+def _is_number(value: object) -> bool:
+    # An int can be beyond what a float64 holds.
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)

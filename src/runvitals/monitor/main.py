@@ -39,7 +39,18 @@ def main() -> None:
     """Run a monitor to its end."""
     _leave_the_trainer_alone()
     order = _read_order()
-    monitor = build(order)
+    journal = _begin_journal(order)
+    try:
+        _watch(build(order, journal), order)
+    except Exception as error:
+        # Nobody sees our stderr. The journal is where a person looks.
+        text = f"the monitor failed: {type(error).__name__}: {error} ({_place(error)})"
+        event = {"t": time.time_ns() // 1_000_000, "name": "monitor_failed", "level": "error", "text": text}
+        journal.json(frames.EVENT, event)
+        raise
+
+
+def _watch(monitor: Monitor, order: dict[str, Any]) -> None:
     attach = order["attach"]
     monitor.attach(int(attach["pid"]), attach, _pidfd())
     monitor.sample(time.monotonic())
@@ -86,8 +97,16 @@ def _pidfd() -> int:
     return TRAINER_FD
 
 
-def build(order: dict[str, Any]) -> Monitor:
-    """A monitor as the order describes it: collectors found, journal begun."""
+def _place(error: Exception) -> str:
+    """File and line where an error was raised, without the `traceback` module."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
+
+def build(order: dict[str, Any], journal: Writer) -> Monitor:
+    """A monitor as the order describes it, with all collectors that find something here."""
     settings = order["settings"]
     interval_s = float(settings["sampling_interval"])
     scope = Scope(
@@ -97,8 +116,7 @@ def build(order: dict[str, Any]) -> Monitor:
         disk_paths=settings["disk_paths"],
         interval_s=interval_s,
     )
-    predecessor = Predecessor.find(paths.run_dir(order["run"], order["directory"]), order["host"])
-    journal = _begin_journal(order, interval_s)
+    predecessor = Predecessor.find(journal.folder, order["host"], journal.writer)
     selection = Selection(settings["collectors"])
     found = sources.probe_all(scope, selection, order["site"])
     baselines = predecessor.baselines(order["boot_id"])
@@ -111,7 +129,7 @@ def build(order: dict[str, Any]) -> Monitor:
     return monitor
 
 
-def _begin_journal(order: dict[str, Any], interval_s: float) -> Writer:
+def _begin_journal(order: dict[str, Any]) -> Writer:
     started_ms = time.time_ns() // 1_000_000
     return Writer(
         paths.run_dir(order["run"], order["directory"]),
@@ -122,7 +140,7 @@ def _begin_journal(order: dict[str, Any], interval_s: float) -> Writer:
             "host": order["host"],
             "role": "monitor",
             "pid": os.getpid(),
-            "interval_s": interval_s,
+            "interval_s": float(order["settings"]["sampling_interval"]),
             "boot_id": order["boot_id"],
             "labels": order["settings"]["labels"],
         },

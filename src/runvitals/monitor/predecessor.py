@@ -36,15 +36,13 @@ class Predecessor:
         self.died_ms = None if last is None or _has_end(last) else os.stat(last).st_mtime_ns // 1_000_000
 
     @classmethod
-    def find(cls, folder: str, host: str) -> Predecessor:
-        """The newest monitor of `host` in a run's folder, which need not exist yet."""
-        if not os.path.isdir(folder):
-            return cls()
+    def find(cls, folder: str, host: str, successor: str) -> Predecessor:
+        """The newest monitor of `host` in a run's folder but for `successor`, the writer that asks."""
         name = f"monitor.{paths.safe_name(host)}"
         lives = {}
         for writer, numbers in paths.segments(folder).items():
             of, _, started = writer.rpartition(".")
-            if of == name:
+            if of == name and writer != successor:
                 lives[int(started, 16)] = [paths.segment_path(folder, writer, number) for number in numbers]
         if not lives:
             return cls()

@@ -111,7 +111,8 @@ class Sampler:
                     self._ask(source, tick)
         since_start = self.baselines.since_start
         for key, total in tick.counters.items():
-            values[key] = since_start(key, total)
+            # What is no number is refused, and said so, where the sample is written.
+            values[key] = since_start(key, total) if isinstance(total, (float, int)) else total
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
         self._measure_itself(mono_s, values)

@@ -14,11 +14,11 @@ from typing import Any
 from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.journal.writer import Writer
-from runvitals.monitor import launch
 from runvitals.sdk.console import tell
 from runvitals.sdk.line import host_name, order
 from runvitals.sdk.output import Output
 from runvitals.sdk.start import choose_run_id, usable_directory
+from runvitals.sdk.tie import Tie
 
 # Signals that are passed on. Those of the terminal's keys reach the whole foreground group anyway and are
 # passed on only when somebody sent them to us alone. KILL and STOP cannot be; TSTP and CONT the terminal's
@@ -78,14 +78,16 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     place = (
         {} if job is None else {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
     )
-    watch = _Watch(values, run_id, directory, {"pid": pid, "role": "command", **place}, command)
+    tie = Tie(order(values, run_id, directory, {"pid": pid, "role": "command", **place}, list(command)))
     _say(values, f"run {run_id} of project {values['project']}, kept in {paths.run_dir(run_id, directory)}")
-    exit_code, by_signal = _wait(pid, waited_for, watch, output)
+    exit_code, by_signal = _wait(pid, waited_for, tie, output)
     if output is not None:
         output.finish()
-    state = watch.end(exit_code, by_signal)
+    ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
+    answer = tie.ask(ended, values["finish_timeout"])
     os.waitpid(pid, 0)
     how = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
+    state = answer["state"] if answer else "ended"
     _say(values, f"run {run_id} {state}, {how}; see `runvitals show {run_id}` or `runvitals ui`")
     return 128 + by_signal if by_signal else exit_code or 0
 
@@ -104,45 +106,8 @@ def _say(values: Mapping[str, Any], text: str) -> None:
         tell(text)
 
 
-class _Watch:
-    """The monitor of the command, started again if it dies."""
-
-    def __init__(
-        self,
-        values: Mapping[str, Any],
-        run_id: str,
-        directory: str,
-        attach: Mapping[str, Any],
-        command: Sequence[str],
-    ) -> None:
-        self._pid: int = attach["pid"]
-        self._timeout_s: float = values["finish_timeout"]
-        self._order = order(values, run_id, directory, attach, list(command))
-        self._line: launch.Line | None = None
-        self._warned = False
-        self.mind()
-
-    def mind(self) -> None:
-        if self._line is not None and self._line.alive():
-            return
-        try:
-            self._line = launch.connect(self._order)
-        except launch.Unavailable as error:
-            if not self._warned:
-                tell(f"no system metrics for now: {error}")
-            self._warned = True
-
-    def end(self, exit_code: int | None, by_signal: int | None) -> str:
-        """Tell how the command ended, wait for the last sample; the run's state, "ended" where the monitor
-        does not say.
-        """
-        message = {"op": "exited", "pid": self._pid, "exit_code": exit_code, "signal": by_signal}
-        answer = self._line.ask(message, self._timeout_s) if self._line is not None else None
-        return str(answer["state"]) if answer else "ended"
-
-
 def _wait(
-    pid: int, waited_for: set[signal.Signals], watch: _Watch, output: Output | None
+    pid: int, waited_for: set[signal.Signals], tie: Tie, output: Output | None
 ) -> tuple[int | None, int | None]:
     """(exit code, signal) of the command, one of them None. It is not reaped yet: while it is a zombie, the
     monitor
@@ -156,7 +121,7 @@ def _wait(
             return (ended.si_status, None) if ended.si_code == os.CLD_EXITED else (None, ended.si_status)
         received = signal.sigtimedwait(waited_for, _LOOK_AROUND_S)
         if received is None:
-            watch.mind()
+            tie.mind()
         elif received.si_signo == signal.SIGWINCH and output is not None:
             output.resize()
         elif received.si_signo != signal.SIGCHLD and _sent_to_us_alone(received):

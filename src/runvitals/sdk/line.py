@@ -13,11 +13,8 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.journal.writer import Writer
-from runvitals.monitor import launch
 from runvitals.sdk.console import tell
-
-_FIRST_RETRY_S = 1.0
-_LONGEST_RETRY_S = 60.0
+from runvitals.sdk.tie import Tie
 
 
 def host_name() -> str:
@@ -89,13 +86,9 @@ class MonitorLine:
         self._run_id = run_id
         self._values = values
         self._place = dict(place)
-        self._pid = os.getpid()
-        self._line: launch.Line | None = None
-        self._retry_s = _FIRST_RETRY_S
-        self._retry_at_s = 0.0
         self.journal = self.new_journal({})
-        self._order = self._make_order()
-        self.mind()
+        attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
+        self._tie = Tie(order(values, run_id, directory, attach, list(sys.orig_argv)))
 
     def new_journal(self, extra: Mapping[str, object]) -> Writer:
         """A journal file of the calling process."""
@@ -115,46 +108,19 @@ class MonitorLine:
             },
         )
 
-    def _make_order(self) -> dict[str, Any]:
-        attach = {"pid": self._pid, "role": "train", "writer": self.journal.writer, **self._place}
-        return order(self._values, self._run_id, self.directory, attach, list(sys.orig_argv))
-
     def mind(self) -> None:
-        """Connect if there is no monitor, or no longer. A monitor that cannot be started is tried for again
-        after 1, 2, 4 … 60 s.
-        """
-        if self._line is not None and self._line.alive():
-            return
-        now_s = time.monotonic()
-        if now_s < self._retry_at_s:
-            return
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-        try:
-            self._line = launch.connect(self._order)
-            self._retry_s = _FIRST_RETRY_S
-        except launch.Unavailable as error:
-            if self._retry_s == _FIRST_RETRY_S:
-                tell(f"no system metrics for run {self._run_id} for now: {error}")
-            self._retry_at_s = now_s + self._retry_s
-            self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)
+        """Start another monitor if ours has died."""
+        self._tie.mind()
 
     def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
         """Say that this process is done, and wait for the last sample."""
-        self.mind()
-        if self._line is None:
-            return
-        if self._line.ask(message, timeout_s) is None and timeout_s:
+        self._tie.mind()
+        if self._tie.ask(message, timeout_s) is None and timeout_s:
             tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
-        self._line.close()
-        self._line = None
 
     def forget(self) -> None:
         """In a forked child: close our copy of the connection, which is the parent's."""
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+        self._tie.close()
 
 
 def last_step(folder: str) -> int | None:
