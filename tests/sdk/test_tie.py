@@ -63,6 +63,7 @@ def test_a_reading_that_is_no_number_is_left_out_and_said_so_once(tmp_path: Path
     events = [r.value for r in journals.records() if r.type == frames.EVENT]
     assert sorted(e["text"][:14] for e in events if e["name"] == "bad_reading") == [
         "fridge.beers =",
+        "fridge.opened ",
         "fridge.temp = ",
     ]
     assert all("fridge.milk" in r.keys and "fridge.temp" not in r.keys for r in journals.samples())
