@@ -1,0 +1,180 @@
+"""`python -m benchmarks.overhead [--quick]`: measure everything, print it, and keep it in RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.overhead import cpu, kills, machine, outside, report, stall, start
+from benchmarks.overhead.cpu import Usage
+from benchmarks.overhead.peers import PEERS, PSUTIL, RUNVITALS, WANDB_TREE, Peer
+from benchmarks.overhead.plan import FULL, QUICK, Plan
+from benchmarks.overhead.processes import Memory
+from benchmarks.overhead.stall import Case
+from benchmarks.overhead.start import Calls
+
+RESULTS = Path(__file__).parents[1] / "RESULTS.md"
+CHILDREN: tuple[tuple[Peer, tuple[int, ...]], ...] = (
+    (RUNVITALS, (10, 100, 1000)),
+    (PSUTIL, (10, 100, 1000)),
+    (WANDB_TREE, (10, 100)),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench overhead", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short windows; nothing is kept")
+    quick = parser.parse_args().quick
+    for advice in outside.missing():
+        print(advice, file=sys.stderr)
+    section = measure(QUICK if quick else FULL)
+    print(section)
+    if not quick:
+        report.replace_section(RESULTS, section)
+
+
+def measure(plan: Plan) -> str:
+    """Everything, one after the other, as a section of Markdown."""
+    began, load_before = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), machine.load()
+    _say("idle training process")
+    bare_ms_per_s, bare = cpu.bare(plan.second_s)
+    usages = measure_cpu(plan, bare_ms_per_s)
+    with_children = measure_children(plan, bare_ms_per_s)
+    cases = measure_stalls(plan)
+    calls = [start.measure(peer, plan) for peer in PEERS if _say(f"import, init, finish: {peer.label}")]
+    _say("kill -9")
+    losses = kills.measure(plan.kills)
+    head = [
+        report.HEADING,
+        "",
+        f"{began}. {'; '.join(machine.describe())}.",
+        f"{', '.join(machine.versions())}.",
+        f"Load average before {load_before}, after {machine.load()}.",
+        "",
+    ]
+    return "\n".join(head) + text(usages, with_children, cases, calls, losses, bare, bare_ms_per_s, plan)
+
+
+def measure_cpu(plan: Plan, bare_ms_per_s: float) -> list[Usage]:
+    found = []
+    for interval_s in (1.0, 0.1):
+        for peer in PEERS:
+            _say(f"CPU every {interval_s} s: {peer.label}")
+            found.append(cpu.in_trainer(peer, interval_s, 0, plan, bare_ms_per_s))
+        for kind in outside.installed():
+            if interval_s >= kind.shortest_s:
+                _say(f"CPU every {interval_s} s: {kind.__name__}")
+                found.append(cpu.outside(kind, interval_s, plan))
+    return found
+
+
+def measure_children(plan: Plan, bare_ms_per_s: float) -> list[Usage]:
+    found = []
+    for peer, counts in CHILDREN:
+        for count in counts:
+            _say(f"CPU with {count} children: {peer.label}")
+            found.append(cpu.in_trainer(peer, 1.0, count, plan, bare_ms_per_s))
+    return found
+
+
+def measure_stalls(plan: Plan) -> list[Case]:
+    found = []
+    for peer in stall.PEERS:
+        for loop in stall.LOOPS:
+            for only_core in (False, True):
+                _say(f"stall of a {loop} loop, {'only' if only_core else 'spare'} core: {peer.label}")
+                found.append(stall.measure(peer, loop, only_core, plan))
+    return found
+
+
+def budgets(
+    usages: Sequence[Usage],
+    with_children: Sequence[Usage],
+    cases: Sequence[Case],
+    calls: Sequence[Calls],
+    losses: Sequence[kills.Losses],
+) -> list[tuple[str, float, float, str]]:
+    """What we allow ourselves, and what was measured."""
+    ours = {u.interval_s: u for u in usages if u.label == RUNVITALS.label}
+    tree = {u.children: u.cpu_ms for u in with_children if u.label == RUNVITALS.label}
+    stalls = [case for case in cases if case.label == RUNVITALS.label]
+    call = next(call for call in calls if call.label == RUNVITALS.label)
+    lost = sum(one.lost + one.samples_lost for one in losses if one.label.startswith(RUNVITALS.label))
+    return [
+        ("CPU a sample, 1 Hz", 0.35, ours[1.0].cpu_ms, "ms"),
+        ("CPU a sample, 1 Hz, 10 children", 0.35, tree[10], "ms"),
+        ("CPU a sample, 10 Hz", 0.30, ours[0.1].cpu_ms, "ms"),
+        ("CPU a sample, 100 children", 0.8, tree[100], "ms"),
+        ("CPU a sample, 1000 children", 4.0, tree[1000], "ms"),
+        ("monitor's RSS", 10.0, ours[1.0].memory.rss, "MB"),
+        ("threads in the trainer", 0.0, ours[1.0].threads - 1, ""),
+        ("import runvitals", 30.0, call.import_ms, "ms"),
+        ("init(), median", 5.0, call.init_ms, "ms"),
+        (
+            "stall a sample, a core to spare",
+            0.05,
+            max(c.stall.median for c in stalls if not c.only_core),
+            "ms",
+        ),
+        ("stall a sample, no core to spare", 0.35, max(c.stall.median for c in stalls if c.only_core), "ms"),
+        ("rows and samples lost by kill -9", 0.0, float(lost), ""),
+    ]
+
+
+def text(
+    usages: Sequence[Usage],
+    with_children: Sequence[Usage],
+    cases: Sequence[Case],
+    calls: Sequence[Calls],
+    losses: Sequence[kills.Losses],
+    bare: Memory,
+    bare_ms_per_s: float,
+    plan: Plan,
+) -> str:
+    """The tables, each with what it shows and how it was measured."""
+    at_1_hz = [usage for usage in usages if usage.interval_s == 1.0]
+    parts = [
+        "### Budgets",
+        report.budget_table(budgets(usages, with_children, cases, calls, losses)),
+        "### CPU time per sample",
+        "All processes and threads of a peer together, user and system, from the kernel's clock of each "
+        f"process in ns; windows of {plan.second_s:g} s at 1 Hz and of {plan.tenth_s:g} s at 10 Hz, divided "
+        "by the samples found in the peer's own records. The idle training process without a peer uses "
+        f"{bare_ms_per_s:.3f} ms a second, which is taken off. Values: of a typical sample; ours without "
+        "what the monitor tells of itself.",
+        report.cpu_table(usages),
+        "### With children",
+        "The training process has idle children, all of them counted by the peer.",
+        report.children_table(with_children),
+        "### Stall of the training loop",
+        "Time of the steps (0.7 ms each) that overlap a sample, less the time of as many steps just before: "
+        "median over the samples. Spare core: nothing is bound, the scheduler decides. Only core: the "
+        "training process and all that the peer starts are bound to one core.",
+        report.stall_table(cases),
+        "### Memory and threads",
+        f"After {plan.settle_s + plan.second_s:g} s at 1 Hz. A bare training process has {bare.pss:.1f} MB "
+        "PSS. Threads: those added.",
+        report.memory_table(at_1_hz, bare),
+        "### Calls",
+        f"Median of {plan.processes} fresh processes that have imported nothing else, in brackets the first "
+        "of them. Import is all that the first use imports. Log is a row of two values in a loop without "
+        "pauses.",
+        report.calls_table(calls),
+        "### kill -9",
+        "Rows are logged every millisecond; lost is a row whose `log()` had returned and that is not in the "
+        "records afterwards. Of samples, every 0.1 s, those that a reader had seen before the kill.",
+        report.losses_table(losses),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _say(what: str) -> bool:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    main()

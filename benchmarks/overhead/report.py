@@ -1,0 +1,150 @@
+"""The results as Markdown tables: each peer with its ratio to us, and the budgets with what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.overhead.cpu import Usage
+from benchmarks.overhead.kills import Losses
+from benchmarks.overhead.peers import NOTHING, RUNVITALS
+from benchmarks.overhead.processes import Memory
+from benchmarks.overhead.stall import Case
+from benchmarks.overhead.start import Calls
+
+HEADING = "## Overhead"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table whose columns are also aligned for reading as plain text."""
+    cells = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in cells
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def ratio(theirs: float, ours: float) -> str:
+    return f"{theirs / ours:.1f}×" if ours > 0 else "–"
+
+
+def cpu_table(usages: Sequence[Usage]) -> str:
+    """CPU per sample at both intervals."""
+    found = {(usage.label, usage.interval_s): usage for usage in usages}
+    rows = []
+    for label in dict.fromkeys(usage.label for usage in usages):
+        row = [label, str(found[label, 1.0].values)]
+        for interval_s in (1.0, 0.1):
+            usage, ours = found.get((label, interval_s)), found[RUNVITALS.label, interval_s]
+            row += ["–", "–"] if usage is None else [f"{usage.cpu_ms:.2f}", ratio(usage.cpu_ms, ours.cpu_ms)]
+        rows.append(row)
+    return table(["", "values", "ms CPU at 1 Hz", "to ours", "ms CPU at 10 Hz", "to ours"], rows)
+
+
+def children_table(usages: Sequence[Usage]) -> str:
+    """CPU per sample at 1 Hz with idle children."""
+    counts = sorted({usage.children for usage in usages})
+    found = {(usage.label, usage.children): usage.cpu_ms for usage in usages}
+    rows = []
+    for label in dict.fromkeys(usage.label for usage in usages):
+        row = [label]
+        for count in counts:
+            ms, ours = found.get((label, count)), found[RUNVITALS.label, count]
+            row.append("–" if ms is None else f"{ms:.2f} ({ratio(ms, ours)})")
+        rows.append(row)
+    return table(["ms CPU a sample at 1 Hz", *(f"{count} children" for count in counts)], rows)
+
+
+def memory_table(usages: Sequence[Usage], bare: Memory) -> str:
+    """Memory and threads, at 1 Hz without children."""
+    rows = []
+    ours = 0.0
+    for usage in usages:
+        in_trainer = usage.trainer - bare if usage.trainer.pss else usage.trainer
+        added = usage.memory.pss + in_trainer.pss
+        ours = ours or added
+        own = usage.memory
+        rows.append(
+            [
+                usage.label,
+                str(usage.process_count),
+                f"{own.rss:.1f} / {own.pss:.1f} / {own.uss:.1f}" if own.rss else "–",
+                f"{in_trainer.pss:.1f}" if usage.threads else "–",
+                f"{added:.1f} ({ratio(added, ours)})",
+                str(usage.threads - 1) if usage.threads else "–",
+            ]
+        )
+    header = [
+        "MB",
+        "processes",
+        "their RSS / PSS / USS",
+        "PSS in trainer",
+        "PSS added in all",
+        "threads in trainer",
+    ]
+    return table(header, rows)
+
+
+def stall_table(cases: Sequence[Case]) -> str:
+    """Stall per sample of both training loops."""
+    kinds = [(False, "python"), (False, "numpy"), (True, "python"), (True, "numpy")]
+    found = {(case.label, case.only_core, case.loop): case.stall for case in cases}
+    rows = []
+    for label in dict.fromkeys(case.label for case in cases):
+        row = ["nothing (the noise)" if label == NOTHING.label else label]
+        for only_core, loop in kinds:
+            one = found[label, only_core, loop]
+            row.append(f"{one.median:.2f} / {one.worst_step:.2f} ({one.events})")
+        rows.append(row)
+    header = [f"{loop}, {'only core' if only_core else 'spare core'}" for only_core, loop in kinds]
+    return table(["ms a sample / worst step (samples)", *header], rows)
+
+
+def calls_table(calls: Sequence[Calls]) -> str:
+    rows = [
+        [
+            call.label,
+            f"{call.import_ms:.0f} ({call.first_import_ms:.0f})",
+            f"{call.init_ms:.1f} ({call.first_init_ms:.1f})",
+            f"{call.finish_ms:.1f}",
+            "–" if call.log_us is None else f"{call.log_us:.0f}",
+        ]
+        for call in calls
+    ]
+    return table(["median (first)", "import, ms", "init, ms", "finish, ms", "log, µs"], rows)
+
+
+def losses_table(losses: Sequence[Losses]) -> str:
+    rows = [
+        [
+            one.label,
+            str(one.kills),
+            f"{one.lost} of {one.accepted}",
+            f"{one.samples_lost} of {one.samples}" if one.samples else "–",
+            str(one.damaged) if one.samples else "–",
+            one.noticed(),
+        ]
+        for one in losses
+    ]
+    return table(
+        ["kill -9", "kills", "rows lost", "samples lost", "damaged records", "on record after"], rows
+    )
+
+
+def budget_table(checks: Sequence[tuple[str, float, float, str]]) -> str:
+    """What was allowed and what was measured: (what, budget, measured, unit)."""
+    rows = [
+        [what, f"≤ {allowed:g} {unit}", f"{measured:.2f} {unit}", "yes" if measured <= allowed else "NO"]
+        for what, allowed, measured, unit in checks
+    ]
+    return table(["budget", "allowed", "measured", "kept"], rows)
+
+
+def replace_section(path: Path, section: str) -> None:
+    """Write the section into the file, in the place of its predecessor; other sections stay."""
+    before = path.read_text() if path.exists() else "# Results of the benchmarks\n\n"
+    head, found, rest = before.partition(HEADING + "\n")
+    _, next_heading, tail = rest.partition("\n## ")
+    path.write_text(head + section.rstrip("\n") + "\n" + (next_heading + tail if found else ""))

@@ -1,0 +1,56 @@
+"""How long a sample holds up a training loop, with a spare core and with none."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+from benchmarks.overhead.alignment import Stall, stall
+from benchmarks.overhead.peers import MLFLOW, NOTHING, NVITOP, PSUTIL, RUNVITALS, WANDB, Peer, Sample
+from benchmarks.overhead.plan import Plan
+from benchmarks.overhead.session import Session
+
+PEERS = (NOTHING, RUNVITALS, WANDB, NVITOP, PSUTIL, MLFLOW)
+LOOPS = ("python", "numpy")
+_WARM_S = 1.0
+# Between samples. A thread that has to share the interpreter's lock with the loop needs up to 0.2 s for a
+# sample, and there must be steps without one to compare with.
+_INTERVAL_S = 0.15
+_LONG_INTERVAL_S = 0.5
+_LONG = (PSUTIL, MLFLOW)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training loop beside one peer; `only_core`: everything bound to one core."""
+
+    label: str
+    loop: str
+    only_core: bool
+    stall: Stall
+
+
+def measure(peer: Peer, loop: str, only_core: bool, plan: Plan) -> Case:
+    """The stall per sample of a loop of pure Python or of matrix products.
+
+    Bound to one core before the peer starts, the training process hands that bound on to all that the peer
+    starts.
+    """
+    cpu = max(os.sched_getaffinity(0)) if only_core else None
+    interval_s = _LONG_INTERVAL_S if peer in _LONG else _INTERVAL_S
+    with Session(peer, interval_s, cpu=cpu) as session:
+        time.sleep(_WARM_S)
+        ends, inside = session.train(loop, (plan.events + 4) * interval_s)
+        session.end()
+        samples = peer.recorded(session.ready["about"]["folder"]) if peer.recorded else inside
+    if peer is NOTHING:
+        samples = _made_up(ends[0], ends[-1])
+    events = [(s.begin_ns, s.end_ns) for s in samples]
+    return Case(peer.label, loop, only_core, stall(ends, events))
+
+
+def _made_up(begin_ns: int, end_ns: int) -> list[Sample]:
+    """Moments at which nobody samples: what is measured at them is the noise."""
+    step_ns = int(_INTERVAL_S * 1e9)
+    return [Sample(t, t + 5_000_000, 0) for t in range(begin_ns + step_ns, end_ns, step_ns)]

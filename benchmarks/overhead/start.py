@@ -1,0 +1,54 @@
+"""What the calls of a training script cost: import, init, log, finish."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.overhead.peers import Peer
+from benchmarks.overhead.plan import Plan
+from benchmarks.overhead.session import Session
+
+# Between start and finish, so that neither waits for the other's work.
+_PAUSE_S = 0.3
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Times of a peer's calls: of the first fresh process, and the median of all.
+
+    `import` is everything that the first use of the peer's functions would import; `init` begins a run and
+    starts the sampling; `log_us` is one row of two values, in a loop without pauses; None = not measured.
+    """
+
+    label: str
+    import_ms: float
+    first_import_ms: float
+    init_ms: float
+    first_init_ms: float
+    finish_ms: float
+    log_us: float | None
+
+
+def measure(peer: Peer, plan: Plan) -> Calls:
+    """Over `plan.processes` fresh training processes, each with an empty data folder."""
+    imports, inits, finishes, logs = [], [], [], []
+    for _ in range(plan.processes):
+        with Session(peer, 1.0) as session:
+            imports.append(float(session.ready["import_ms"]))
+            inits.append(float(session.ready["init_ms"]))
+            time.sleep(_PAUSE_S)
+            if peer.log_calls:
+                logs.append(median(session.ask(f"log {peer.log_calls}")["us"]))
+                time.sleep(_PAUSE_S)
+            finishes.append(session.end())
+    return Calls(
+        label=peer.label,
+        import_ms=median(imports),
+        first_import_ms=imports[0],
+        init_ms=median(inits),
+        first_init_ms=inits[0],
+        finish_ms=median(finishes),
+        log_us=median(logs) if logs else None,
+    )

@@ -1,0 +1,133 @@
+"""The yardsticks of the overhead benchmark, held against what is known."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.overhead import processes
+from benchmarks.overhead.alignment import stall
+from benchmarks.overhead.peers import leveldb_records
+from benchmarks.overhead.report import replace_section, table
+
+STEP_NS = 700_000
+MS = 1_000_000
+
+
+def steps(count: int, slow: dict[int, int]) -> list[int]:
+    """The ends of so many steps of 0.7 ms; `slow` says how many ns longer some of them take."""
+    ends, now = [], 0
+    for i in range(count):
+        now += STEP_NS + slow.get(i, 0)
+        ends.append(now)
+    return ends
+
+
+def test_the_cpu_clock_of_a_busy_child_counts_all_its_threads() -> None:
+    # A child that tells how much CPU time it has used by its own account, and then waits.
+    script = """
+import threading, time
+def work():
+    while time.thread_time() < 0.05:
+        pass
+threads = [threading.Thread(target=work) for _ in range(2)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(time.process_time_ns(), flush=True)
+input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        own_ns = int(child.stdout.readline())
+        seen_ns = processes.cpu_ns(child.pid)
+        child.communicate("\n")
+    assert own_ns >= 100 * MS
+    assert own_ns <= seen_ns <= own_ns + 20 * MS
+
+
+def test_a_process_that_has_ended_has_no_clock() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+    with pytest.raises(ProcessLookupError):
+        processes.cpu_ns(child.pid)
+
+
+def test_a_marked_process_is_found_though_its_parent_has_ended() -> None:
+    # The shell starts `cat` in the background and ends, so that `cat` is nobody's child.
+    shell = subprocess.Popen(
+        ["sh", "-c", "exec 3<&0; cat <&3 >/dev/null & echo $!"],
+        env={"PATH": "/bin:/usr/bin", processes.MARKER: "the-one"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+    with shell.stdin, shell.stdout:
+        pid = int(shell.stdout.readline())
+        shell.wait()
+        assert processes.marked("the-one") == [pid]
+        assert processes.command(pid) == ["cat"]
+        assert processes.memory([pid]).pss > 0
+
+
+def test_a_stall_that_is_there_is_found() -> None:
+    # Every 200th step takes 3 ms longer, and a sample is under way in it.
+    slow = dict.fromkeys(range(200, 2000, 200), 3 * MS)
+    ends = steps(2000, slow)
+    events = [(ends[i] - 2 * MS, ends[i] - MS) for i in slow]
+
+    found = stall(ends, events)
+
+    assert found.events == len(slow)
+    assert found.median == pytest.approx(3.0)
+    assert found.worst_step == pytest.approx(3.0)
+
+
+def test_a_stall_elsewhere_is_not_taken_for_the_samplers() -> None:
+    ends = steps(2000, dict.fromkeys(range(250, 2000, 200), 3 * MS))
+    events = [(ends[i], ends[i] + 2 * MS) for i in range(200, 2000, 200)]
+
+    assert stall(ends, events).median == 0.0
+
+
+def test_a_machine_that_slows_down_is_no_stall() -> None:
+    ends = steps(2000, dict.fromkeys(range(1000, 2000), STEP_NS))
+    events = [(ends[i], ends[i] + 2 * MS) for i in range(200, 2000, 200)]
+
+    assert stall(ends, events).median == 0.0
+
+
+def test_samples_that_leave_no_steps_to_compare_with_are_left_out() -> None:
+    ends = steps(100, {})
+    events = [(10 * MS, 30 * MS), (31 * MS, 50 * MS), (60 * MS, 61 * MS), (80 * MS, 90 * MS)]
+
+    # The first has too few steps before it, the second has the first there, the last is past the end.
+    with pytest.raises(ValueError, match="1 of 4 samples"):
+        stall(ends, events)
+
+
+def test_records_of_a_leveldb_log_are_put_together_from_their_fragments() -> None:
+    # A record that fills the first block but for 3 bytes, which no head fits into, then one in two parts.
+    def fragment(kind: int, data: bytes) -> bytes:
+        return struct.pack("<IHB", 0, len(data), kind) + data
+
+    long = b"a" * (32768 - 7 - 7 - 3)
+    log = b":W&B..." + fragment(1, long) + b"\0\0\0" + fragment(2, b"b") + fragment(4, b"c") + b"\0" * 20
+
+    assert list(leveldb_records(log)) == [long, b"bc"]
+
+
+def test_a_section_of_the_results_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "RESULTS.md"
+    path.write_text("# Results\n\n## Overhead\n\nold\n\n## Store\n\nother\n")
+
+    replace_section(path, "## Overhead\n\n" + table(["a"], [["1"]]))
+
+    assert path.read_text() == "# Results\n\n## Overhead\n\n| a |\n|---|\n| 1 |\n\n## Store\n\nother\n"
