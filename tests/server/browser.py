@@ -1,0 +1,217 @@
+"""A headless Chromium, driven through its DevTools protocol.
+
+Chromium is the one on PATH. Whoever needs one and has none gets a `NoBrowser` that says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from websockets.sync.client import connect
+
+PATIENCE_S = 20.0
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--mute-audio",
+    "--force-color-profile=srgb",
+    "--remote-debugging-port=0",
+)
+
+
+class NoBrowser(Exception):
+    """There is no Chromium on this machine."""
+
+
+class Browser:
+    """One browser with one page.
+
+    Attributes:
+        base: the address that paths given to `open` belong to.
+        complaints: warnings and errors in the page's console, uncaught exceptions and violations of its
+            Content-Security-Policy among them.
+
+    Raises:
+        NoBrowser: none is installed, or it does not start.
+
+    Example:
+        >>> with Browser() as browser:
+        ...     browser.base = "http://127.0.0.1:8900"
+        ...     browser.open("/")
+        ...     browser.text("h1")
+        'Runs'
+    """
+
+    def __init__(self) -> None:
+        program = next((path for name in _NAMES if (path := shutil.which(name))), None)
+        if program is None:
+            raise NoBrowser(f"no browser: none of {', '.join(_NAMES)} is on PATH")
+        self.base = ""
+        self.complaints: list[str] = []
+        self._program = program
+        self._session = ""
+        self._last_id = 0
+
+    def __enter__(self) -> Browser:
+        with ExitStack() as stack:
+            profile = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="runvitals-browser-", ignore_cleanup_errors=True)
+            )
+            self._process = self._start(profile)
+            stack.callback(self._stop)
+            self._socket = stack.enter_context(connect(self._address(profile), max_size=None, proxy=None))
+            self._session = self._attach()
+            for domain in ("Page", "Runtime", "Log"):
+                self.call(f"{domain}.enable")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _start(self, profile: str) -> subprocess.Popen[bytes]:
+        command = [self._program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _address(self, profile: str) -> str:
+        """Of the browser's DevTools, which it writes into a file of its profile when they are ready."""
+        told = Path(profile, "DevToolsActivePort")
+        until = time.monotonic() + PATIENCE_S
+        while not (told.exists() and len(lines := told.read_text().split("\n")) >= 2):
+            if time.monotonic() > until or self._process.poll() is not None:
+                raise NoBrowser(f"{self._program} did not start (exit code {self._process.poll()})")
+            time.sleep(0.05)
+        return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+
+    def _attach(self) -> str:
+        targets = self.call("Target.getTargets")["targetInfos"]
+        target = next(one["targetId"] for one in targets if one["type"] == "page")
+        session: str = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        return session
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """The answer of a DevTools method; events that come meanwhile are taken in."""
+        self._last_id += 1
+        message: dict[str, Any] = {"id": self._last_id, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        self._socket.send(json.dumps(message))
+        while True:
+            answer = json.loads(self._socket.recv(timeout=PATIENCE_S))
+            if answer.get("id") == self._last_id:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']['message']}")
+                result: dict[str, Any] = answer["result"]
+                return result
+            self._take(answer)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        params = event.get("params", {})
+        if event.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("warning", "error"):
+            self.complaints.append(f"{params['entry']['text']} ({params['entry'].get('url', '')})")
+        elif event.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("warning", "error"):
+            self.complaints.append(" ".join(str(one.get("value", one)) for one in params["args"]))
+        elif event.get("method") == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            self.complaints.append(details.get("exception", {}).get("description", details["text"]))
+
+    def resize(self, width: int, height: int, dark: bool = False) -> None:
+        """The size of the window in CSS pixels, and whether the system prefers dark colours."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def open(self, path: str) -> None:
+        self.call("Page.navigate", url=self.base + path)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, or what its promise resolves to.
+
+        Raises:
+            AssertionError: it threw.
+        """
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise AssertionError(details.get("exception", {}).get("description", details["text"]))
+        return answer["result"].get("value")
+
+    def wait(self, expression: str) -> Any:
+        """The value of an expression as soon as it is true; of an element, which has no value, True."""
+        until = time.monotonic() + PATIENCE_S
+        asked = f"(found => found instanceof Element || found)({expression})"
+        while not (value := self.evaluate(asked)):
+            if time.monotonic() > until:
+                body = self.evaluate("document.body.innerText")
+                raise AssertionError(f"still not true: {expression}\n{self.complaints}\n{body}")
+            time.sleep(0.05)
+        return value
+
+    def text(self, selector: str) -> str:
+        """The visible text of the first element that fits, once there is one."""
+        found: str = self.wait(f"document.querySelector({json.dumps(selector)})?.innerText")
+        return found
+
+    def mouse(self, kind: str, x: float, y: float, clicks: int = 0) -> None:
+        """`mouseMoved`, `mousePressed` or `mouseReleased`, at a place in the window."""
+        button = "none" if kind == "mouseMoved" and not clicks else "left"
+        self.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=x,
+            y=y,
+            button=button,
+            clickCount=clicks,
+            buttons=int(clicks > 0),
+        )
+
+    def press(self, key: str) -> None:
+        """A key, for the element that has the focus."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+    def box(self, selector: str) -> tuple[float, float, float, float]:
+        """(left, top, width, height) of an element in the window, scrolled into view."""
+        found = self.wait(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
+            "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
+            "return [b.left, b.top, b.width, b.height]; })()"
+        )
+        return tuple(found)
+
+    def screenshot(self, path: str | os.PathLike[str], whole: bool = False) -> None:
+        """A PNG of the window, or of the whole page however long."""
+        image = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        Path(path).write_bytes(base64.b64decode(image))

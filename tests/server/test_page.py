@@ -1,0 +1,265 @@
+"""The page in a real browser: it draws, follows, zooms and complains of nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from runvitals.server import create_app
+from runvitals.server.page import FOLDER
+from runvitals.server.serve import Server, listen
+from tests.query.journals import Monitor, Training
+from tests.server.browser import Browser, NoBrowser
+from tests.server.test_build import hook  # noqa: F401
+
+EVIL = '<img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(Browser())
+        except NoBrowser as error:
+            pytest.skip(f"THE PAGE IS NOT TESTED: {error}")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def static(hook: ModuleType) -> str:  # noqa: F811
+    """The built page, built now if the sources changed."""
+    hook.build(Path(__file__).parents[2])
+    return FOLDER
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path, static: str) -> Iterator[Browser]:
+    """The browser, at a server over `tmp_path`. In the end the page must have complained of nothing."""
+    listener = listen(0)
+    server = Server(create_app(str(tmp_path), static=static))
+    with listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        browser.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        browser.complaints.clear()
+        browser.resize(1280, 900)
+        yield browser
+        browser.base = "about:"
+        browser.open("blank")
+        server.handle_exit(2, None)
+        thread.join(timeout=10)
+    assert browser.complaints == []
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def live_run(directory: Path, seconds: int = 120, **how: object) -> Training:
+    """A run that has been running for a while, up to now."""
+    training = Training(directory, start_ms=now_ms() - seconds * 1000, **how)  # type: ignore[arg-type]
+    training.advance(seconds)
+    return training
+
+
+def type_into(page: Browser, selector: str, text: str) -> None:
+    page.evaluate(f"document.querySelector('{selector}').focus()")
+    page.call("Input.insertText", text=text)
+
+
+def drawn_pixels(page: Browser, title: str) -> int:
+    """How many pixels of a chart's canvas are not empty."""
+    found = page.evaluate(
+        f"""(() => {{
+            const canvas = document.querySelector('figure[aria-label^="{title}"] canvas');
+            if (!canvas || !canvas.width) return 0;
+            const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            let count = 0;
+            for (let i = 3; i < data.length; i += 4) if (data[i] > 0) count++;
+            return count;
+        }})()"""
+    )
+    return int(found)
+
+
+def x_labels(page: Browser) -> str:
+    """The time under the crosshair, put in the middle of the first chart."""
+    left, top, width, height = page.box("figure .u-over")
+    page.mouse("mouseMoved", left + width / 2, top + height / 2)
+    page.mouse("mouseMoved", left + width / 2 + 1, top + height / 2)
+    return page.text("figure .where")
+
+
+def test_runs_of_a_folder_live(page: Browser, tmp_path: Path) -> None:
+    training = Training(tmp_path, "old", name="the old one", tags=("baseline",))
+    training.advance(5)
+    training.end("crashed", signal=9, out_of_memory=True)
+    page.open("/")
+    assert "crashed" in page.text("tbody tr")
+    assert "the old one" in page.text("tbody tr")
+
+    Monitor(tmp_path, "new", start_ms=now_ms()).sample(now_ms(), {"cpu": 42.0})
+    page.wait("document.querySelectorAll('tbody tr').length == 2")
+    row = page.text("tbody tr")
+    assert "new" in row
+    assert "running" in row
+    assert "42%" in row
+
+    type_into(page, "input[type=search]", "baseline crashed")
+    page.wait("document.querySelectorAll('tbody tr').length == 1")
+    assert page.evaluate("location.search") == "?q=baseline+crashed"
+    page.evaluate("document.querySelector('tbody a').click()")
+    assert page.text("h1") == "the old one"
+    assert "SIGKILL, out of memory" in page.text(".head")
+
+
+def test_charts_are_drawn_and_follow_the_run(page: Browser, tmp_path: Path) -> None:
+    training = live_run(tmp_path, gpus=1)
+    page.open("/runs/abc")
+    page.wait("document.querySelectorAll('figure canvas').length >= 4")
+    page.wait("document.querySelector('.link.open')?.innerText == 'live'")
+    assert drawn_pixels(page, "GPU utilization") > 2000
+    assert {"GPU", "CPU"} <= set(
+        page.evaluate("[...document.querySelectorAll('section h2')].map(e => e.innerText)")
+    )
+
+    values = training._values() | {"gpu.0.temp": 123.0}
+    training.monitor.sample(now_ms(), values)
+    page.wait(
+        """document.querySelector('figure[aria-label^="GPU temperature"]')?.innerText.includes('123 °C')"""
+    )
+    page.wait("document.querySelector('.quiet') === null")
+
+    training.end("failed", exit_code=3)
+    page.wait("document.querySelector('.head').innerText.includes('exit code 3')")
+
+
+def test_a_series_that_begins_later_gets_its_chart(page: Browser, tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, start_ms=now_ms())
+    page.open("/runs/abc")
+    page.wait("document.querySelector('main')?.innerText.includes('Nothing measured yet')")
+    monitor.sample(now_ms(), {"cpu": 7.0, "disk.in": 0.0})
+    page.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('7%')""")
+    monitor.sample(now_ms(), {"cpu": 8.0, "disk.in": 5.0})
+    page.wait("""document.querySelector('figure[aria-label="Disk I/O, MiB/s"]')""")
+
+
+def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
+    live_run(tmp_path, 1000)
+    page.open("/runs/abc")
+    page.wait("document.querySelectorAll('figure canvas').length >= 3")
+    page.wait("document.querySelector('.where')?.innerText.endsWith('a point')")  # buckets of the whole run
+    middle = x_labels(page)
+    assert middle.startswith("8:")
+    shown = page.evaluate("[...document.querySelectorAll('.where')].map(e => e.innerText)")
+    assert len(shown) >= 3
+    assert set(shown) == {middle}
+
+    left, top, width, height = page.box("figure .u-over")
+    y = top + height / 2
+    page.mouse("mouseMoved", left + width * 0.2, y)
+    page.mouse("mousePressed", left + width * 0.2, y, clicks=1)
+    for share in (0.22, 0.25, 0.3):
+        page.mouse("mouseMoved", left + width * share, y, clicks=1)
+    page.mouse("mouseReleased", left + width * 0.3, y, clicks=1)
+    assert "shown" in page.text(".zoomed")
+    assert x_labels(page).startswith("4:")  # 200 s to 300 s: the middle is at 250 s, of every chart
+    shown = page.evaluate("[...document.querySelectorAll('.where')].map(e => e.innerText)")
+    assert all(text.startswith("4:") for text in shown)
+    page.mouse("mouseMoved", 5, 5)
+    page.wait("!document.querySelector('.where')")  # 100 s at full resolution: samples, no buckets
+
+    page.mouse("mousePressed", left + width / 2, y, clicks=1)
+    page.mouse("mouseReleased", left + width / 2, y, clicks=1)
+    page.mouse("mousePressed", left + width / 2, y, clicks=2)
+    page.mouse("mouseReleased", left + width / 2, y, clicks=2)
+    page.wait("!document.querySelector('.zoomed')")
+    assert x_labels(page) == middle
+
+
+def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None:
+    live_run(tmp_path, 100)
+    page.open("/runs/abc")
+    page.wait("document.querySelector('figure canvas')")
+    page.evaluate("document.querySelector('.plot').focus()")
+    page.press("ArrowLeft")
+    page.wait("document.querySelector('.where')?.innerText.startsWith('1:')")
+    page.press("+")
+    page.wait("document.querySelector('.zoomed')")
+    page.press("Escape")
+    page.wait("!document.querySelector('.zoomed')")
+
+
+def test_what_was_logged_is_drawn_by_step(page: Browser, tmp_path: Path) -> None:
+    training = live_run(tmp_path, 50)
+    page.open("/runs/abc/logged")
+    page.wait("document.querySelectorAll('figure canvas').length == 3")
+    assert "rank 0" in page.text('figure[aria-label="loss"]')
+    training.trainer.log(now_ms(), 50, loss=77.0, accuracy=0.5, lr=0.1, brand_new=1.0)
+    page.wait("document.querySelector('figure[aria-label=\"loss\"]').innerText.includes('77')")
+    page.wait("document.querySelector('figure[aria-label=\"brand_new\"]')")
+
+
+def test_what_is_missing_is_said(page: Browser, tmp_path: Path) -> None:
+    live_run(tmp_path, 5)
+    page.open("/runs/abc")
+    assert "/sys/class/powercap has no readable RAPL domain" in page.text(
+        'section[aria-label="Not measured"]'
+    )
+    page.open("/runs/nope")
+    assert "no run 'nope'" in page.text("[role=alert]")
+    page.open("/what/is/this")
+    assert page.text("h1") == "There is no such page"
+    refused = [text for text in page.complaints if "404 (Not Found)" in text]
+    assert len(refused) == len(page.complaints)
+    page.complaints.clear()
+
+
+@pytest.mark.parametrize("view", ["", "/logged", "/overview", "/console"])
+def test_text_of_users_is_text(page: Browser, tmp_path: Path, view: str) -> None:
+    training = live_run(tmp_path, 5, name=EVIL, project=EVIL, host="node1", tags=(EVIL,))
+    training.trainer.info(now_ms(), config={EVIL: EVIL}, summary={EVIL: EVIL}, run={"notes": EVIL})
+    training.trainer.log(now_ms(), 9, **{EVIL: 1.0})
+    training.monitor.event(now_ms(), EVIL, "error", EVIL)
+    training.monitor.printed(now_ms(), EVIL)
+    training.monitor.sample(now_ms(), {EVIL: 5.0})
+    page.open(f"/runs/abc{view}")
+    assert EVIL in page.text("h1")
+    page.wait("document.querySelector('main').innerText.split('onerror').length > 3")
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0
+    page.open("/")
+    assert EVIL in page.text("tbody tr")
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    "view", ["/", "/runs/abc", "/runs/abc/logged", "/runs/abc/overview", "/runs/abc/console"]
+)
+def test_nothing_is_wider_than_a_telephone(page: Browser, tmp_path: Path, view: str, dark: bool) -> None:
+    training = live_run(tmp_path, 30, gpus=2, name="a-name-without-any-place-to-break-it-" * 3)
+    training.monitor.printed(now_ms(), "x" * 300)
+    page.resize(400, 800, dark)
+    page.open(view)
+    page.wait("document.querySelector('main')?.innerText.length > 100")
+    page.wait("document.readyState == 'complete'")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(14, 17, 22)") == dark
+
+
+def test_colours_can_be_chosen(page: Browser, tmp_path: Path) -> None:
+    page.open("/")
+    page.wait("document.querySelector('header button')")
+    seen = set()
+    for _ in range(3):
+        page.evaluate("document.querySelector('header button').click()")
+        seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(seen) == 2
+    assert page.evaluate("localStorage.getItem('runvitals.theme')") == "system"

@@ -1,0 +1,226 @@
+// The API as the page uses it: /api/v1 of the server it came from. The shapes are those of /api/v1/openapi.json.
+
+export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
+export type Value = number | null;
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface Ending {
+  state: State;
+  exit_code: number | null;
+  signal: number | null;
+  out_of_memory: boolean | null;
+}
+
+export interface Host extends Ending {
+  name: string;
+  started_ms: number;
+  last_ms: number;
+  interval_s: number | null;
+  monitors: number;
+}
+
+export interface RunRow extends Ending {
+  id: string;
+  project: string;
+  name: string;
+  group: string | null;
+  job_type: string | null;
+  tags: string[];
+  started_ms: number;
+  ended_ms: number | null;
+  duration_ms: number;
+  hosts: Host[];
+  summary: Record<string, Json>;
+  last: Record<string, Record<string, Value>>;
+}
+
+export interface Rank {
+  host: string;
+  pid: number;
+  rank: number | null;
+  local_rank: number | null;
+  world_size: number | null;
+  exit_code: number | null;
+  signal: number | null;
+  out_of_memory: boolean | null;
+  ended_ms: number | null;
+}
+
+export interface RunEvent {
+  time_ms: number;
+  name: string;
+  level: string;
+  text: string;
+  host: string;
+  rank: number | null;
+  data: Record<string, Json>;
+}
+
+export interface Source {
+  state?: string;
+  reason?: string;
+}
+
+export interface RunDetail extends RunRow {
+  notes: string;
+  command: string[];
+  config: Record<string, Json>;
+  settings: Record<string, Json>;
+  machines: Record<string, Record<string, Json>>;
+  sources: Record<string, Record<string, Source>>;
+  ranks: Rank[];
+  events: RunEvent[];
+  lost_records: number;
+  problems: string[];
+}
+
+export interface RunPage {
+  runs: RunRow[];
+  total: number;
+  next: string | null;
+}
+
+export interface Project {
+  name: string;
+  runs: number;
+  running: number;
+  newest_ms: number;
+}
+
+export interface SeriesInfo {
+  key: string;
+  template: string;
+  host: string;
+  role: string;
+  unit: string;
+  kind: 'gauge' | 'counter' | 'rate' | null;
+  subject: string;
+  chart: string;
+  text: string;
+  source: string;
+  n: number;
+  first_ms: number;
+  last_ms: number;
+  min: Value;
+  max: Value;
+  last: Value;
+}
+
+export interface MetricGroup {
+  host: string;
+  role: string;
+  t: number[];
+  n: number[] | null;
+  series: Record<string, Value[]>;
+  min: Record<string, Value[]> | null;
+  max: Record<string, Value[]> | null;
+}
+
+export interface Metrics {
+  run: string;
+  t0: number;
+  t1: number;
+  resolution: 'raw' | 'buckets';
+  bucket_ms: number | null;
+  cursor: string;
+  groups: MetricGroup[];
+}
+
+export interface LoggedGroup {
+  host: string;
+  rank: number | null;
+  step: number[];
+  t: Value[];
+  n: number[] | null;
+  series: Record<string, Value[]>;
+  min: Record<string, Value[]> | null;
+  max: Record<string, Value[]> | null;
+}
+
+export interface Logged {
+  run: string;
+  cursor: string;
+  groups: LoggedGroup[];
+}
+
+export interface Sample {
+  host: string;
+  role: string;
+  t: number;
+  values: Record<string, Value>;
+}
+
+export interface Call {
+  host: string;
+  rank: number | null;
+  step: number;
+  t: number;
+  values: Record<string, Value>;
+}
+
+/** What one live event tells. */
+export interface News {
+  samples?: Sample[];
+  calls?: Call[];
+  run?: RunDetail;
+  reload?: boolean;
+}
+
+export interface Printed {
+  time_ms: number;
+  stream: 'stdout' | 'stderr';
+  text: string;
+  host: string;
+  rank: number | null;
+}
+
+export interface Console {
+  cut: boolean;
+  pieces: Printed[];
+}
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export type Params = Record<string, string | number | string[] | null | undefined>;
+
+/** The JSON answer of a call; an ApiError with the server's own words where it refuses. */
+export async function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(address(path, params), { signal });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, 'The server does not answer. Is `runvitals ui` still running?');
+  }
+  if (response.ok) return (await response.json()) as T;
+  throw new ApiError(response.status, await refusal(response));
+}
+
+async function refusal(response: Response): Promise<string> {
+  try {
+    const answer = (await response.json()) as { error?: unknown };
+    if (typeof answer.error === 'string') return answer.error;
+  } catch {
+    // Not JSON: a proxy's page, say. The status has to do.
+  }
+  return `The server answered ${response.status} ${response.statusText}`;
+}
+
+export function address(path: string, params: Params = {}): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value === null || value === undefined) continue;
+    for (const item of Array.isArray(value) ? value : [value]) query.append(name, String(item));
+  }
+  const text = query.toString();
+  return `/api/v1/${path}${text && `?${text}`}`;
+}
+
+export const runPath = (id: string): string => `runs/${encodeURIComponent(id)}`;

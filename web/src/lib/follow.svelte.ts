@@ -1,0 +1,253 @@
+// One run as the page follows it: its facts, its series, the stretch of time on show, and the points of each chart.
+
+import { ApiError, get, runPath, type Call, type Metrics, type News, type RunDetail, type Sample, type SeriesInfo } from './api';
+import type { ChartPlan } from './layout';
+import { Live, type Link } from './live';
+import { append, fromMetrics, seriesId, type Points } from './points';
+
+export interface Range {
+  min: number;
+  max: number;
+}
+
+/** Points an answer may have: more than a chart has pixels would not be seen. */
+const MAX_POINTS = 600;
+/** Live samples that may join an answer before it is asked for again. */
+const MAX_JOINED = 200;
+/** Live samples that are kept for answers still on their way. */
+const RECENT_MS = 30_000;
+
+/** The points of one chart: of the whole stretch, and of a zoom into it. */
+export class Feed {
+  points: ReadonlyMap<string, Points> = new Map();
+  state: 'waiting' | 'ready' | 'failed' = 'waiting';
+  error = '';
+  /** Samples stand for themselves; buckets for several, with a band from lowest to highest. */
+  bucketMs: number | null = null;
+  zoomed = false;
+  joined = 0;
+  base: Map<string, Points> | null = null;
+  readonly ids: ReadonlySet<string>;
+
+  constructor(
+    readonly plan: ChartPlan,
+    readonly changed: () => void,
+  ) {
+    this.ids = new Set(plan.series.map((one) => seriesId(one.host, one.key)));
+  }
+}
+
+export class Follow {
+  run = $state.raw<RunDetail | null>(null);
+  series = $state.raw<SeriesInfo[] | null>(null);
+  error = $state<ApiError | null>(null);
+  link = $state<Link>('connecting');
+  /** What the person zoomed into; null follows the run. */
+  zoom = $state.raw<Range | null>(null);
+  /** Only the last stretch of this length; null is the whole run. */
+  windowMs = $state<number | null>(null);
+  newestMs = $state(0);
+  /** The stretch of time on show. */
+  range = $derived.by((): Range => {
+    if (this.zoom) return this.zoom;
+    const start = this.run?.started_ms ?? 0;
+    const end = Math.max(this.newestMs, this.run?.ended_ms ?? 0, start + 1000);
+    return { min: this.windowMs === null ? start : Math.max(start, end - this.windowMs), max: end };
+  });
+
+  #live: Live | null = null;
+  #feeds = new Set<Feed>();
+  #wanted = new Set<Feed>();
+  #recent: Sample[] = [];
+  #known = new Set<string>();
+  #listeners = new Set<(calls: Call[] | null) => void>();
+  #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  #closed = new AbortController();
+
+  constructor(readonly id: string) {
+    this.#start();
+  }
+
+  async #start(): Promise<void> {
+    await Promise.all([this.loadRun(), this.#loadSeries()]);
+    if (this.#closed.signal.aborted || this.error) return;
+    this.#live = new Live(this.id, { news: (news) => this.#take(news), link: (link) => this.#linked(link) });
+    this.#later('first', 700, () => this.reload());
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#live?.close();
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+  }
+
+  async loadRun(): Promise<void> {
+    await this.#try(async () => {
+      this.run = await get<RunDetail>(runPath(this.id), {}, this.#closed.signal);
+    });
+  }
+
+  async #loadSeries(): Promise<void> {
+    await this.#try(async () => {
+      const series = await get<SeriesInfo[]>(`${runPath(this.id)}/series`, {}, this.#closed.signal);
+      this.#known = new Set(series.map((one) => seriesId(one.host, one.key)));
+      this.newestMs = Math.max(this.newestMs, ...series.map((one) => one.last_ms));
+      this.series = series;
+    });
+  }
+
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (this.#closed.signal.aborted) return;
+      if (!(error instanceof ApiError)) throw error;
+      this.error = error;
+    }
+  }
+
+  /** Do it once, in a while, however often it is asked for. */
+  #later(what: string, ms: number, work: () => void): void {
+    if (this.#timers.has(what)) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(what);
+      if (!this.#closed.signal.aborted) work();
+    }, ms);
+    this.#timers.set(what, timer);
+  }
+
+  #linked(link: Link): void {
+    this.link = link;
+    // Whatever came before the stream was open is in an answer that is asked for now.
+    if (link === 'open') this.reload();
+  }
+
+  /** Ask for everything on show again. */
+  reload(): void {
+    clearTimeout(this.#timers.get('first'));
+    this.#timers.delete('first');
+    for (const feed of this.#feeds) this.#want(feed);
+    for (const listener of this.#listeners) listener(null);
+  }
+
+  // The charts on show.
+
+  add(feed: Feed): () => void {
+    this.#feeds.add(feed);
+    if (this.#live && !this.#timers.has('first')) this.#want(feed);
+    return () => {
+      this.#feeds.delete(feed);
+      this.#wanted.delete(feed);
+    };
+  }
+
+  setZoom(zoom: Range | null): void {
+    if (this.zoom === zoom) return;
+    this.zoom = zoom;
+    for (const feed of this.#feeds) {
+      if (zoom === null && feed.base) this.#show(feed, feed.base, false);
+      if (zoom !== null || feed.joined > MAX_JOINED || !feed.base) this.#want(feed);
+    }
+  }
+
+  setWindow(windowMs: number | null): void {
+    this.windowMs = windowMs;
+    this.zoom = null;
+    this.reload();
+  }
+
+  #want(feed: Feed): void {
+    this.#wanted.add(feed);
+    this.#later('ask', 20, () => void this.#ask());
+  }
+
+  /** One call for all charts that came into view together. */
+  async #ask(): Promise<void> {
+    const feeds = [...this.#wanted];
+    this.#wanted.clear();
+    if (feeds.length === 0) return;
+    const zoom = this.zoom;
+    const windowMs = this.windowMs;
+    const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
+    const keys = [...new Set(feeds.flatMap((feed) => feed.plan.patterns))];
+    const params = { keys, max_points: MAX_POINTS, t0: from, t1: zoom ? Math.ceil(zoom.max) : null };
+    try {
+      const answer = await get<Metrics>(`${runPath(this.id)}/metrics`, params, this.#closed.signal);
+      if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the person went elsewhere meanwhile
+      this.#hand(answer, feeds, zoom !== null);
+    } catch (error) {
+      if (this.#closed.signal.aborted) return;
+      if (!(error instanceof ApiError)) throw error;
+      for (const feed of feeds) {
+        if (feed.state !== 'ready') feed.state = 'failed';
+        feed.error = error.message;
+        feed.changed();
+      }
+      if (error.status === 0) this.#later('again', 3000, () => this.reload());
+    }
+  }
+
+  #hand(answer: Metrics, feeds: readonly Feed[], zoomed: boolean): void {
+    const all = fromMetrics(answer);
+    for (const feed of feeds) {
+      const points = new Map([...all].filter(([id]) => feed.ids.has(id)));
+      feed.bucketMs = answer.bucket_ms;
+      feed.error = '';
+      if (!zoomed) {
+        feed.base = points;
+        feed.joined = 0;
+        for (const sample of this.#recent) if (sample.t > answer.t1) this.#join(feed, sample);
+      }
+      this.#show(feed, points, zoomed);
+    }
+  }
+
+  #show(feed: Feed, points: ReadonlyMap<string, Points>, zoomed: boolean): void {
+    feed.points = points;
+    feed.zoomed = zoomed;
+    feed.state = 'ready';
+    feed.changed();
+  }
+
+  // What comes live.
+
+  /** Be told of `log()` calls as they come, and of a time to ask for all of them (null). */
+  onCalls(listener: (calls: Call[] | null) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #take(news: News): void {
+    if (news.run) this.run = news.run;
+    if (news.reload) this.#later('reload', 0, () => void this.#loadSeries().then(() => this.reload()));
+    if (news.calls) for (const listener of this.#listeners) listener(news.calls);
+    if (news.samples) this.#takeSamples(news.samples);
+  }
+
+  #takeSamples(samples: Sample[]): void {
+    const newest = Math.max(this.newestMs, ...samples.map((sample) => sample.t));
+    this.#recent = [...this.#recent, ...samples].filter((sample) => sample.t > newest - RECENT_MS);
+    if (samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId(sample.host, key))))) {
+      this.#later('series', 1000, () => void this.#loadSeries());
+    }
+    for (const feed of this.#feeds) {
+      let moved = false;
+      for (const sample of samples) moved = this.#join(feed, sample) || moved;
+      if (moved && !feed.zoomed) feed.changed();
+      if (feed.joined > MAX_JOINED && !this.zoom) this.#want(feed);
+    }
+    this.newestMs = newest;
+  }
+
+  #join(feed: Feed, sample: Sample): boolean {
+    if (!feed.base) return false;
+    let moved = false;
+    for (const one of feed.plan.series) {
+      if (one.host !== sample.host || !(one.key in sample.values)) continue;
+      const points = feed.base.get(seriesId(one.host, one.key));
+      if (points) moved = append(points, sample.t, sample.values[one.key] ?? null) || moved;
+    }
+    if (moved) feed.joined += 1;
+    return moved;
+  }
+}

@@ -1,0 +1,147 @@
+// Which charts a run has, in which sections, from its list of series and nothing else.
+
+import type { SeriesInfo } from './api';
+
+export interface ChartPlan {
+  id: string;
+  title: string;
+  unit: string;
+  text: string;
+  series: PlannedSeries[];
+  /** Globs that ask the API for all of them. */
+  patterns: string[];
+  /** All values ever were zero: a fault counter that counted no fault. */
+  quiet: boolean;
+}
+
+export interface PlannedSeries {
+  key: string;
+  host: string;
+  label: string;
+  text: string;
+}
+
+export interface Section {
+  title: string;
+  charts: ChartPlan[];
+}
+
+const MACHINE = ['CPU', 'Memory', 'Disk', 'Network', 'Process'];
+const LAST = ['Pressure', 'Other', 'Monitor'];
+
+/** Charts by section: accelerators, the machine, processes, pressure, what the catalogue does not know, the monitor itself. */
+export function plan(series: readonly SeriesInfo[]): Section[] {
+  const rated = new Set(series.filter((one) => one.kind === 'rate').map((one) => `${one.chart}\n${one.host}`));
+  const charts = new Map<string, SeriesInfo[]>();
+  for (const one of series) {
+    // What a chart has as speeds it does not also draw as totals.
+    if (one.kind === 'counter' && rated.has(`${one.chart}\n${one.host}`)) continue;
+    const id = `${one.chart}\n${one.unit}`;
+    charts.set(id, [...(charts.get(id) ?? []), one]);
+  }
+  const sections = new Map<string, ChartPlan[]>();
+  for (const [id, members] of charts) {
+    const title = sectionOf(members);
+    sections.set(title, [...(sections.get(title) ?? []), chartPlan(id, members)]);
+  }
+  return [...sections]
+    .map(([title, plans]) => ({ title, charts: plans.sort(byImportance) }))
+    .sort((a, b) => rank(a.title) - rank(b.title) || a.title.localeCompare(b.title));
+}
+
+function rank(title: string): number {
+  if (MACHINE.includes(title)) return 100 + MACHINE.indexOf(title);
+  if (LAST.includes(title)) return 200 + LAST.indexOf(title);
+  return title === 'GPU' ? 0 : 50;
+}
+
+/** A chart of the process and of the host is of the host; one that is of several parts of the machine is of none of them. */
+function sectionOf(members: readonly SeriesInfo[]): string {
+  const subjects = new Set(members.map((one) => one.subject));
+  if (members[0]!.chart.startsWith('Pressure')) return 'Pressure';
+  if (subjects.size > 1) subjects.delete('Process');
+  return [...subjects][0]!;
+}
+
+/** What people look at first, first: the whole before its parts, parts before totals and limits. */
+function byImportance(a: ChartPlan, b: ChartPlan): number {
+  return Number(a.quiet) - Number(b.quiet) || importance(a) - importance(b);
+}
+
+const FIRST = [
+  'GPU utilization',
+  'GPU memory',
+  'GPU memory used',
+  'GPU power',
+  'GPU temperature',
+  'CPU',
+  'Memory',
+  'Process memory',
+  'Disk I/O',
+  'Network',
+  'Processes',
+  'Process I/O',
+  'Monitor CPU',
+];
+
+function importance(chart: ChartPlan): number {
+  const place = FIRST.indexOf(chart.title);
+  return place < 0 ? FIRST.length : place;
+}
+
+function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
+  const hosts = new Set(members.map((one) => one.host));
+  const keys = shorten([...new Set(members.map((one) => one.key))]);
+  const first = members[0]!;
+  const series = members
+    .map((one) => {
+      const short = keys.get(one.key)!;
+      const label = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
+      return { key: one.key, host: one.host, label, text: one.text };
+    })
+    .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key));
+  return {
+    id,
+    title: first.chart,
+    unit: first.unit,
+    text: [...new Set(members.map((one) => one.text).filter(Boolean))].join('\n'),
+    series,
+    patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
+    quiet: members.every((one) => one.kind === 'counter' && one.min === 0 && one.max === 0),
+  };
+}
+
+const compareNaturally = new Intl.Collator('en', { numeric: true }).compare;
+
+/** Keys without the parts that all of them share, as long as something is left of each. A bare number keeps what it counts. */
+export function shorten(keys: readonly string[]): Map<string, string> {
+  const parts = keys.map((key) => key.split('.'));
+  const shortest = Math.min(...parts.map((part) => part.length));
+  const shared = (at: (part: string[]) => string | undefined): boolean => new Set(parts.map(at)).size === 1;
+  let front = 0;
+  let back = 0;
+  if (keys.length > 1) {
+    while (front < shortest - 1 && shared((part) => part[front])) front++;
+    while (back < shortest - 1 - front && shared((part) => part[part.length - 1 - back])) back++;
+  }
+  return new Map(
+    keys.map((key, i) => {
+      const rest = parts[i]!.slice(front, parts[i]!.length - back).join('.');
+      return [key, /^\d+$/.test(rest) && front > 0 ? `${parts[i]![front - 1]} ${rest}` : rest];
+    }),
+  );
+}
+
+/** The sections with only those charts that have all the words in their title or keys. */
+export function search(sections: readonly Section[], words: string): Section[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (wanted.length === 0) return [...sections];
+  return sections
+    .map((section) => ({ ...section, charts: section.charts.filter((chart) => hasAll(section, chart, wanted)) }))
+    .filter((section) => section.charts.length > 0);
+}
+
+function hasAll(section: Section, chart: ChartPlan, wanted: string[]): boolean {
+  const text = [section.title, chart.title, ...chart.series.map((one) => one.key)].join(' ').toLowerCase();
+  return wanted.every((word) => text.includes(word));
+}

@@ -1,0 +1,45 @@
+// A run's event stream. Browsers reconnect by themselves, and say what they have got (Last-Event-ID).
+
+import { address, runPath, type News } from './api';
+
+export type Link = 'connecting' | 'open' | 'paused';
+
+/**
+ * Follows a run until it is closed.
+ *
+ * A hidden tab lets go of its connection: a browser has six to a server, for all its tabs together.
+ */
+export class Live {
+  #source: EventSource | null = null;
+  #watch = (): void => (document.hidden ? this.#pause() : this.#connect());
+
+  constructor(
+    private readonly run: string,
+    private readonly on: { news: (news: News) => void; link: (link: Link) => void },
+  ) {
+    document.addEventListener('visibilitychange', this.#watch);
+    if (!document.hidden) this.#connect();
+  }
+
+  #connect(): void {
+    if (this.#source) return;
+    this.on.link('connecting');
+    const source = new EventSource(address(`${runPath(this.run)}/live`));
+    source.addEventListener('open', () => this.on.link('open'));
+    source.addEventListener('error', () => this.on.link('connecting'));
+    source.addEventListener('news', (event) => this.on.news(JSON.parse((event as MessageEvent<string>).data) as News));
+    this.#source = source;
+  }
+
+  #pause(): void {
+    this.#source?.close();
+    this.#source = null;
+    this.on.link('paused');
+  }
+
+  close(): void {
+    document.removeEventListener('visibilitychange', this.#watch);
+    this.#source?.close();
+    this.#source = null;
+  }
+}

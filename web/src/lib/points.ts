@@ -1,0 +1,136 @@
+// Points of series: from answers of the API and from live samples, to the aligned columns that a chart draws.
+
+import type { Logged, Metrics, Value } from './api';
+
+/** One series: x ascending; null is a gap. `low` and `high` are there where a value stands for several. */
+export interface Points {
+  x: number[];
+  y: Value[];
+  low: Value[] | null;
+  high: Value[] | null;
+}
+
+export interface Line {
+  label: string;
+  points: Points;
+}
+
+export const seriesId = (host: string, key: string): string => `${host}\n${key}`;
+
+/** The points of each series of an answer, by `seriesId`. A bucket's value stands in its middle. */
+export function fromMetrics(answer: Metrics): Map<string, Points> {
+  const found = new Map<string, Points>();
+  const half = (answer.bucket_ms ?? 0) / 2;
+  for (const group of answer.groups) {
+    const x = half ? group.t.map((t) => Math.min(t + half, answer.t1)) : group.t;
+    for (const [key, y] of Object.entries(group.series)) {
+      const low = group.min?.[key] ?? null;
+      const high = group.max?.[key] ?? null;
+      found.set(seriesId(group.host, key), { x: [...x], y, low, high });
+    }
+  }
+  return found;
+}
+
+/** What was logged: by name, a line for each process. */
+export function fromLogged(answer: Logged): Map<string, Map<string, Points>> {
+  const found = new Map<string, Map<string, Points>>();
+  for (const group of answer.groups) {
+    for (const [name, y] of Object.entries(group.series)) {
+      const lines = found.get(name) ?? new Map<string, Points>();
+      found.set(name, lines);
+      const points = { x: [...group.step], y, low: group.min?.[name] ?? null, high: group.max?.[name] ?? null };
+      lines.set(processLabel(group.host, group.rank), points);
+    }
+  }
+  return found;
+}
+
+export const processLabel = (host: string, rank: number | null): string =>
+  rank === null ? host : `rank ${rank}`;
+
+/** Add a point at the end. One that is not newer than the last is known already. */
+export function append(points: Points, x: number, y: Value): boolean {
+  if (points.x.length > 0 && x <= points.x[points.x.length - 1]!) return false;
+  points.x.push(x);
+  points.y.push(y);
+  points.low?.push(y);
+  points.high?.push(y);
+  return true;
+}
+
+/** How far apart two points may be before the line between them would claim something nobody measured. */
+export function longestStep(x: readonly number[]): number {
+  if (x.length < 3) return Infinity;
+  const steps: number[] = [];
+  const stride = Math.max(1, Math.floor(x.length / 200));
+  for (let i = 1; i < x.length; i += stride) steps.push(x[i]! - x[i - 1]!);
+  steps.sort((a, b) => a - b);
+  return 4 * steps[Math.floor(steps.length / 2)]!;
+}
+
+export type Column = (number | null | undefined)[];
+
+/** Columns over one common x, as uPlot takes them: null is a gap, undefined is a moment of another series only. */
+export interface Aligned {
+  x: number[];
+  columns: Column[];
+}
+
+/** The columns of several series; each has a gap where its own points are unusually far apart. */
+export function align(series: readonly { x: readonly number[]; columns: readonly (readonly Value[])[] }[]): Aligned {
+  const all = new Set<number>();
+  const gaps = series.map((one) => gapsOf(one.x));
+  series.forEach((one, i) => {
+    for (const x of one.x) all.add(x);
+    for (const x of gaps[i]!) all.add(x);
+  });
+  const x = Float64Array.from(all).sort();
+  const place = new Map<number, number>();
+  x.forEach((value, i) => place.set(value, i));
+  const columns: Column[] = [];
+  series.forEach((one, i) => {
+    for (const values of one.columns) {
+      const column: Column = new Array<undefined>(x.length).fill(undefined);
+      for (const gap of gaps[i]!) column[place.get(gap)!] = null;
+      one.x.forEach((at, j) => (column[place.get(at)!] = values[j] ?? null));
+      columns.push(column);
+    }
+  });
+  return { x: Array.from(x), columns };
+}
+
+function gapsOf(x: readonly number[]): number[] {
+  const longest = longestStep(x);
+  const found: number[] = [];
+  for (let i = 1; i < x.length; i++) {
+    if (x[i]! - x[i - 1]! > longest) found.push((x[i]! + x[i - 1]!) / 2);
+  }
+  return found;
+}
+
+/** Many series as one: lowest, mean and highest at each x where all or some have a value. */
+export function spread(lines: readonly Line[]): Points {
+  const { x, columns } = align(lines.map(({ points }) => ({ x: points.x, columns: [points.y] })));
+  const y: Value[] = [];
+  const low: Value[] = [];
+  const high: Value[] = [];
+  for (let i = 0; i < x.length; i++) {
+    let sum = 0;
+    let n = 0;
+    let min = Infinity;
+    let max = -Infinity;
+    for (const column of columns) {
+      const value = column[i];
+      if (value === null || value === undefined) continue;
+      sum += value;
+      n += 1;
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+    y.push(n ? sum / n : null);
+    low.push(n ? min : null);
+    high.push(n ? max : null);
+  }
+  return { x, y, low, high };
+}

@@ -1,0 +1,75 @@
+// Where we are: the address bar, as state. Every view has an address, so every view can be sent to somebody.
+
+export type Tab = 'system' | 'logged' | 'overview' | 'console';
+const TABS: readonly string[] = ['system', 'logged', 'overview', 'console'] satisfies Tab[];
+
+export type Route =
+  | { page: 'runs'; project: string | null }
+  | { page: 'run'; id: string; tab: Tab }
+  | { page: 'unknown'; path: string };
+
+export function parse(path: string): Route {
+  const parts = path.split('/').filter(Boolean).map(decode);
+  if (parts.length === 0) return { page: 'runs', project: null };
+  if (parts[0] === 'projects' && parts.length === 2) return { page: 'runs', project: parts[1]! };
+  if (parts[0] === 'runs' && parts.length <= 3 && parts[1]) {
+    const tab = parts[2] ?? 'system';
+    if (TABS.includes(tab)) return { page: 'run', id: parts[1], tab: tab as Tab };
+  }
+  return { page: 'unknown', path };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // a lone % that somebody typed
+  }
+}
+
+export const projectHref = (name: string): string => `/projects/${encodeURIComponent(name)}`;
+export const runHref = (id: string, tab: Tab = 'system'): string =>
+  `/runs/${encodeURIComponent(id)}${tab === 'system' ? '' : `/${tab}`}`;
+
+class Location {
+  path = $state(window.location.pathname);
+  query = $state(new URLSearchParams(window.location.search));
+  route = $derived(parse(this.path));
+
+  constructor() {
+    window.addEventListener('popstate', () => this.#read());
+  }
+
+  #read(): void {
+    this.path = window.location.pathname;
+    this.query = new URLSearchParams(window.location.search);
+  }
+
+  go(href: string): void {
+    window.history.pushState(null, '', href);
+    this.#read();
+    window.scrollTo(0, 0);
+  }
+
+  /** Set or drop a parameter of this view, without a step in the history. */
+  set(name: string, value: string | null): void {
+    const query = new URLSearchParams(window.location.search);
+    if (value === null || value === '') query.delete(name);
+    else query.set(name, value);
+    const text = query.toString();
+    window.history.replaceState(null, '', window.location.pathname + (text && `?${text}`));
+    this.query = query;
+  }
+
+  /** Follow links to our own views without loading the page again; leave new tabs and other sites to the browser. */
+  follow = (event: MouseEvent): void => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = (event.target as Element | null)?.closest('a');
+    if (!link || link.origin !== window.location.origin || link.target || link.pathname.startsWith('/api/')) return;
+    event.preventDefault();
+    this.go(link.pathname + link.search);
+  };
+}
+
+export const here = new Location();

@@ -1,0 +1,115 @@
+// Times: how long, when, and the ticks of a time axis.
+
+const S = 1000;
+const M = 60 * S;
+const H = 60 * M;
+const D = 24 * H;
+
+const two = (n: number): string => String(n).padStart(2, '0');
+
+/** `4.2 s`, `1 min 23 s`, `2 h 05 min`, `3 d 4 h`. */
+export function formatDuration(ms: number): string {
+  if (ms < M) return ms < 10 * S ? `${(ms / S).toFixed(1)} s` : `${Math.floor(ms / S)} s`;
+  if (ms < H) return `${Math.floor(ms / M)} min ${two(Math.floor((ms % M) / S))} s`;
+  if (ms < D) return `${Math.floor(ms / H)} h ${two(Math.floor((ms % H) / M))} min`;
+  return `${Math.floor(ms / D)} d ${Math.floor((ms % D) / H)} h`;
+}
+
+/** A round length of time in one unit: `200 ms`, `5 s`, `2 h`. */
+export function formatWidth(ms: number): string {
+  const [size, unit] = ms < S ? [1, 'ms'] : ms < M ? [S, 's'] : ms < H ? [M, 'min'] : ms < D ? [H, 'h'] : [D, 'd'];
+  return `${ms / size} ${unit}`;
+}
+
+/** Roughly how long ago: `just now`, `5 min ago`, `3 d ago`. */
+export function formatAgo(ms: number): string {
+  if (ms < 10 * S) return 'just now';
+  const [size, unit] = ms < M ? [S, 's'] : ms < H ? [M, 'min'] : ms < D ? [H, 'h'] : [D, 'd'];
+  return `${Math.floor(ms / size)} ${unit} ago`;
+}
+
+/** Local date and time, to the second: `2026-11-21 09:33:20`. */
+export function formatMoment(ms: number): string {
+  const d = new Date(ms);
+  return `${formatDay(d)} ${formatClock(d, true)}`;
+}
+
+const formatDay = (d: Date): string => `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+const formatClock = (d: Date, seconds: boolean): string =>
+  `${two(d.getHours())}:${two(d.getMinutes())}${seconds ? `:${two(d.getSeconds())}` : ''}`;
+
+/** Time since the start, as precise as a step: `0:05`, `1:30:00`, `2d 06:00`, `0:00.2`. */
+export function formatElapsed(ms: number, step = S): string {
+  const sign = ms < 0 ? '−' : '';
+  const t = Math.abs(ms);
+  const days = Math.floor(t / D);
+  const hours = Math.floor((t % D) / H);
+  const minutes = Math.floor((t % H) / M);
+  const seconds = (t % M) / S;
+  const sharp = step < S ? seconds.toFixed(step < 10 ? 3 : step < 100 ? 2 : 1) : String(Math.floor(seconds));
+  const tail = sharp.split('.')[0]!.length < 2 ? `0${sharp}` : sharp;
+  if (days > 0) return `${sign}${days}d ${two(hours)}:${two(minutes)}${step < M ? `:${tail}` : ''}`;
+  if (hours > 0) return `${sign}${hours}:${two(minutes)}:${tail}`;
+  return `${sign}${minutes}:${tail}`;
+}
+
+const STEPS = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * S),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * M),
+  ...[1, 2, 3, 6, 12].map((n) => n * H),
+  ...[1, 2, 5, 10, 20, 50, 100].map((n) => n * D),
+];
+
+const stepFor = (span: number, count: number): number =>
+  STEPS.find((step) => span / step <= count) ?? STEPS[STEPS.length - 1]!;
+
+/** Ticks at round times since `start`, at most about `count`. */
+export function elapsedTicks(min: number, max: number, count: number, start: number): number[] {
+  return multiples(min - start, max - start, stepFor(max - min, count)).map((t) => t + start);
+}
+
+/** Ticks at round local times of day, at most about `count`. */
+export function wallTicks(min: number, max: number, count: number): number[] {
+  const offset = -new Date(min).getTimezoneOffset() * M;
+  return multiples(min + offset, max + offset, stepFor(max - min, count)).map((t) => t - offset);
+}
+
+/** Ticks at round steps of training. */
+export function stepTicks(min: number, max: number, count: number): number[] {
+  const rough = Math.max(1, (max - min) / Math.max(1, count));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough - 1e-9)!;
+  return multiples(min, max, step);
+}
+
+/** Steps as they are, the long ones in thousands or millions. */
+export function formatStepTicks(ticks: readonly number[]): string[] {
+  const largest = Math.max(...ticks.map(Math.abs));
+  const [by, unit] = largest < 1e5 ? [1, ''] : largest < 1e7 ? [1e3, 'k'] : [1e6, 'M'];
+  return ticks.map((tick) => `${tick / by}${tick === 0 ? '' : unit}`);
+}
+
+function multiples(min: number, max: number, step: number): number[] {
+  const ticks: number[] = [];
+  for (let i = Math.ceil(min / step); i * step <= max; i++) ticks.push(i * step);
+  return ticks;
+}
+
+export function formatElapsedTicks(ticks: readonly number[], start: number): string[] {
+  return ticks.map((tick) => formatElapsed(tick - start, spacing(ticks)));
+}
+
+/** Times of day; the date where a new one begins. */
+export function formatWallTicks(ticks: readonly number[]): string[] {
+  const step = spacing(ticks);
+  return ticks.map((tick) => {
+    const d = new Date(tick);
+    const midnight = d.getHours() === 0 && d.getMinutes() === 0 && d.getSeconds() === 0;
+    if (step >= D || (midnight && step >= M)) return `${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+    const ms = step < S ? `.${String(d.getMilliseconds()).padStart(3, '0')}` : '';
+    return formatClock(d, step < M) + ms;
+  });
+}
+
+const spacing = (ticks: readonly number[]): number => (ticks.length > 1 ? ticks[1]! - ticks[0]! : S);

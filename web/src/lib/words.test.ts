@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { commandText, machineRows, missing, rows, terminalText, why } from './words';
+
+const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
+
+describe('why a run ended', () => {
+  it.each([
+    [{ ...ending, signal: 9, out_of_memory: true }, 'SIGKILL, out of memory'],
+    [{ ...ending, signal: 99 }, 'signal 99'],
+    [{ ...ending, exit_code: 3 }, 'exit code 3'],
+    [{ ...ending, exit_code: 0 }, ''],
+  ])('%j: %s', (how, text) => expect(why(how)).toBe(text));
+});
+
+it('missing sources are those that are not on, or only in part, with the reason', () => {
+  const sources = {
+    node1: {
+      cpu: { state: 'on' },
+      thermal: { state: 'on', reason: 'cpu.avg_temp: no sensor' },
+      nvidia: { state: 'absent', reason: 'no driver' },
+    },
+  };
+  expect(missing(sources)).toEqual([
+    { host: 'node1', name: 'thermal', state: 'in part', reason: 'cpu.avg_temp: no sensor' },
+    { host: 'node1', name: 'nvidia', state: 'absent', reason: 'no driver' },
+  ]);
+});
+
+it('rows are dotted names with texts', () => {
+  expect(rows({ lr: 0.1, model: { depth: 2, sizes: [1, 2] }, disks: [{ name: 'vda' }], none: null })).toEqual([
+    ['lr', '0.1'],
+    ['model.depth', '2'],
+    ['model.sizes', '1, 2'],
+    ['disks.0.name', 'vda'],
+    ['none', 'null'],
+  ]);
+});
+
+it('bytes of a machine are in units that people read', () => {
+  expect(machineRows({ memory: { total_bytes: 25_276_514_304 }, bytes: 'many' })).toEqual([
+    ['memory.total_bytes', '23.5 GiB'],
+    ['bytes', 'many'],
+  ]);
+});
+
+it('a command is quoted where it must be', () => {
+  expect(commandText(['python', 'train.py', '--name', "it's"])).toBe("python train.py --name 'it'\\''s'");
+});
+
+it('output is what a terminal would show in the end', () => {
+  expect(terminalText('\x1b[31mred\x1b[0m\r\n10%\r50%\r100%\nend\r')).toBe('red\n100%\nend');
+  expect(terminalText('\x1b]0;title\x07text')).toBe('text');
+});

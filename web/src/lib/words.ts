@@ -1,0 +1,103 @@
+// What states, signals and sources are called on the page.
+
+import type { Ending, Json, Source } from './api';
+import { formatValue } from './units';
+
+const SIGNALS: Record<number, string> = {
+  1: 'SIGHUP',
+  2: 'SIGINT',
+  3: 'SIGQUIT',
+  4: 'SIGILL',
+  6: 'SIGABRT',
+  7: 'SIGBUS',
+  8: 'SIGFPE',
+  9: 'SIGKILL',
+  10: 'SIGUSR1',
+  11: 'SIGSEGV',
+  12: 'SIGUSR2',
+  13: 'SIGPIPE',
+  14: 'SIGALRM',
+  15: 'SIGTERM',
+  24: 'SIGXCPU',
+  25: 'SIGXFSZ',
+};
+
+/** Why a run ended as it did: `exit code 3`, `SIGKILL, out of memory`; empty where there is nothing to say. */
+export function why(ending: Ending): string {
+  const words: string[] = [];
+  if (ending.signal !== null) words.push(SIGNALS[ending.signal] ?? `signal ${ending.signal}`);
+  else if (ending.exit_code !== null && ending.exit_code !== 0) words.push(`exit code ${ending.exit_code}`);
+  if (ending.out_of_memory) words.push('out of memory');
+  return words.join(', ');
+}
+
+/** One sentence on how a run stands, for those who have not met the word. */
+export const STATE_TEXT: Record<string, string> = {
+  running: 'It is running, and its monitor is heard.',
+  finished: 'It ended by itself, without an error.',
+  failed: 'It ended with an error code.',
+  crashed: 'A signal ended it.',
+  stopped: 'A person ended it.',
+  lost: 'Nobody saw it end: its monitor fell silent, or the machine did.',
+};
+
+export interface Missing {
+  host: string;
+  name: string;
+  state: string;
+  reason: string;
+}
+
+/** The sources that give nothing, or not everything, and why. */
+export function missing(sources: Record<string, Record<string, Source>>): Missing[] {
+  const found: Missing[] = [];
+  for (const [host, byName] of Object.entries(sources)) {
+    for (const [name, source] of Object.entries(byName)) {
+      if (source.state === 'on' && !source.reason) continue;
+      const state = source.state === 'on' ? 'in part' : (source.state ?? 'unknown');
+      found.push({ host, name, state, reason: source.reason ?? '' });
+    }
+  }
+  return found;
+}
+
+/** A JSON object as rows of dotted names and texts. */
+export function rows(value: Record<string, Json>, prefix = ''): [string, string][] {
+  return Object.entries(value).flatMap(([name, item]): [string, string][] => {
+    if (item !== null && typeof item === 'object' && !Array.isArray(item)) return rows(item, `${prefix}${name}.`);
+    if (Array.isArray(item) && item.some((one) => one !== null && typeof one === 'object')) {
+      return item.flatMap((one, i) => rows({ [String(i)]: one }, `${prefix}${name}.`));
+    }
+    return [[prefix + name, jsonText(item)]];
+  });
+}
+
+/** Rows of a machine's facts: amounts of bytes in units that people read. */
+export function machineRows(facts: Record<string, Json>): [string, string][] {
+  return rows(facts).map(([name, text]) =>
+    /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes')] : [name, text],
+  );
+}
+
+function jsonText(value: Json): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return value.map(jsonText).join(', ');
+  return String(value);
+}
+
+/** A command line as one would type it. */
+export function commandText(words: readonly string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+}
+
+const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
+
+/** Output of a program as it would stand in a terminal: without colours, a carriage return writing over its line. */
+export function terminalText(output: string): string {
+  return output
+    .replace(ESCAPES, '')
+    .replaceAll('\r\n', '\n')
+    .split('\n')
+    .map((line) => line.replace(/\r+$/, '').split('\r').pop()!)
+    .join('\n');
+}
