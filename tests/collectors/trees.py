@@ -401,3 +401,59 @@ SENSORS: Tree = BARE_VM | {
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "1200000\n",
     "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "3000000\n",
 }
+
+
+def process(
+    pid: int,
+    ppid: int,
+    *,
+    name: str = "python",
+    state: str = "S",
+    utime: int = 0,
+    cutime: int = 0,
+    threads: int = 1,
+    start: int = 100,
+    pages: int = 256,
+    read: int = 0,
+    written: int = 0,
+    group: int | None = None,
+) -> Tree:
+    """The files of one process; times in ticks, memory in pages, traffic in bytes. ``group``: it is a thread
+    of that one.
+    """
+    fields = [
+        state,
+        ppid,
+        pid,
+        pid,
+        0,
+        -1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        utime,
+        0,
+        cutime,
+        0,
+        20,
+        0,
+        threads,
+        0,
+        start,
+        9999,
+        pages,
+    ]
+    return {
+        f"proc/{pid}/stat": f"{pid} ({name}) " + " ".join(map(str, fields)) + " 18446744073709551615 0 0\n",
+        f"proc/{pid}/statm": f"9999 {pages} 50 1 0 100 0\n",
+        f"proc/{pid}/status": f"Name:\t{name}\nTgid:\t{group or pid}\nPid:\t{pid}\nPPid:\t{ppid}\n",
+        f"proc/{pid}/io": f"rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: {read}\nwrite_bytes: {written}\n"
+        "cancelled_write_bytes: 0\n",
+    }
+
+
+def last_pid(pid: int) -> Tree:
+    """/proc/loadavg of a host whose newest process (or thread) has this id."""
+    return {"proc/loadavg": f"0.52 0.25 0.10 2/88 {pid}\n"}
