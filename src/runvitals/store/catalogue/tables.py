@@ -41,17 +41,22 @@ def _ordered_text() -> TypeEngine[str]:
     return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 
-def _id(start: str = "id") -> Column[int]:
-    return Column(start, Integer, Identity(), primary_key=True)
+def _id() -> Column[int]:
+    return Column("id", Integer, Identity(), primary_key=True)
 
 
-def _of_run(**options: bool) -> Column[int]:
-    return Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), nullable=False, **options)
+def _of_run(primary_key: bool = False) -> Column[int]:
+    to_run = ForeignKey("run.id", ondelete="CASCADE")
+    return Column("run_id", Integer, to_run, nullable=False, primary_key=primary_key)
 
 
 def _ending() -> list[Column[int] | Column[bool]]:
     """How something ended, beside its state; null where it is not known."""
-    return [Column("exit_code", Integer), Column("signal", Integer), Column("out_of_memory", Boolean)]
+    return [
+        Column("exit_code", BigInteger),  # of Windows: unsigned, 32 bits
+        Column("signal", BigInteger),
+        Column("out_of_memory", Boolean),
+    ]
 
 
 project = Table(
@@ -99,7 +104,7 @@ writer = Table(
     Column("role", _ordered_text(), nullable=False),
     Column("host", _ordered_text(), nullable=False),
     Column("pid", BigInteger),
-    Column("rank", Integer),
+    Column("rank", BigInteger),
     Column("interval_s", Double),
     Column("started_ms", BigInteger, nullable=False),
     Column("last_ms", BigInteger, nullable=False),
@@ -116,9 +121,9 @@ process = Table(
     _of_run(primary_key=True),
     Column("host", _ordered_text(), primary_key=True),
     Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    Column("rank", Integer),
-    Column("local_rank", Integer),
-    Column("world_size", Integer),
+    Column("rank", BigInteger),
+    Column("local_rank", BigInteger),
+    Column("world_size", BigInteger),
     Column("ended_ms", BigInteger),
     *_ending(),
     sqlite_with_rowid=False,
@@ -150,8 +155,8 @@ writer_schema = Table(
     sqlite_with_rowid=False,
 )
 
-# One JSON object per section (and host, where hosts differ). `set_ms`: when its newest keys were set; `older`:
-# a JSON object of the times of those keys that were set before.
+# One JSON object per section (and host, where hosts differ). `set_ms`: when its newest keys were set;
+# `older`: a JSON object of the times of those keys that were set before.
 section = Table(
     "section",
     metadata,
@@ -181,7 +186,7 @@ field = Table(
     sqlite_autoincrement=True,
 )
 
-# `kind`: a number (then `text` is empty) or a text (then `number` is 0). Nulls would break the order of pages.
+# `kind`: a number (then `text` is empty) or a text (then `number` is 0). No nulls: pages need a whole order.
 run_field = Table(
     "run_field",
     metadata,
@@ -194,8 +199,8 @@ run_field = Table(
     sqlite_with_rowid=False,
 )
 
-# What a text search looks at, case folded. Indexed by trigrams: on SQLite by the virtual table run_text_fts and
-# triggers, on PostgreSQL by ix_run_text_trigram; neither can be said here, see the migrations.
+# What a text search looks at, case folded. Indexed by trigrams: on SQLite by the virtual table run_text_fts
+# and triggers, on PostgreSQL by ix_run_text_trigram; neither can be said here, see the migrations.
 run_text = Table("run_text", metadata, _of_run(primary_key=True), Column("text", Text, nullable=False))
 
 # (`writer_id`, `seq`) names an event that a writer sent, so that it is stored once.
@@ -233,14 +238,14 @@ device = Table(
     sqlite_autoincrement=True,
 )
 
-# `position`: the device's index on that host, as the run saw it. `used`: by the run; null where it is not known.
+# `position`: the device's index on that host, as the run saw it. `used`: by the run; null: it is not known.
 run_device = Table(
     "run_device",
     metadata,
     _of_run(primary_key=True),
     Column("host", _ordered_text(), primary_key=True),
     Column("device_id", Integer, ForeignKey("device.id"), primary_key=True),
-    Column("position", Integer),
+    Column("position", BigInteger),
     Column("used", Boolean),
     Index(None, "device_id", "run_id"),
     sqlite_with_rowid=False,

@@ -1,9 +1,9 @@
 """User's text, as both databases can hold it.
 
-PostgreSQL's text holds neither NUL nor the halves of surrogate pairs that Python's strings may hold. Names and
-the copies that searches use are therefore written with ␀ and � in their place. What a user gave as JSON
-(sections of facts, the data of events) is kept as ASCII JSON, where every character has an escape: that comes
-back exactly as it was.
+PostgreSQL's text holds neither NUL nor the halves of surrogate pairs that Python's strings may hold. Names
+and the copies that searches use are therefore written with ␀ and � in their place. What a user gave as JSON
+(sections of facts, the data of events) is kept as ASCII JSON, where every character has an escape: that
+comes back exactly as it was.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 
 MAX_NAME = 256
 """Characters that the name of a project, a host or a token may have; also of a metric: 512."""
+_INT64 = 2**63
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -40,3 +41,13 @@ def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
 def shortened(text: str, longest: int) -> str:
     """The beginning of a text, for a copy that is only searched or sorted by."""
     return plain_text(text[:longest])
+
+
+def check_integers(what: str, **numbers: int | None) -> None:
+    """
+    Raises:
+        ValueError: naming the first that is no integer of 64 bits (or None).
+    """
+    for name, number in numbers.items():
+        if number is not None and not (type(number) is int and -_INT64 <= number < _INT64):
+            raise ValueError(f"{name} {number!r} of {what}: an integer of at most 64 bits is allowed")

@@ -1,0 +1,75 @@
+"""`open_catalogue`: the catalogue as one object."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import OperationalError
+
+from runvitals.store.catalogue.database import CatalogueError, Database
+from runvitals.store.catalogue.devices import Devices
+from runvitals.store.catalogue.events import Events
+from runvitals.store.catalogue.metrics import Metrics
+from runvitals.store.catalogue.migrate import migrate
+from runvitals.store.catalogue.projects import Projects
+from runvitals.store.catalogue.runs import Runs
+from runvitals.store.catalogue.sections import Sections
+from runvitals.store.catalogue.tokens import Tokens
+from runvitals.store.catalogue.writers import Writers
+
+
+class Catalogue:
+    """Everything about runs but their samples. All methods may be called from any thread.
+
+    Attributes:
+        projects, runs, writers, metrics, sections, events, devices, tokens: what there is, noun by noun.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.projects = Projects(database)
+        self.runs = Runs(database)
+        self.writers = Writers(database)
+        self.metrics = Metrics(database)
+        self.sections = Sections(database)
+        self.events = Events(database)
+        self.devices = Devices(database)
+        self.tokens = Tokens(database)
+
+    def refresh_statistics(self) -> None:
+        """Tell SQLite how its values are spread; once a day will do. PostgreSQL looks for itself."""
+        if self._database.is_sqlite:
+            self._database.write(lambda connection: connection.exec_driver_sql("ANALYZE"), durable=False)
+
+    def close(self) -> None:
+        """Let go of all connections. Closing twice does nothing."""
+        self._database.close()
+
+    def __enter__(self) -> Catalogue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_catalogue(address: str) -> Catalogue:
+    """The catalogue at an address, made or brought to this version's form first.
+
+    Any number of processes may have it open.
+
+    Args:
+        address: `postgresql://user:password@host/name` (a database of its own), `sqlite:////absolute/path`,
+            or the path of a SQLite file, which need not be there yet; its folder must, on a local disk.
+
+    Raises:
+        ValueError: an address of another kind.
+        CatalogueError: it cannot be reached, or a later version of runvitals made it.
+    """
+    database = Database(address)
+    try:
+        migrate(database)
+    except OperationalError as error:
+        database.close()
+        raise CatalogueError(f"the catalogue {database.name} cannot be opened: {error.orig}") from error
+    except BaseException:
+        database.close()
+        raise
+    return Catalogue(database)

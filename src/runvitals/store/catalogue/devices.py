@@ -1,0 +1,164 @@
+"""Devices: known by UUID, else by host and PCI address; and which runs saw and used them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, case, func, select
+
+from runvitals.journal.jsontext import dumps, loads
+from runvitals.store.catalogue.database import Database, ids_of, insert
+from runvitals.store.catalogue.locking import lock_known_runs
+from runvitals.store.catalogue.tables import device, run_device
+from runvitals.store.catalogue.texts import check_integers, checked_name
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device that a run saw on one of its hosts. What is not known is None, and does not undo what is.
+
+    Args:
+        host: the machine.
+        uuid: of the device. It stays the same when the device moves to another slot or host.
+        pci_address: on that host; needed where there is no UUID.
+        position: its index there, as the run saw it.
+        used: by the run.
+        facts: whatever else is known of it, a JSON object.
+    """
+
+    host: str
+    uuid: str | None = None
+    pci_address: str | None = None
+    position: int | None = None
+    used: bool | None = None
+    vendor: str | None = None
+    model: str | None = None
+    memory_bytes: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """
+        Raises:
+            ValueError: neither a UUID nor a PCI address.
+        """
+        if not self.uuid and not self.pci_address:
+            raise ValueError(f"a device of {self.host} without a UUID needs its PCI address")
+        return checked_name("device", self.uuid or f"{self.host}/{self.pci_address}", 600)
+
+
+class Devices:
+    """All devices that any run has seen."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note(self, run_id: int, devices: Sequence[Device], time_ms: int) -> None:
+        """Note the devices that a run sees, or more about them. Durable.
+
+        Raises:
+            ValueError: a device that cannot be told from others, or something that cannot be stored.
+            UnknownRun: there is no run of this number.
+        """
+        rows = {one.identity: _row(one, time_ms) for one in devices}
+        if rows:
+            self._database.write(lambda connection: _note(connection, run_id, devices, rows))
+
+    def of_run(self, run_id: int) -> list[Device]:
+        """The devices that a run saw, by host and position."""
+        statement = (
+            select(device, run_device.c.host.label("seen_on"), run_device.c.position, run_device.c.used)
+            .join(run_device, run_device.c.device_id == device.c.id)
+            .where(run_device.c.run_id == run_id)
+        )
+        with self._database.read() as connection:
+            found = [
+                Device(
+                    host=row.seen_on,
+                    uuid=row.uuid,
+                    pci_address=row.pci_address,
+                    position=row.position,
+                    used=row.used,
+                    vendor=row.vendor,
+                    model=row.model,
+                    memory_bytes=row.memory_bytes,
+                    facts=loads(row.body),
+                )
+                for row in connection.execute(statement)
+            ]
+        return sorted(
+            found, key=lambda one: (one.host, one.position is None, one.position or 0, one.identity)
+        )
+
+    def runs_of(self, identity: str, used: bool = True) -> list[int]:
+        """The numbers of the runs that used a device (or at least saw it), ascending.
+
+        Args:
+            identity: its UUID, or `<host>/<PCI address>`.
+        """
+        statement = (
+            select(run_device.c.run_id)
+            .join(device, device.c.id == run_device.c.device_id)
+            .where(device.c.identity == identity)
+            .distinct()
+            .order_by(run_device.c.run_id)
+        )
+        if used:
+            statement = statement.where(run_device.c.used)
+        with self._database.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+
+def _row(one: Device, time_ms: int) -> dict[str, Any]:
+    checked_name("host", one.host)
+    check_integers(f"device {one.identity}", position=one.position, memory_bytes=one.memory_bytes)
+    texts = {name: getattr(one, name) for name in ("uuid", "pci_address", "vendor", "model")}
+    try:
+        body = dumps(one.facts).decode("ascii")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the facts of device {one.identity} are no JSON: {error}") from None
+    return {
+        **{name: checked_name(name, text) if text else None for name, text in texts.items()},
+        "identity": one.identity,
+        "host": checked_name("host", one.host),
+        "memory_bytes": one.memory_bytes,
+        "body": body,
+        "first_ms": time_ms,
+        "last_ms": time_ms,
+    }
+
+
+def _note(
+    connection: Connection, run_id: int, devices: Sequence[Device], rows: dict[str, dict[str, Any]]
+) -> None:
+    lock_known_runs(connection, [run_id])
+    statement = insert(connection, device)
+    new, old = statement.excluded, device.c
+    later = new.last_ms >= old.last_ms
+    merged: dict[str, Any] = {
+        name: case((later, func.coalesce(new[name], old[name])), else_=func.coalesce(old[name], new[name]))
+        for name in ("uuid", "pci_address", "vendor", "model", "memory_bytes")
+    }
+    merged |= {name: case((later, new[name]), else_=old[name]) for name in ("host", "last_ms")}
+    merged["body"] = case((later & (new.body != "{}"), new.body), else_=old.body)
+    merged["first_ms"] = case((new.first_ms < old.first_ms, new.first_ms), else_=old.first_ms)
+    statement = statement.on_conflict_do_update(index_elements=["identity"], set_=merged)
+    connection.execute(statement, [rows[identity] for identity in sorted(rows)])
+    numbers = ids_of(connection, device.c.identity, rows)
+    seen = insert(connection, run_device)
+    known = {name: func.coalesce(seen.excluded[name], run_device.c[name]) for name in ("position", "used")}
+    connection.execute(
+        seen.on_conflict_do_update(index_elements=["run_id", "host", "device_id"], set_=known),
+        [
+            {
+                "run_id": run_id,
+                "host": checked_name("host", one.host),
+                "device_id": numbers[one.identity],
+                "position": one.position,
+                "used": one.used,
+            }
+            for one in devices
+        ],
+    )

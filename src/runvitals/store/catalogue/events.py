@@ -1,0 +1,105 @@
+"""What happened in runs: alerts, lost records, collectors that failed, markers; and what the server adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, select, tuple_
+
+from runvitals.journal.jsontext import dumps, loads
+from runvitals.store.catalogue.database import Database, add_rows
+from runvitals.store.catalogue.locking import lock_known_runs
+from runvitals.store.catalogue.tables import event
+from runvitals.store.catalogue.texts import MAX_NAME, check_integers, shortened
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Args:
+        writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once, however often
+            it is sent. Both None for what the server itself has to say.
+        time_ms: ms UTC, by the writer's clock.
+        level: info, warning or error.
+        data: everything else about it, a JSON object.
+        id: its place among all events; 0 until it is stored.
+    """
+
+    run_id: int
+    time_ms: int
+    name: str
+    level: str = "info"
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    writer_id: int | None = None
+    seq: int | None = None
+    id: int = 0
+
+
+class Events:
+    """All events of all runs.
+
+    Example:
+        >>> catalogue.events.add([Event(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)])
+        >>> [event.text for event in catalogue.events.of_run(run_id)]
+        ['loss is NaN']
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Store events, all of them or none; what is there already stays as it is. Durable.
+
+        Raises:
+            ValueError: data that is no JSON, or a number beyond 64 bits.
+            UnknownRun: a run that is not there.
+        """
+        rows = [_row(one) for one in events]
+        runs = {one.run_id for one in events}
+        if rows:
+            self._database.write(lambda connection: _add(connection, runs, rows))
+
+    def of_run(self, run_id: int, after: Event | None = None, limit: int = 10_000) -> list[Event]:
+        """The events of a run in order of time, the first `limit` of those that come after one of them."""
+        statement = select(event).where(event.c.run_id == run_id)
+        if after is not None:
+            statement = statement.where(tuple_(event.c.time_ms, event.c.id) > (after.time_ms, after.id))
+        statement = statement.order_by(event.c.time_ms, event.c.id).limit(limit)
+        with self._database.read() as connection:
+            return [
+                Event(
+                    run_id=row.run_id,
+                    time_ms=row.time_ms,
+                    writer_id=row.writer_id,
+                    seq=row.seq,
+                    id=row.id,
+                    **loads(row.body),
+                )
+                for row in connection.execute(statement)
+            ]
+
+
+def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:
+    lock_known_runs(connection, runs)
+    add_rows(connection, event, rows)
+
+
+def _row(one: Event) -> dict[str, Any]:
+    check_integers(f"event {one.name!r}", time_ms=one.time_ms, seq=one.seq)
+    try:
+        body = dumps({"name": one.name, "level": one.level, "text": one.text, "data": one.data})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"event {one.name!r} of run {one.run_id} is no JSON: {error}") from None
+    return {
+        "run_id": one.run_id,
+        "writer_id": one.writer_id,
+        "seq": one.seq,
+        "time_ms": one.time_ms,
+        "level": shortened(one.level, MAX_NAME),
+        "name": shortened(one.name, MAX_NAME),
+        "body": body.decode("ascii"),
+    }

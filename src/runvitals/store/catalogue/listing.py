@@ -1,0 +1,202 @@
+"""Lists of runs: filtered, sorted by anything, page by page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, literal, select, tuple_
+
+from runvitals.store.catalogue.conditions import COLUMNS, Plan, plan
+from runvitals.store.catalogue.database import ids_of
+from runvitals.store.catalogue.fields import NUMBER, TEXT
+from runvitals.store.catalogue.filters import Filter, is_field
+from runvitals.store.catalogue.rows import SHOWN, RunRow, run_rows, with_project
+from runvitals.store.catalogue.states import state_at
+from runvitals.store.catalogue.tables import field, project, run, run_field
+from runvitals.store.catalogue.texts import plain_text
+
+SORTED_COLUMNS = (
+    "id",
+    "name",
+    "group",
+    "job_type",
+    "state",
+    "project",
+    "started_ms",
+    "last_ms",
+    "duration_ms",
+)
+_MISSING = 2  # the kind of what has no value: after numbers and texts
+Found = tuple[Row[Any], "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
+
+    Numbers come before texts, and runs without a value last, in both directions.
+
+    Raises:
+        ValueError: nothing that can be sorted by.
+    """
+
+    by: str = "started_ms"
+    descending: bool = True
+
+    def __post_init__(self) -> None:
+        if self.by not in SORTED_COLUMNS and not is_field(self.by):
+            raise ValueError(
+                f"runs cannot be sorted by {self.by!r}: "
+                f"{', '.join(SORTED_COLUMNS)}, config.… and summary.… are allowed"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some runs of a list. `next`: what to ask for the page after it with; None on the last."""
+
+    runs: list[RunRow]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page ended: the last run's kind of value, value and id."""
+
+    kind: int
+    value: float | str
+    id: int
+
+
+def page(
+    connection: Connection, wanted: Filter, sort: Sort, limit: int, after: str | None, now_ms: int
+) -> Page:
+    """`Runs.page` on a connection."""
+    as_of_ms, place = (now_ms, None) if after is None else _read_cursor(after, sort)
+    by_field = is_field(sort.by)
+    planned = plan(connection, wanted, as_of_ms, project_listed=by_field)
+    if by_field:
+        found = _by_field(connection, planned, sort, limit + 1, place)
+    else:
+        found = _by_column(connection, planned, sort, limit + 1, place, as_of_ms)
+    following = _cursor(sort, found[limit - 1][1], as_of_ms) if len(found) > limit else None
+    return Page(run_rows(connection, [row for row, _ in found[:limit]], now_ms), following)
+
+
+def _by_column(
+    connection: Connection, planned: Plan, sort: Sort, limit: int, place: Place | None, now_ms: int
+) -> list[Found]:
+    columns = {**COLUMNS, "state": state_at(now_ms), "project": project.c.name}
+    by = columns[sort.by]
+    statement: Select[Any] = select(*SHOWN, by.label("sorted_by")).select_from(with_project())
+    statement = _ordered(statement.where(*planned.conditions(connection)), by, run.c.id, sort, place)
+    return [(row, Place(0, row.sorted_by, row.id)) for row in connection.execute(statement.limit(limit))]
+
+
+def _ordered(
+    statement: Select[Any],
+    by: ColumnElement[Any],
+    then: ColumnElement[int],
+    sort: Sort,
+    place: Place | None,
+) -> Select[Any]:
+    if place is not None:
+        here, last = tuple_(by, then), tuple_(literal(place.value), literal(place.id))
+        statement = statement.where(here < last if sort.descending else here > last)
+    if sort.descending:
+        return statement.order_by(by.desc(), then.desc())
+    return statement.order_by(by, then)
+
+
+def _by_field(
+    connection: Connection, planned: Plan, sort: Sort, limit: int, place: Place | None
+) -> list[Found]:
+    """Numbers, then texts, then runs without a value: each is an order that an index has."""
+    number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
+    first = NUMBER if place is None else place.kind
+    found: list[Found] = []
+    for kind in range(NUMBER if number is not None else _MISSING, _MISSING + 1):
+        if kind < first or len(found) >= limit:
+            continue
+        start = place if place is not None and kind == place.kind else None
+        if kind == _MISSING:
+            statement = _without_value(connection, planned, number, start)
+        else:
+            statement = _with_value(connection, planned, number, kind, sort, start)
+        rows = connection.execute(statement.limit(limit - len(found)))
+        found += [(row, Place(kind, row.sorted_by, row.id)) for row in rows]
+    return found
+
+
+def _with_value(
+    connection: Connection, planned: Plan, number: int | None, kind: int, sort: Sort, place: Place | None
+) -> Select[Any]:
+    by = run_field.c.number if kind == NUMBER else run_field.c.text
+    # With a list of runs their fields are looked up; the sum keeps SQLite from going through the index of all
+    # runs' values instead.
+    of_kind = run_field.c.kind if planned.candidates is None else run_field.c.kind + literal(0)
+    statement = (
+        select(*SHOWN, by.label("sorted_by"))
+        .select_from(with_project().join(run_field, run_field.c.run_id == run.c.id))
+        .where(run_field.c.field_id == number, of_kind == kind, *planned.conditions(connection))
+    )
+    if kind == TEXT:
+        statement = statement.where(run_field.c.number == 0.0)
+    return _ordered(statement, by, run_field.c.run_id, sort, place)
+
+
+def _without_value(
+    connection: Connection, planned: Plan, number: int | None, place: Place | None
+) -> Select[Any]:
+    """The newest first, whatever the direction."""
+    statement = select(*SHOWN, run.c.started_ms.label("sorted_by")).select_from(with_project())
+    statement = statement.where(*planned.conditions(connection))
+    if number is not None:
+        theirs = select(run_field.c.run_id).where(run_field.c.field_id == number)
+        statement = statement.where(~exists(theirs.where(run_field.c.run_id == run.c.id).correlate(run)))
+    return _ordered(statement, run.c.started_ms, run.c.id, Sort(), place)
+
+
+def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
+    """`Runs.count` on a connection."""
+    planned = plan(connection, wanted, now_ms, project_listed=False)
+    statement = select(run.c.id).where(*planned.conditions(connection))
+    if up_to is not None:
+        statement = statement.limit(up_to)
+    return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
+
+
+def ids(connection: Connection, wanted: Filter, now_ms: int) -> list[int]:
+    """`Runs.ids` on a connection."""
+    planned = plan(connection, wanted, now_ms, project_listed=False)
+    statement = select(run.c.id).where(*planned.conditions(connection)).order_by(run.c.id)
+    return list(connection.execute(statement).scalars())
+
+
+def _cursor(sort: Sort, place: Place, as_of_ms: int) -> str:
+    text = json.dumps([sort.by, sort.descending, as_of_ms, place.kind, place.value, place.id])
+    return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
+
+
+def _read_cursor(after: str, sort: Sort) -> tuple[int, Place]:
+    try:
+        text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
+        by, descending, as_of_ms, kind, value, run_id = json.loads(text)
+        place = Place(kind, value, run_id)
+    except ValueError:  # not base64, not JSON, not six values
+        raise _no_cursor(after) from None
+    whole = (as_of_ms, kind, run_id)
+    if not all(type(number) is int for number in whole) or type(value) not in (int, float, str):
+        raise _no_cursor(after)
+    if Sort(by, descending) != sort:
+        raise ValueError(
+            f"after={after!r} belongs to a list sorted by {by}: ask for the same order on each page"
+        )
+    return as_of_ms, place
+
+
+def _no_cursor(after: str) -> ValueError:
+    return ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")

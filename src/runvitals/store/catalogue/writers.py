@@ -1,0 +1,155 @@
+"""The writers of runs: how they come in, are heard from, and end. And the processes that they watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from sqlalchemy import Connection, bindparam, case, func, select, update
+
+from runvitals.store.catalogue.database import Database, among, insert
+from runvitals.store.catalogue.joining import Joined, Joining, join, joined
+from runvitals.store.catalogue.locking import lock_known_runs, lock_runs
+from runvitals.store.catalogue.states import ENDED_STATES, Ending, Writer, read_writers, restate
+from runvitals.store.catalogue.tables import process, writer
+from runvitals.store.catalogue.texts import check_integers, checked_name
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A sign of life: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's."""
+
+    writer_id: int
+    heard_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that attached to a run; None where it is not known (and then does not undo what is)."""
+
+    run_id: int
+    host: str
+    pid: int
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    ended_ms: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool | None = None
+
+
+class Writers:
+    """All writers of all runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def join(self, joining: Sequence[Joining], now_ms: int) -> list[Joined]:
+        """The numbers of writers, their runs and projects made where they are not there. Durable.
+
+        May be said as often as liked, by any number of servers at once: the same names have the same numbers.
+        What a writer says of itself the first time stays.
+
+        Raises:
+            ValueError: a name that cannot be stored; then none of them has joined.
+
+        Example:
+            >>> [joined] = catalogue.writers.join([Joining("brave-otter-1", "monitor.node1.19f3a")], now_ms)
+            >>> joined.lane_id
+            17
+        """
+        for one in joining:
+            one.check()
+        with self._database.read() as connection:
+            known = joined(connection, joining)
+        if all(known):
+            return [one for one in known if one]
+        return self._database.write(lambda connection: join(connection, joining, now_ms))
+
+    def heard(self, signs: Sequence[Heard]) -> None:
+        """Note signs of life. A power cut may undo the newest ones: the next come soon."""
+        if signs:
+            self._database.write(lambda connection: _heard(connection, signs), durable=False)
+
+    def end(self, writer_id: int, ending: Ending, time_ms: int) -> None:
+        """Note what a writer's last record said of how its host's part ended. Durable.
+
+        Raises:
+            ValueError: a state that is no end, or a number that cannot be stored.
+            LookupError: there is no such writer.
+        """
+        if ending.state not in ENDED_STATES:
+            raise ValueError(f"state {ending.state!r} is none of {', '.join(ENDED_STATES)}")
+        check_integers(
+            f"writer {writer_id}", exit_code=ending.exit_code, signal=ending.signal, time_ms=time_ms
+        )
+
+        def work(connection: Connection) -> None:
+            run_id = connection.execute(select(writer.c.run_id).where(writer.c.id == writer_id)).scalar()
+            if run_id is None:
+                raise LookupError(f"there is no writer of number {writer_id}")
+            lock_known_runs(connection, [run_id])
+            values = asdict(ending)
+            values["end_state"] = values.pop("state")
+            values["last_ms"] = case((writer.c.last_ms < time_ms, time_ms), else_=writer.c.last_ms)
+            connection.execute(update(writer).where(writer.c.id == writer_id).values(values))
+            restate(connection, [run_id])
+
+        self._database.write(work)
+
+    def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[Writer]]:
+        """The writers of runs, in the order in which they started."""
+        with self._database.read() as connection:
+            return read_writers(connection, run_ids)
+
+    def note_processes(self, processes: Sequence[Process]) -> None:
+        """Note processes of runs, or more about them: what is None leaves what is known. Durable.
+
+        Raises:
+            ValueError: a number or a host's name that cannot be stored.
+            UnknownRun: of none of the processes anything is noted then.
+        """
+        numbers = [field.name for field in fields(Process) if field.name not in ("host", "out_of_memory")]
+        for one in processes:
+            checked_name("host", one.host)
+            check_integers(f"process {one.pid}", **{name: getattr(one, name) for name in numbers})
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, {one.run_id for one in processes})
+            statement = insert(connection, process)
+            known = [field.name for field in fields(Process)[3:]]
+            kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in known}
+            statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
+            connection.execute(
+                statement, [{**asdict(one), "host": checked_name("host", one.host)} for one in processes]
+            )
+
+        if processes:
+            self._database.write(work)
+
+    def processes(self, run_id: int) -> list[Process]:
+        """The processes of a run, by rank, then host and pid."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(process).where(process.c.run_id == run_id))
+            found = [Process(**row._asdict()) for row in rows]
+        return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
+
+
+def _heard(connection: Connection, signs: Sequence[Heard]) -> None:
+    of_writers = select(writer.c.run_id).where(
+        among(connection, writer.c.id, {sign.writer_id for sign in signs})
+    )
+    runs = lock_runs(connection, set(connection.execute(of_writers).scalars()))
+    later = {
+        name: case(
+            (writer.c[name] < bindparam(f"new_{name}"), bindparam(f"new_{name}")), else_=writer.c[name]
+        )
+        for name in ("heard_ms", "last_ms")
+    }
+    connection.execute(
+        update(writer).where(writer.c.id == bindparam("which")).values(later),
+        [{"which": s.writer_id, "new_heard_ms": s.heard_ms, "new_last_ms": s.last_ms} for s in signs],
+    )
+    restate(connection, runs)
