@@ -421,36 +421,14 @@ def process(
     """The files of one process; times in ticks, memory in pages, traffic in bytes. ``group``: it is a thread
     of that one.
     """
-    fields = [
-        state,
-        ppid,
-        pid,
-        pid,
-        0,
-        -1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        utime,
-        0,
-        cutime,
-        0,
-        20,
-        0,
-        threads,
-        0,
-        start,
-        9999,
-        pages,
-    ]
+    up_to_utime = f"{state} {ppid} {pid} {pid} 0 -1 0 0 0 0 0 {utime} 0"
+    after_utime = f"{cutime} 0 20 0 {threads} 0 {start} 9999 {pages} 18446744073709551615 0 0"
     return {
-        f"proc/{pid}/stat": f"{pid} ({name}) " + " ".join(map(str, fields)) + " 18446744073709551615 0 0\n",
+        f"proc/{pid}/stat": f"{pid} ({name}) {up_to_utime} {after_utime}\n",
         f"proc/{pid}/statm": f"9999 {pages} 50 1 0 100 0\n",
         f"proc/{pid}/status": f"Name:\t{name}\nTgid:\t{group or pid}\nPid:\t{pid}\nPPid:\t{ppid}\n",
-        f"proc/{pid}/io": f"rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: {read}\nwrite_bytes: {written}\n"
-        "cancelled_write_bytes: 0\n",
+        f"proc/{pid}/io": "rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\n"
+        f"read_bytes: {read}\nwrite_bytes: {written}\ncancelled_write_bytes: 0\n",
     }
 
 

@@ -16,7 +16,7 @@ from runvitals.collectors.base import Absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from runvitals.collectors.base import Collector, Probe, Scope
     from runvitals.collectors.selection import Selection
@@ -39,6 +39,16 @@ LINUX = {
     "ena": "runvitals.collectors.host.ena:probe",
     "energy": "runvitals.collectors.host.energy:probe",
     "thermal": "runvitals.collectors.host.thermal:probe",
+}
+# macOS and Windows: what psutil tells.
+PORTABLE = {
+    "process": "runvitals.collectors.portable:process",
+    "cpu": "runvitals.collectors.portable:cpu",
+    "load": "runvitals.collectors.portable:load",
+    "memory": "runvitals.collectors.portable:memory",
+    "disk": "runvitals.collectors.portable:disk",
+    "filesystem": "runvitals.collectors.portable:filesystem",
+    "network": "runvitals.collectors.portable:network",
 }
 
 
@@ -74,13 +84,13 @@ class Sources:
         return states
 
 
-def built_in() -> Mapping[str, str]:
-    """Source name -> ``module:probe``, for this operating system."""
-    return LINUX
+def built_in(platform: str = sys.platform) -> Mapping[str, str]:
+    """Source name -> ``module:probe``, for an operating system as ``sys.platform`` names it."""
+    return LINUX if platform == "linux" else PORTABLE
 
 
 def probe_all(
-    scope: Scope, wanted: Container[str] | None = None, site_folders: Iterable[str] = ()
+    scope: Scope, wanted: Container[str] | None = None, site_folders: Sequence[str] = ()
 ) -> Sources:
     """Ask every source whether it is here. One that fails is absent, with its error as the reason, and hurts
     no other.
@@ -88,7 +98,7 @@ def probe_all(
     Args:
         wanted: names of the sources to ask; None = all.
         site_folders: where installed packages lie, to look for collectors of other packages; they are put on
-            the module path if there are any.
+            the module path if there are any, or if the built-in ones need a package (psutil).
 
     Example:
         >>> found = probe_all(Scope(pids=[1234]))
@@ -103,7 +113,7 @@ def probe_all(
             clashes[f"{name} ({place})"] = "a built-in source has this name"
         else:
             table[name] = place
-    if others:
+    if others or sys.platform != "linux":
         sys.path.extend(folder for folder in site_folders if folder not in sys.path)
     found.reasons.update(clashes)
     for name, place in table.items():
@@ -123,6 +133,8 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
     for folder in site_folders:
         try:
             names = os.listdir(folder)
+        except FileNotFoundError:  # nothing was installed there
+            continue
         except OSError as error:
             problems[folder] = f"cannot be searched for collectors: {error.strerror}"
             continue
@@ -160,6 +172,9 @@ def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
         return
     if collector is None:
         found.reasons[name] = "not on this machine"
+        return
+    if not hasattr(collector, "name") or not hasattr(collector, "sample"):
+        found.reasons[name] = f"the probe {place} returned {collector!r}, which has no name or no sample()"
         return
     found.collectors.append(collector)
     parts: Mapping[str, str] = getattr(collector, "absent", {})

@@ -12,11 +12,14 @@ import pytest
 
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.host.filesystem import Filesystem, is_remote, probe
+from runvitals.collectors.mounts import read_mounts
 from tests.collectors.trees import BARE_VM, mount, plant, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from runvitals.collectors.host.filesystem import Statvfs
 
 # 1000 blocks of 4 KiB, 400 free, 100 of those kept for root; 200 inodes, 50 free.
 HALF_FULL = {
@@ -29,13 +32,17 @@ HALF_FULL = {
 }
 
 
-def answering(**changes: int) -> Callable[[str], os.statvfs_result]:
+def answering(**changes: int) -> Statvfs:
     answer = SimpleNamespace(**(HALF_FULL | changes))
-    return lambda path: answer  # type: ignore[return-value]
+    return lambda path: answer
+
+
+def watching(scope: Scope, statvfs: Statvfs) -> Filesystem:
+    return Filesystem(scope, statvfs, read_mounts(scope))
 
 
 def test_usage_is_counted_as_df_does(tmp_path: Path) -> None:
-    filesystem = Filesystem(plant(tmp_path, BARE_VM), statvfs=answering())
+    filesystem = watching(plant(tmp_path, BARE_VM), answering())
     assert sample(filesystem, 1.0) == {
         "disk./.usagePercent": pytest.approx(600 / 900 * 100),
         "disk./.usageGB": 600 * 4096 / 2**30,
@@ -45,14 +52,13 @@ def test_usage_is_counted_as_df_does(tmp_path: Path) -> None:
 
 
 def test_a_file_system_without_inodes_leaves_their_share_out(tmp_path: Path) -> None:
-    filesystem = Filesystem(plant(tmp_path, BARE_VM), statvfs=answering(f_files=0, f_ffree=0))
+    filesystem = watching(plant(tmp_path, BARE_VM), answering(f_files=0, f_ffree=0))
     assert "disk./.inodesPercent" not in sample(filesystem, 1.0)
 
 
 def test_a_file_system_without_space_of_its_own_has_no_reading(tmp_path: Path) -> None:
-    filesystem = Filesystem(
-        plant(tmp_path, BARE_VM), statvfs=answering(f_blocks=0, f_bfree=0, f_bavail=0, f_files=0)
-    )
+    nothing = answering(f_blocks=0, f_bfree=0, f_bavail=0, f_files=0)
+    filesystem = watching(plant(tmp_path, BARE_VM), nothing)
     assert sample(filesystem, 1.0) == {}
 
 
@@ -64,7 +70,7 @@ def test_paths_are_looked_up_below_the_host_root_and_named_as_the_user_did(tmp_p
         return os.statvfs(path)
 
     scope = plant(tmp_path, BARE_VM | {"data/set/": ""}, disk_paths=("/", "/data/set"))
-    readings = sample(Filesystem(scope, statvfs), 1.0)
+    readings = sample(watching(scope, statvfs), 1.0)
     assert {"disk./.usageGB", "disk./data/set.usageGB"} < readings.keys()
     assert set(asked) == {str(tmp_path), f"{tmp_path}/data/set"}
 
@@ -120,7 +126,7 @@ def eventually(reading: Callable[[], dict[str, float]]) -> dict[str, float]:
 def test_a_server_that_does_not_answer_delays_nobody(tmp_path: Path) -> None:
     table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
     server = HungServer()
-    filesystem = Filesystem(plant(tmp_path, BARE_VM | table, disk_paths=("/", "/shared")), server)
+    filesystem = watching(plant(tmp_path, BARE_VM | table, disk_paths=("/", "/shared")), server)
     assert filesystem.absent == {}
 
     # While it hangs: the local path on time, the remote one missing, and no second question is put.
@@ -149,7 +155,7 @@ def test_a_remote_path_that_fails_is_asked_again(tmp_path: Path) -> None:
             raise failures.pop()
         return os.statvfs("/")
 
-    filesystem = Filesystem(plant(tmp_path, BARE_VM | table, disk_paths=("/shared",)), statvfs)
+    filesystem = watching(plant(tmp_path, BARE_VM | table, disk_paths=("/shared",)), statvfs)
     clock = iter(range(0, 1_000_000, 10))
     assert "disk./shared.usagePercent" in eventually(lambda: sample(filesystem, float(next(clock))))
 

@@ -196,7 +196,8 @@ def test_storage_traffic_of_the_tree_is_all_there_and_there_once(root: Obedient,
     before = watch().get("proc.io.writeMB")
     if before is None:
         pytest.skip("this kernel keeps no account of storage")
-    write = f"(f := open({str(tmp_path / 'file')!r}, 'wb')).write(bytes(4 << 20)), f.flush(), os.fsync(f.fileno())"
+    place = str(tmp_path / "file")
+    write = f"(f := open({place!r}, 'wb')).write(bytes(4 << 20)), f.flush(), os.fsync(f.fileno())"
     root.run(write)
     if watch()["proc.io.writeMB"] - before < 4.0:
         pytest.skip("the folder for temporary files is not on a disk")

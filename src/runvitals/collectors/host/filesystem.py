@@ -14,11 +14,29 @@ from runvitals.collectors.mounts import mount_of, read_mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
 
     from runvitals.collectors.base import Scope, Tick
+    from runvitals.collectors.mounts import Mount
 
-    Statvfs = Callable[[str], os.statvfs_result]
+    class Space(Protocol):
+        """What is used of os.statvfs's answer: blocks of f_frsize bytes, and inodes."""
+
+        @property
+        def f_frsize(self) -> int: ...
+        @property
+        def f_blocks(self) -> int: ...
+        @property
+        def f_bfree(self) -> int: ...
+        @property
+        def f_bavail(self) -> int: ...
+        @property
+        def f_files(self) -> int: ...
+        @property
+        def f_ffree(self) -> int: ...
+
+    Statvfs = Callable[[str], Space]
 
 REMOTE = frozenset(
     ("9p", "afs", "autofs", "beegfs", "beegfs_nodev", "ceph", "cifs", "coda", "curvefs", "davfs", "fuse",
@@ -32,13 +50,15 @@ REMOTE_EVERY_S = 10.0
 
 
 def probe(scope: Scope) -> Filesystem:
-    if not hasattr(os, "statvfs"):
-        raise Absent("this system has no statvfs")
-    filesystem = Filesystem(scope)
+    return watch(scope, os.statvfs, read_mounts(scope))
+
+
+def watch(scope: Scope, statvfs: Statvfs, mounts: Sequence[Mount]) -> Filesystem:
+    """The file systems of the paths that are there. Absent, with the reasons, where none is."""
+    filesystem = Filesystem(scope, statvfs, mounts)
     if not filesystem.watched:
-        raise Absent(
-            "; ".join(f"{path}: {why}" for path, why in filesystem.absent.items()) or "no path to watch"
-        )
+        whys = [f"{path}: {why}" for path, why in filesystem.absent.items()]
+        raise Absent("; ".join(whys) or "no path to watch")
     return filesystem
 
 
@@ -46,19 +66,18 @@ class Filesystem:
     """`disk.{path}.usagePercent`, `.usageGB`, `.availableGB`, `.inodesPercent`.
 
     Args:
-        statvfs: how a path is asked; a test hands in one that blocks.
+        statvfs: how a path is asked: os.statvfs, or what does as it does.
+        mounts: which type of file system lies where.
     """
 
     name = "filesystem"
 
-    def __init__(self, scope: Scope, statvfs: Statvfs = os.statvfs) -> None:
-        self._statvfs = statvfs
+    def __init__(self, scope: Scope, statvfs: Statvfs, mounts: Sequence[Mount]) -> None:
         self.absent: dict[str, str] = {}
         self.watched: list[Local | Remote] = []
-        mounts = read_mounts(scope)
         for path in scope.disk_paths:
             where = (scope.host_root + path).rstrip("/") or "/"
-            mount = mount_of(mounts, os.path.abspath(where))
+            mount = mount_of(mounts, os.path.abspath(where).replace(os.sep, "/"))
             if mount is not None and is_remote(mount.kind):
                 # Not even asked whether it is there: that question may hang as well.
                 self.watched.append(Remote(path, where, statvfs))
@@ -86,7 +105,7 @@ class Usage:
         self._available = f"disk.{path}.availableGB"
         self._inodes = f"disk.{path}.inodesPercent"
 
-    def write(self, tick: Tick, answer: os.statvfs_result) -> None:
+    def write(self, tick: Tick, answer: Space) -> None:
         gauges = tick.gauges
         unit, used = answer.f_frsize, answer.f_blocks - answer.f_bfree
         # As df: the blocks kept for root are neither used nor free, and a full disk reads 100 %.
@@ -130,7 +149,7 @@ class Remote:
         self._statvfs = statvfs
         self._usage = Usage(path)
         self._every = Every(REMOTE_EVERY_S)
-        self._answer: os.statvfs_result | None = None
+        self._answer: Space | None = None
         self._asking = False
 
     def sample(self, tick: Tick) -> None:
