@@ -49,7 +49,10 @@ class Journals:
 
     def monitors(self) -> list[int]:
         """Pids of the monitors that write into this folder."""
-        return [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
+        found = [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
+        return [
+            pid for pid in found if _parent(pid) not in found
+        ]  # not the child that asks about the machine
 
     def _is_monitor(self, process: Path) -> bool:
         try:
@@ -62,6 +65,13 @@ class Journals:
     def end(self, run_id: str | None = None) -> dict[str, Any]:
         """The monitor's verdict, waited for."""
         return eventually(lambda: self.lifecycle("end", run_id))[-1]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _pids() -> Iterator[int]:

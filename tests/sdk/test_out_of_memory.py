@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.runs import Journals, end_group, start
+from tests.sdk.runs import Journals, end_group, eventually, say, start
 
 LIMIT_BYTES = 100 * 1024 * 1024
 ROOT = Path("/sys/fs/cgroup")
@@ -43,14 +43,17 @@ def test_running_out_of_memory_is_told_from_other_kills(tmp_path: Path, small_cg
         import runvitals
         run = runvitals.init(settings={{"sampling_interval": 0.1}})
         run.log({{"loss": 1.0}})
+        input()
         eaten = []
         while True:
             eaten.append(bytearray(1_000_000))
         """,
     )
     try:
-        assert process.wait(30) == -9
         journals = Journals(tmp_path)
+        eventually(lambda: journals.samples())
+        say(process, "eat")
+        assert process.wait(30) == -9
         end = journals.end()
         assert (end["state"], end["signal"], end["out_of_memory"]) == ("crashed", 9, True)
         limits = [
