@@ -82,6 +82,11 @@ def test_buckets_are_those_of_the_model(
         assert found.statistic("sum")[i] == pytest.approx(found.mean[i] * len(present))
 
 
+def test_a_grid_may_have_more_buckets_than_memory_could_hold() -> None:
+    found = reduce(Grid(0, 1, 2**50), np.array([5, 5, 2**49]), np.array([1.0, 2.0, 3.0]))
+    assert (found.t.tolist(), found.n.tolist(), found.last.tolist()) == ([5, 2**49], [2, 1], [2.0, 3.0])
+
+
 def test_a_mean_stays_between_its_values_where_their_sum_overflows() -> None:
     found = reduce(Grid(0, 10, 1), np.array([1, 2]), np.array([1.7e308, 1.7e308]))
     assert found.mean[0] == 1.7e308

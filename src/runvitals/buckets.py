@@ -112,8 +112,15 @@ class Partition:
     def __init__(self, grid: Grid, t: Integers) -> None:
         first, last = np.searchsorted(t, (grid.t0_ms, grid.t0_ms + grid.count * grid.width_ms), side="left")
         self._within = slice(int(first), int(last))
+        t = t[self._within]
+        if grid.count > len(t):  # most buckets are empty: ask each sample where it is, not each bucket
+            places = (t - grid.t0_ms) // grid.width_ms
+            self._starts = np.flatnonzero(np.append(True, places[1:] != places[:-1])[: len(t)])
+            self._ends = np.append(self._starts[1:], len(t))[: len(self._starts)]
+            self.t = grid.t0_ms + places[self._starts] * grid.width_ms
+            return
         edges = grid.t0_ms + grid.width_ms * np.arange(grid.count + 1)
-        starts = np.searchsorted(t[self._within], edges, side="left")
+        starts = np.searchsorted(t, edges, side="left")
         held = np.flatnonzero(starts[1:] > starts[:-1])
         self.t = edges[held]
         self._starts, self._ends = starts[held], starts[held + 1]

@@ -1,0 +1,33 @@
+"""Sets of columns: each is kept once in a file, and named by a number."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import lru_cache
+
+import numpy as np
+
+Columns = tuple[int, ...]
+
+
+def add_columns(connection: sqlite3.Connection, metrics: Columns) -> int:
+    """The number of a set of columns in the table `columns`, new or not."""
+    packed = np.array(metrics, "<u4").tobytes()
+    connection.execute("INSERT OR IGNORE INTO columns (metrics) VALUES (?)", (packed,))
+    (column_id,) = connection.execute("SELECT id FROM columns WHERE metrics=?", (packed,)).fetchone()
+    return int(column_id)
+
+
+def read_columns(connection: sqlite3.Connection) -> dict[int, Columns]:
+    """All sets of columns of a file, by their numbers."""
+    rows = connection.execute("SELECT id, metrics FROM columns")
+    return {column_id: unpack_columns(packed) for column_id, packed in rows}
+
+
+@lru_cache(maxsize=1024)
+def unpack_columns(packed: bytes | None) -> Columns:
+    """
+    Args:
+        packed: None where the table has lost the set.
+    """
+    return () if packed is None else tuple(np.frombuffer(packed, "<u4").tolist())

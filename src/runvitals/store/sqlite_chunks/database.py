@@ -1,0 +1,179 @@
+"""SQLite files as this store uses them: how they are opened, what is stamped on them, how an older format is
+brought up to date.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from runvitals.store.contract import StoreError, StoreUnavailable
+
+Migration = Callable[[sqlite3.Connection], None]
+_PAGE = 8192
+_BUSY_S = 10.0
+_WAL_LIMIT = 64 << 20
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a kind of file holds.
+
+    Args:
+        application_id: stamped on it, so that another database is not taken for one.
+        schema: the statements that make a new one, of version 1 + len(migrations).
+        migrations: the n-th brings version n + 1 to n + 2, in a transaction.
+    """
+
+    application_id: int
+    schema: str
+    migrations: Sequence[Migration] = ()
+
+    @property
+    def version(self) -> int:
+        return 1 + len(self.migrations)
+
+
+def open_for_writing(path: str, form: Format) -> sqlite3.Connection:
+    """The file, made if it is not there, and migrated if it is of an older version.
+
+    Raises:
+        StoreError: it is of a later version, or no such file; it cannot be opened or written.
+    """
+    with failing(path):
+        connection = _connect(f"file:{_quoted(path)}?mode=rwc")
+        try:
+            # Both must be said before the first page is written.
+            connection.execute(f"PRAGMA page_size={_PAGE}")
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT}")
+            if _stamp(connection, path, form) < form.version:
+                _bring_up_to_date(connection, form)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_for_reading(path: str, form: Format) -> sqlite3.Connection:
+    """The file as it is; nothing is written, and other processes may write meanwhile.
+
+    Raises:
+        StoreError: it is of another version, or no such file; it cannot be opened.
+    """
+    with failing(path):
+        connection = _connect(f"file:{_quoted(path)}?mode=ro")
+        try:
+            try:
+                version = _stamp(connection, path, form)
+            except sqlite3.OperationalError:
+                # On a read-only file system there is no room for the file by which readers and writers agree.
+                # Where nothing waits in the write-ahead log, the file alone is the whole truth.
+                if _waiting(path):
+                    raise
+                connection.close()
+                connection = _connect(f"file:{_quoted(path)}?mode=ro&immutable=1")
+                version = _stamp(connection, path, form)
+            if version != form.version:
+                raise StoreError(f"{path} is of format {version}: a server must have opened it once")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _waiting(path: str) -> bool:
+    wal = f"{path}-wal"
+    return os.path.exists(wal) and os.path.getsize(wal) > 0
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA temp_store=MEMORY")
+    connection.execute("PRAGMA cache_size=-8000")
+    return connection
+
+
+def _quoted(path: str) -> str:
+    return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _stamp(connection: sqlite3.Connection, path: str, form: Format) -> int:
+    """The version of a file's format; 0 for a new file."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and application_id != form.application_id:
+        raise StoreError(f"{path} is another program's database")
+    if version > form.version:
+        raise StoreError(
+            f"{path} was written by a later version of runvitals (format {version}; this one reads up to "
+            f"{form.version}): use that version"
+        )
+    return int(version)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, form: Format) -> None:
+    with transaction(connection):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            for statement in form.schema.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={form.application_id}")
+        else:
+            for migrate in form.migrations[version - 1 :]:
+                migrate(connection)
+        connection.execute(f"PRAGMA user_version={form.version}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing of what is written inside."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some errors, a full disk among them, have already taken it back
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """All reads inside see the same moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def failing(path: str) -> Iterator[None]:
+    """SQLite's errors as the store's, with the file's name."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:  # full, read-only, cannot be opened, I/O error: may pass
+        raise StoreUnavailable(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:  # malformed, not a database: will not
+        raise StoreError(f"{path}: {error}") from error
+
+
+def size(path: str) -> int:
+    """Bytes on disk, with what SQLite keeps beside the file."""
+    return sum(os.path.getsize(name) for name in (path, f"{path}-wal", f"{path}-shm") if os.path.exists(name))
+
+
+def give_back(connection: sqlite3.Connection) -> None:
+    """Return the pages that nothing uses to the file system."""
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

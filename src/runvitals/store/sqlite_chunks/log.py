@@ -1,0 +1,204 @@
+"""The log: what was appended and is not in chunks yet, one row for all batches of a commit.
+
+Each row is a CRC-32 and then, for every batch, its run, writer, number and set of columns, and its times and
+values packed as the client sent them (`runvitals.store.body`). Rows whose batches are all sealed are deleted
+from the front; the last row always stays, so that numbers are never used twice.
+
+One thread uses a log; only the committer does.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from runvitals.store import body
+from runvitals.store.contract import Batch
+from runvitals.store.sqlite_chunks import database
+from runvitals.store.sqlite_chunks.columns import Columns, add_columns, read_columns
+from runvitals.store.sqlite_chunks.database import Format
+from runvitals.store.sqlite_chunks.marks import Marks
+
+NAME = "log.db"
+FORMAT = Format(
+    application_id=0x52564C31,
+    schema="""
+    CREATE TABLE columns (id INTEGER PRIMARY KEY, metrics BLOB NOT NULL UNIQUE);
+    CREATE TABLE log (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL);
+    -- Batches that were stored: numbers of a writer without a hole. Lags behind the log.
+    CREATE TABLE mark (run INTEGER, writer INTEGER, first INTEGER, last INTEGER NOT NULL,
+        PRIMARY KEY (run, writer, first)) WITHOUT ROWID;
+    -- Rows of the log up to this one hold nothing of the run that is not in chunks.
+    CREATE TABLE sealed (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+    -- Nor anything that was not deleted; done: its chunks are deleted as well.
+    CREATE TABLE deleted (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL, done INTEGER NOT NULL);
+    CREATE TABLE damaged (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL)
+    """,
+)
+_BATCH = struct.Struct("<QQQII")
+_CHECKSUM = struct.Struct("<I")
+_MOST_TRIMMED_BYTES = 16 << 20
+
+log = logging.getLogger("runvitals.store")
+
+
+class Log:
+    """The log of a folder.
+
+    Raises:
+        StoreError: it cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.connection = database.open_for_writing(path, FORMAT)
+        with database.failing(path):
+            self.marks = Marks(self.connection)
+            self._columns = {
+                metrics: column_id for column_id, metrics in read_columns(self.connection).items()
+            }
+            self._rows: deque[tuple[int, int]] = deque(
+                self.connection.execute("SELECT seq, length(batches) FROM log ORDER BY seq")
+            )
+            self._sealed: dict[int, int] = {}
+            self.last_seq = self._rows[-1][0] if self._rows else 0
+            self.bytes = sum(size for _, size in self._rows)
+
+    def unsealed(self) -> Iterator[tuple[int, list[Batch]]]:
+        """Rows of the log with the batches that are in no chunk yet. All batches are noted as seen."""
+        with database.failing(self.path):
+            upto = dict(self.connection.execute("SELECT run, seq FROM sealed"))
+            for run, seq in self.connection.execute("SELECT run, seq FROM deleted"):
+                upto[run] = max(seq, upto.get(run, 0))
+            deleted = dict(self.connection.execute("SELECT run, seq FROM deleted"))
+            columns = {column_id: metrics for metrics, column_id in self._columns.items()}
+            for seq, _ in list(self._rows):
+                (packed,) = self.connection.execute("SELECT batches FROM log WHERE seq=?", (seq,)).fetchone()
+                try:
+                    batches = unpack(packed, columns)
+                except ValueError as error:
+                    log.error("%s: row %d is damaged and set aside: %s", self.path, seq, error)
+                    self.connection.execute("INSERT OR REPLACE INTO damaged VALUES (?, ?)", (seq, packed))
+                    continue
+                for batch in batches:
+                    if seq > deleted.get(batch.run, 0):
+                        self.marks.add(batch.run, batch.writer, batch.seq)
+                yield seq, [batch for batch in batches if seq > upto.get(batch.run, 0)]
+
+    def append(self, batches: Sequence[Batch]) -> int:
+        """Make batches durable in a row; its number.
+
+        Raises:
+            StoreUnavailable: they are not stored.
+        """
+        seq = self.last_seq + 1
+        new: dict[Columns, int] = {}
+        with database.failing(self.path), database.transaction(self.connection):
+            packed = self._pack(batches, new)
+            self.connection.execute("INSERT INTO log VALUES (?, ?)", (seq, packed))
+        self._columns.update(new)
+        self.last_seq = seq
+        self._rows.append((seq, len(packed)))
+        self.bytes += len(packed)
+        for batch in batches:
+            self.marks.add(batch.run, batch.writer, batch.seq)
+        return seq
+
+    def _pack(self, batches: Sequence[Batch], new: dict[Columns, int]) -> bytes:
+        parts = [b""]
+        for batch in batches:
+            columns = self._columns.get(batch.metrics) or new.get(batch.metrics)
+            if columns is None:
+                columns = new[batch.metrics] = add_columns(self.connection, batch.metrics)
+            packed = batch.body or body.pack(batch.t, batch.values, body.NONE)
+            parts.append(_BATCH.pack(batch.run, batch.writer, batch.seq, columns, len(packed)))
+            parts.append(packed)
+        joined = b"".join(parts)
+        return _CHECKSUM.pack(zlib.crc32(joined)) + joined
+
+    def note_sealed(self, upto: Mapping[int, int]) -> None:
+        """Of these runs, nothing in rows up to `upto` is needed any longer. Made durable by the next
+        `trim`.
+        """
+        self._sealed.update(upto)
+
+    def trim(self, needed_seq: int | None) -> bool:
+        """Delete rows before `needed_seq` (None: all but the last), some at a time; whether there are
+        more.
+        """
+        needed = self.last_seq if needed_seq is None else min(needed_seq, self.last_seq)
+        bytes_freed = rows = 0
+        while rows < len(self._rows) and self._rows[rows][0] < needed and bytes_freed < _MOST_TRIMMED_BYTES:
+            bytes_freed += self._rows[rows][1]
+            rows += 1
+        if not rows and not self._sealed:
+            return False
+        first = self._rows[rows][0] if rows < len(self._rows) else needed
+        with database.failing(self.path), database.transaction(self.connection):
+            self.connection.executemany("REPLACE INTO sealed VALUES (?, ?)", self._sealed.items())
+            self.marks.write()
+            self.connection.execute("DELETE FROM log WHERE seq < ?", (first,))
+            self.connection.execute("DELETE FROM sealed WHERE seq < ?", (first,))
+            self.connection.execute("DELETE FROM deleted WHERE seq < ? AND done", (first,))
+        self._sealed.clear()
+        self.marks.written()
+        for _ in range(rows):
+            self._rows.popleft()
+        self.bytes -= bytes_freed
+        return bool(self._rows) and self._rows[0][0] < needed
+
+    def delete(self, run: int) -> None:
+        """Forget a run's batches; from now on it must be deleted from the chunks as well, until
+        `delete_done`.
+        """
+        with database.failing(self.path), database.transaction(self.connection):
+            self.connection.execute("REPLACE INTO deleted VALUES (?, ?, 0)", (run, self.last_seq))
+            self.connection.execute("DELETE FROM sealed WHERE run=?", (run,))
+            self.marks.delete(run)
+        self.marks.deleted(run)
+        self._sealed.pop(run, None)
+
+    def delete_done(self, run: int) -> None:
+        with database.failing(self.path):
+            self.connection.execute("UPDATE deleted SET done=1 WHERE run=?", (run,))
+
+    def half_deleted(self) -> list[int]:
+        """Runs whose chunks are still to be deleted."""
+        with database.failing(self.path):
+            return [run for (run,) in self.connection.execute("SELECT run FROM deleted WHERE NOT done")]
+
+    def give_back(self) -> None:
+        """Return free pages to the file system."""
+        with database.failing(self.path):
+            database.give_back(self.connection)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[Batch]:
+    """The batches of a row.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    if len(packed) < _CHECKSUM.size or _CHECKSUM.unpack_from(packed)[0] != zlib.crc32(
+        packed[_CHECKSUM.size :]
+    ):
+        raise ValueError("the checksum does not match")
+    batches = []
+    position = _CHECKSUM.size
+    view = memoryview(packed)
+    while position < len(packed):
+        run, writer, number, column_id, length = _BATCH.unpack_from(packed, position)
+        position += _BATCH.size
+        if column_id not in columns:
+            raise ValueError(f"its columns {column_id} are not known")
+        metrics = columns[column_id]
+        t, values = body.unpack(view[position : position + length], len(metrics))
+        batches.append(Batch(run, writer, number, metrics, t, values))
+        position += length
+    return batches

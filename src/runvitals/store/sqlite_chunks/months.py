@@ -1,0 +1,181 @@
+"""The files of sealed samples: one for each month (UTC) in which there are any, `samples-2026-10.db`.
+
+Each sample lies in the file of its own month, so that a range finds its files by their names, and dropping a
+month is dropping a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+
+import numpy as np
+
+from runvitals.buckets import Integers
+from runvitals.store.contract import END_OF_TIME_MS
+from runvitals.store.sqlite_chunks import database
+from runvitals.store.sqlite_chunks.database import Format
+
+FORMAT = Format(
+    application_id=0x52564D31,
+    schema="""
+    -- t0, t1: of all its samples here; chunks_t1: the last one in a chunk. rolled: a bit for each day of the
+    -- month that is in `rollup` whole. seals: since it was compacted, the last one at sealed_ms.
+    CREATE TABLE run (run INTEGER PRIMARY KEY, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL,
+        chunks_t1 INTEGER, samples INTEGER NOT NULL, rolled INTEGER NOT NULL, seals INTEGER NOT NULL,
+        sealed_ms INTEGER NOT NULL);
+    CREATE INDEX run_to_compact ON run (sealed_ms) WHERE seals > 0;
+    -- One series from t0 to t1; those of a series never overlap. times, data: where they lie.
+    CREATE TABLE chunk (run INTEGER, metric INTEGER, t0 INTEGER, t1 INTEGER NOT NULL, ticks INTEGER NOT NULL,
+        summary BLOB NOT NULL, times INTEGER NOT NULL, data INTEGER NOT NULL,
+        PRIMARY KEY (run, metric, t0)) WITHOUT ROWID;
+    -- Times are shared by the chunks of a tick group: so many.
+    CREATE TABLE times (id INTEGER PRIMARY KEY, chunks INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE data (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+    -- The samples of a run that are too few for chunks: all metrics together.
+    CREATE TABLE pack (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, columns INTEGER NOT NULL,
+        t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, ticks INTEGER NOT NULL, body BLOB NOT NULL);
+    CREATE INDEX pack_run ON pack (run);
+    CREATE TABLE columns (id INTEGER PRIMARY KEY, metrics BLOB NOT NULL UNIQUE);
+    -- All chunks and packs of a run on a day (since 1970) together.
+    CREATE TABLE rollup (metric INTEGER, day INTEGER, run INTEGER, summary BLOB NOT NULL,
+        PRIMARY KEY (metric, day, run)) WITHOUT ROWID;
+    CREATE TABLE damaged (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, metric INTEGER, t0 INTEGER NOT NULL,
+        t1 INTEGER NOT NULL, ticks INTEGER, times BLOB, data BLOB, reason TEXT NOT NULL)
+    """,
+)
+_NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db")
+_MOST_OPEN = 8
+_EPOCH_YEAR = 1970
+
+Month = int
+"""Months since 1970-01."""
+
+
+def month_of(t_ms: int) -> Month:
+    moment = datetime.fromtimestamp(t_ms // 1000, timezone.utc)
+    return (moment.year - _EPOCH_YEAR) * 12 + moment.month - 1
+
+
+def start_ms(month: Month) -> int:
+    year, index = divmod(month, 12)
+    if _EPOCH_YEAR + year > 9999:
+        return END_OF_TIME_MS
+    return int(datetime(_EPOCH_YEAR + year, index + 1, 1, tzinfo=timezone.utc).timestamp()) * 1000
+
+
+def months_of(t: Integers) -> list[tuple[Month, Integers]]:
+    """Which of these times lie in which month.
+
+    Returns:
+        months and the indices of their times, in the order in which they were.
+    """
+    first, last = month_of(int(t.min())), month_of(int(t.max()))
+    if first == last:
+        return [(first, np.arange(len(t)))]
+    found = []
+    for month in range(first, last + 1):
+        rows = np.flatnonzero((t >= start_ms(month)) & (t < start_ms(month + 1)))
+        if len(rows):
+            found.append((month, rows))
+    return found
+
+
+class Months:
+    """The files of a folder, with connections that are used again.
+
+    One thread writes (`writer`); any number read (`reader`).
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._writers: dict[Month, sqlite3.Connection] = {}
+        self._idle: dict[Month, list[sqlite3.Connection]] = {}
+        self._there = {
+            (int(match[1]) - _EPOCH_YEAR) * 12 + int(match[2]) - 1
+            for match in map(_NAME.fullmatch, os.listdir(folder))
+            if match
+        }
+
+    def path(self, month: Month) -> str:
+        year, index = divmod(month, 12)
+        return os.path.join(self.folder, f"samples-{_EPOCH_YEAR + year:04d}-{index + 1:02d}.db")
+
+    def there(self) -> list[Month]:
+        with self._lock:
+            return sorted(self._there)
+
+    def covering(self, t0_ms: int, t1_ms: int) -> list[Month]:
+        """The months there are that lie, wholly or in part, in a range."""
+        return [month for month in self.there() if start_ms(month) <= t1_ms and t0_ms < start_ms(month + 1)]
+
+    def writer(self, month: Month) -> sqlite3.Connection:
+        """The connection that writes to a month; its file is made if there is none."""
+        connection = self._writers.pop(month, None)
+        if connection is None:
+            connection = database.open_for_writing(self.path(month), FORMAT)
+            while len(self._writers) >= _MOST_OPEN:
+                self._writers.pop(next(iter(self._writers))).close()
+        self._writers[month] = connection  # last used, last closed
+        with self._lock:
+            self._there.add(month)
+        return connection
+
+    def drop_writer(self, month: Month) -> None:
+        """Close the connection that writes to a month: after a failure it may be of no use."""
+        connection = self._writers.pop(month, None)
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def reader(self, month: Month) -> Iterator[sqlite3.Connection]:
+        """A connection on which everything read is of the same moment."""
+        with self._lock:
+            idle = self._idle.get(month)
+            connection = idle.pop() if idle else None
+        if connection is None:
+            connection = database.open_for_reading(self.path(month), FORMAT)
+        try:
+            with database.snapshot(connection):
+                yield connection
+        finally:
+            self._put_back(month, connection)
+
+    def _put_back(self, month: Month, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if month in self._there and sum(map(len, self._idle.values())) < _MOST_OPEN:
+                self._idle.setdefault(month, []).append(connection)
+                return
+        connection.close()
+
+    def remove(self, month: Month) -> None:
+        """Delete a month's file."""
+        with self._lock:
+            self._there.discard(month)
+            idle = self._idle.pop(month, [])
+        for connection in (*idle, *filter(None, [self._writers.pop(month, None)])):
+            connection.close()
+        # The write-ahead log first: left behind alone, it would be played into the next file of this name.
+        for suffix in ("-wal", "-shm", ""):
+            path = self.path(month) + suffix
+            if os.path.exists(path):
+                os.unlink(path)
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(database.size(self.path(month)) for month in self.there())
+
+    def close(self) -> None:
+        with self._lock:
+            idle = [connection for some in self._idle.values() for connection in some]
+            self._idle.clear()
+        # Readers first: the last one to close a file tidies up after it, and only a writer can.
+        for connection in (*idle, *self._writers.values()):
+            connection.close()
+        self._writers.clear()

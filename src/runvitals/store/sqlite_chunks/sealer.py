@@ -1,0 +1,267 @@
+"""The thread that works in the background: seals heads, trims the log, compacts, and does what it is told to.
+
+It alone writes to the files of months, in small steps, each a transaction of its own. It shares nothing with
+the committer but the interpreter's lock, so that no append waits for a seal.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+
+from runvitals.store.contract import StoreClosed, StoreError
+from runvitals.store.sqlite_chunks import database, retention
+from runvitals.store.sqlite_chunks.blocks import Block
+from runvitals.store.sqlite_chunks.committer import Committer
+from runvitals.store.sqlite_chunks.compact import Compactor
+from runvitals.store.sqlite_chunks.head import Head, Heads
+from runvitals.store.sqlite_chunks.log import Log
+from runvitals.store.sqlite_chunks.months import Month, Months
+from runvitals.store.sqlite_chunks.read import Reader, by_month
+from runvitals.store.sqlite_chunks.seal import seal
+from runvitals.store.sqlite_chunks.settings import Settings
+
+_LOOK_S = 1.0
+_RETRY_S = 5.0
+_MOST_SAMPLES = 250_000
+"""In one step: two runs of 2,000 ticks and 60 metrics, or many short ones."""
+
+log = logging.getLogger("runvitals.store")
+
+
+class Sealer:
+    """
+    Args:
+        log: written to by the committer, which is started and ended together with this.
+        clock_ms: the time of day.
+    """
+
+    def __init__(
+        self,
+        months: Months,
+        heads: Heads,
+        reader: Reader,
+        log: Log,
+        settings: Settings,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._months = months
+        self._heads = heads
+        self._reader = reader
+        self._log = log
+        self.committer = Committer(log, heads, settings, self.look, lambda: self.problem)
+        self._settings = settings
+        self._clock_ms = clock_ms
+        self._compactor = Compactor(months, settings, clock_ms)
+        self._sealed: dict[int, int] = {}
+        self._trimmed_s = 0.0
+        self._something = threading.Condition()
+        self._work: list[Callable[[], None]] = []
+        self._closing = False
+        self.problem: str | None = None
+        self._thread = threading.Thread(target=self._run, name="runvitals-store-sealer", daemon=True)
+
+    def start(self) -> None:
+        self.committer.start()
+        self._thread.start()
+
+    def look(self) -> None:
+        """Something was appended: if there is something to seal now, do."""
+        if self._heads.full or self._heads.bytes > self._settings.head_bytes:
+            with self._something:
+                self._something.notify()
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Let this thread do something between its steps.
+
+        Raises:
+            StoreClosed: the sealer was told to end; and whatever `work` raises.
+        """
+        future: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - the caller's to handle, whatever it is
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+        with self._something:
+            if self._closing:
+                raise StoreClosed("the store is closed")
+            self._work.append(run)
+            self._something.notify()
+        future.result()
+
+    def close(self) -> None:
+        """End after the step that is being done, and what is queued; then the committer."""
+        with self._something:
+            self._closing = True
+            self._something.notify()
+        self._thread.join()
+        self.committer.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._something:
+                if not (self._work or self._closing or self._to_seal()):
+                    self._something.wait(_LOOK_S)
+                work, self._work = self._work, []
+            for some in work:
+                some()
+            if self._closing:
+                return
+            try:
+                self._step()
+            except Exception as error:  # noqa: BLE001 - told to the operator, and tried again; appends go on meanwhile
+                self._trouble(error)
+                time.sleep(_LOOK_S)
+
+    def _step(self) -> None:
+        """What is most urgent."""
+        heads = self._to_seal()
+        if heads:
+            self._seal(heads)
+        elif not self._heads.unsealed():
+            self.problem = None
+        if self._sealed and time.monotonic() - self._trimmed_s > _LOOK_S:
+            self._trim()
+        if not heads:
+            self._compactor.step()
+
+    # Sealing
+
+    def make_room(self) -> None:
+        """Before the start: seal while more is in memory than should be."""
+        while self._heads.bytes > self._settings.head_bytes:
+            self._seal_together(self._cut(self._to_seal()))
+
+    def _to_seal(self) -> list[Head]:
+        """Heads that are full, old, too large together, or hold back the log: as many as fit into a step."""
+        now_s = time.monotonic()
+        again = [head for head in self._heads.unsealed() if head.retry_s <= now_s]
+        growing = self._heads.growing()
+        old_s = now_s - self._settings.seal_age_s
+        due = [head for head in growing if head.ticks >= self._settings.chunk_ticks or head.since_s <= old_s]
+        if self._heads.bytes > self._settings.head_bytes:
+            due += sorted(growing, key=lambda head: -head.bytes)
+        if self._log.bytes > self._settings.log_bytes:
+            due += sorted(growing, key=lambda head: head.first_seq)
+        return _within(_MOST_SAMPLES, [*again, *due])
+
+    def _seal(self, heads: Sequence[Head]) -> None:
+        """Seal heads together; where that fails one by one, so that one cannot hold back the others."""
+        cut = self._cut(heads)
+        try:
+            self._seal_together(cut)
+        except Exception as error:  # noqa: BLE001 - kept in memory and in the log, told, and tried again
+            if len(cut) > 1:
+                for head in cut:
+                    self._seal([head])
+                return
+            self._trouble(error)
+            for head in cut:
+                head.retry_s = time.monotonic() + _RETRY_S
+
+    def _cut(self, heads: Iterable[Head]) -> list[Head]:
+        cut = (self._heads.cut(head.run) for head in heads)
+        return [head for head in cut if head is not None]
+
+    def _seal_together(self, heads: Sequence[Head]) -> None:
+        by_run = by_month({head.run: head.blocks() for head in heads})
+        for month in sorted({month for months in by_run.values() for month in months}):
+            self._seal_month(month, {run: months[month] for run, months in by_run.items() if month in months})
+        runs = [head.run for head in heads]
+        self._reader.forget_latest(runs)
+        self._heads.sealed(runs)
+        self._sealed.update((head.run, head.last_seq) for head in heads)
+
+    def _seal_month(self, month: Month, runs: dict[int, list[Block]]) -> None:
+        connection = self._months.writer(month)
+        try:
+            with database.failing(self._months.path(month)), database.transaction(connection):
+                for run, blocks in runs.items():
+                    seal(connection, run, blocks, self._settings, self._clock_ms())
+        except BaseException:
+            self._months.drop_writer(month)
+            raise
+        self._compactor.sealed(month)
+
+    def _trouble(self, error: Exception) -> None:
+        self.problem = str(error) if isinstance(error, StoreError) else repr(error)
+        known = isinstance(error, StoreError)
+        log.error("the store cannot seal at present: %s", self.problem, exc_info=not known)
+
+    def _trim(self) -> None:
+        """Delete from the log what is sealed."""
+        self._trimmed_s = time.monotonic()
+        sealed, self._sealed = self._sealed, {}
+        self.committer.call(lambda log: log.note_sealed(sealed))
+        while self.committer.call(lambda log: log.trim(self._heads.oldest_seq())):
+            pass
+
+    # What it is told to do
+
+    def flush(self) -> None:
+        """Seal everything that is there now.
+
+        Raises:
+            StoreError: something could not be sealed.
+        """
+        waiting = [*self._heads.unsealed(), *self._heads.growing()]
+        while waiting:
+            some = _within(_MOST_SAMPLES, waiting)
+            self._seal_together(self._cut(some))
+            done = {head.run for head in some}
+            waiting = [head for head in waiting if head.run not in done]
+        self._trim()
+
+    def compact(self) -> None:
+        """Seal everything, compact everything, and give back what is not used."""
+        self.flush()
+        self._compactor.all()
+        self.committer.call(Log.give_back)
+
+    def delete(self, runs: Iterable[int]) -> None:
+        for run in dict.fromkeys(runs):
+            self.committer.call(lambda log, run=run: self._forget(log, run))  # type: ignore[misc]
+            self.delete_from_months(run)
+            self.committer.call(lambda log, run=run: log.delete_done(run))  # type: ignore[misc]
+
+    def _forget(self, log: Log, run: int) -> None:
+        log.delete(run)
+        self._heads.drop(run)
+
+    def delete_from_months(self, run: int) -> None:
+        for month in self._months.there():
+            connection = self._months.writer(month)
+            with database.failing(self._months.path(month)), database.transaction(connection):
+                retention.delete_run(connection, month, run)
+        self._reader.forget_latest([run])
+
+    def drop_before(self, t_ms: int) -> None:
+        retention.drop_before(self._months, t_ms)
+        self._reader.forget_latest(None)
+
+    def shrink_to(self, size_bytes: int, size: Callable[[], int]) -> None:
+        self.flush()
+        self.committer.call(Log.give_back)
+        retention.shrink_to(self._months, size_bytes, size)
+        self._reader.forget_latest(None)
+
+
+def _within(most_samples: int, heads: Iterable[Head]) -> list[Head]:
+    """The first of some heads, each once, with so many samples; one at least."""
+    found: dict[int, Head] = {}
+    samples = 0
+    for head in heads:
+        if head.run not in found:
+            if found and samples + head.samples > most_samples:
+                break
+            found[head.run] = head
+            samples += head.samples
+    return list(found.values())

@@ -1,0 +1,197 @@
+"""The store itself: a folder of SQLite files, one process that writes to it, any number that read.
+
+store.lock          the pid of the process that has it open
+log.db              what was appended and is not sealed (`log`)
+samples-2026-10.db  chunks, packs and the day roll-up of a month (`months`)
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+
+from runvitals.buckets import Grid
+from runvitals.store.contract import (
+    Ack,
+    Aggregate,
+    Answer,
+    Batch,
+    Capabilities,
+    Latest,
+    Samples,
+    SeriesBuckets,
+    Stats,
+    StoreError,
+)
+from runvitals.store.sqlite_chunks import aggregate, database, log
+from runvitals.store.sqlite_chunks.head import Heads
+from runvitals.store.sqlite_chunks.lock import FolderLock
+from runvitals.store.sqlite_chunks.log import Log
+from runvitals.store.sqlite_chunks.months import Months
+from runvitals.store.sqlite_chunks.read import Reader
+from runvitals.store.sqlite_chunks.sealer import Sealer
+from runvitals.store.sqlite_chunks.settings import Settings
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class SqliteChunks:
+    """A `SampleStore` in a folder, which is made if it is not there.
+
+    Args:
+        settings: the defaults are good.
+        clock_ms: the time of day, for tests.
+
+    Raises:
+        StoreError: another process has the folder open, it cannot be written to, or it is of a later version.
+    """
+
+    capabilities = Capabilities(durable_ack=True, exact_float64=True, read_after_write_ms=0)
+
+    def __init__(
+        self, folder: str, settings: Settings | None = None, clock_ms: Callable[[], int] = _now_ms
+    ) -> None:
+        settings = settings or Settings()
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"the store in {folder} cannot be made: {error.strerror}") from error
+        self.folder = folder
+        self._lock = FolderLock(folder)
+        try:
+            self._log = Log(os.path.join(folder, log.NAME))
+            self._months = Months(folder)
+            for month in self._months.there():
+                self._months.writer(month)
+        except BaseException:
+            self._lock.close()
+            raise
+        self._known_metrics: set[tuple[int, ...]] = set()
+        self._closed = False
+        self._heads = Heads(settings.chunk_ticks)
+        self._reader = Reader(self._months, self._heads)
+        self._sealer = Sealer(self._months, self._heads, self._reader, self._log, settings, clock_ms)
+        self._committer = self._sealer.committer
+        self._recover()
+        self._sealer.start()
+
+    def _recover(self) -> None:
+        """Bring back what was in memory when the store was last closed, or ended otherwise."""
+        for run in self._log.half_deleted():
+            self._sealer.delete_from_months(run)
+            self._log.delete_done(run)
+        for seq, batches in self._log.unsealed():
+            self._heads.add(batches, seq)
+            self._sealer.make_room()
+
+    def __enter__(self) -> SqliteChunks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._sealer.close()
+            self._months.close()
+            self._log.close()
+            self._lock.close()
+
+    # Writing
+
+    def append(self, batches: Sequence[Batch]) -> Ack:
+        return self.submit(batches).result()
+
+    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
+        try:
+            for batch in batches:
+                self._check(batch)
+        except ValueError as error:
+            refused: Future[Ack] = Future()
+            refused.set_exception(error)
+            return refused
+        return self._committer.submit(batches)
+
+    def _check(self, batch: Batch) -> None:
+        batch.check()
+        if batch.metrics not in self._known_metrics:
+            batch.check_metrics()
+            self._known_metrics.add(batch.metrics)
+
+    # Reading
+
+    def read(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
+    ) -> Answer[Samples]:
+        return self._reader.read(runs, metrics, t0_ms, t1_ms)
+
+    def read_buckets(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
+    ) -> Answer[SeriesBuckets]:
+        return self._reader.read_buckets(runs, metrics, on)
+
+    def active_runs(self, since_ms: int) -> list[int]:
+        return self._reader.active_runs(since_ms)
+
+    def latest(self, runs: Sequence[int]) -> list[Latest]:
+        return self._reader.latest(runs)
+
+    def aggregate(
+        self,
+        metric: int,
+        runs: Sequence[int],
+        t0_ms: int,
+        t1_ms: int,
+        bucket_ms: int | None = None,
+        group_by: Mapping[int, int] | None = None,
+    ) -> Answer[Aggregate]:
+        question = aggregate.Question(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
+        return aggregate.aggregate(self._reader, question)
+
+    # Taking away, and the rest
+
+    def delete(self, runs: Sequence[int]) -> None:
+        self._sealer.call(lambda: self._sealer.delete(runs))
+
+    def drop_before(self, t_ms: int) -> None:
+        self._sealer.call(lambda: self._sealer.drop_before(t_ms))
+
+    def shrink_to(self, size_bytes: int) -> None:
+        self._sealer.call(lambda: self._sealer.shrink_to(size_bytes, self._size))
+
+    def flush(self) -> None:
+        self._sealer.call(self._sealer.flush)
+
+    def compact(self) -> None:
+        """Flush, and bring every run into the form it has after a while by itself; give back what is
+        not used.
+        """
+        self._sealer.call(self._sealer.compact)
+
+    def stats(self) -> Stats:
+        runs: set[int] = set()
+        samples = 0
+        for month in self._months.there():
+            with self._months.reader(month) as connection, database.failing(self._months.path(month)):
+                runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
+                samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
+        runs.update(self._heads.runs())
+        return Stats(
+            runs=len(runs),
+            samples=samples,
+            unsealed_samples=self._heads.samples,
+            waiting_batches=self._committer.waiting,
+            size_bytes=self._size(),
+            problem=self._sealer.problem,
+        )
+
+    def _size(self) -> int:
+        return database.size(self._log.path) + self._months.size()

@@ -1,0 +1,102 @@
+"""A PostgreSQL server of one's own, from the PATH or Debian's package; gone when who needed it has gone."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import psycopg
+
+_OWNER = "postgres"  # initdb and the server refuse to be root; Debian's package brings this user
+# Runs a server until another process has ended, then removes its folder: watch PID FOLDER COMMAND…
+_WATCH = """
+pid=$1 folder=$2
+shift 2
+"$@" &
+while kill -0 "$pid" && kill -0 $!; do sleep 0.5; done 2>/dev/null
+kill -INT $! 2>/dev/null
+wait $!
+rm -rf "$folder" "$folder.lock"
+"""
+
+
+def programs() -> str | None:
+    """The folder of initdb and postgres; None where they are not installed."""
+    found = shutil.which("initdb")
+    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
+    if found is None and folders:
+        found = f"{folders[-1]}/initdb"
+    return os.path.dirname(os.path.realpath(found)) if found else None
+
+
+class Server:
+    """A server on a socket in a folder of its own. It ends, and the folder goes, when a process has ended.
+
+    Args:
+        folder: where it lies, or is already running.
+        lives_with: the process whose end is its end.
+        durable: whether it waits for the disk.
+    """
+
+    def __init__(self, folder: str, lives_with: int, durable: bool = False) -> None:
+        self.folder = folder
+        with open(f"{folder}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.isdir(folder):
+                _start(folder, lives_with, durable)
+
+    def address(self, database: str) -> str:
+        return f"postgresql://{_OWNER}@/{database}?host={self.folder}"
+
+    def make(self, database: str, template: str = "template1") -> str:
+        """The address of a new database."""
+        with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')  # type: ignore[call-overload]
+        return self.address(database)
+
+
+def _start(folder: str, lives_with: int, durable: bool) -> None:
+    bin_folder = programs()
+    assert bin_folder is not None, "PostgreSQL is not installed"
+    os.mkdir(folder, 0o700)
+    become: list[str] = []
+    if os.getuid() == 0:
+        shutil.chown(folder, _OWNER)
+        become = ["setpriv", f"--reuid={_OWNER}", f"--regid={_OWNER}", "--init-groups"]
+    data = f"{folder}/data"
+    initdb = [f"{bin_folder}/initdb", "-D", data, "-U", _OWNER, "-A", "trust", "-E", "UTF8", "--no-sync"]
+    subprocess.run([*become, *initdb, "--locale=C.UTF-8"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+    settings = {"listen_addresses": "", "unix_socket_directories": folder, "max_connections": "200"}
+    if not durable:
+        settings |= {"fsync": "off", "full_page_writes": "off"}
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    watch = ["sh", "-c", _WATCH, "watch", str(lives_with), folder]
+    with open(f"{folder}/log", "wb") as log:
+        server = subprocess.Popen(
+            [*watch, *become, f"{bin_folder}/postgres", "-D", data, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            psycopg.connect(f"postgresql://{_OWNER}@/postgres?host={folder}").close()
+            return
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                with open(f"{folder}/log") as log_file:
+                    raise RuntimeError(f"PostgreSQL did not start: {log_file.read()}") from None
+            time.sleep(0.05)
+
+
+def temporary_server(durable: bool = False) -> Server:
+    """A server that ends with this process."""
+    return Server(tempfile.mktemp(prefix="runvitals-postgresql-"), os.getpid(), durable)

@@ -1,0 +1,27 @@
+"""The SQLite store keeps the contract: as it is by default, and with chunks so small that everything happens often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.store.sqlite_chunks import Settings, SqliteChunks
+from tests.store.conformance import Conformance
+
+SMALL = Settings(chunk_ticks=16, pack_ticks=4, compact_ticks=32, head_bytes=20_000, log_bytes=20_000)
+
+
+class TestByDefault(Conformance):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Iterator[SqliteChunks]:
+        with SqliteChunks(str(tmp_path / "store")) as store:
+            yield store
+
+
+class TestWithSmallChunks(Conformance):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Iterator[SqliteChunks]:
+        with SqliteChunks(str(tmp_path / "store"), SMALL) as store:
+            yield store
