@@ -112,6 +112,11 @@ def test_what_is_known_of_a_run(tmp_path: Path) -> None:
     assert run.last["node1"]["proc.cpu.threads"] == 38.0
 
 
+def test_the_command_may_stand_among_the_facts_of_the_machine(tmp_path: Path) -> None:
+    Monitor(tmp_path).info(T0, machine={"command": ["python", "train.py"]})
+    assert run_of(tmp_path).command == ["python", "train.py"]
+
+
 def test_later_sections_override_earlier_ones_key_by_key_whoever_wrote_them(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path)
     trainer.info(T0, config={"lr": 0.1, "depth": 2})

@@ -144,12 +144,10 @@ class Browser:
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
 
-    def resize(self, width: int, height: int, dark: bool = False) -> None:
-        """The size of the window in CSS pixels, and whether the system prefers dark colours."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
+    def resize(self, width: int, height: int, dark: bool = False, scale: float = 1) -> None:
+        """The window in CSS pixels, whether the system prefers dark colours, and its dots for a CSS pixel."""
+        size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
@@ -211,7 +209,7 @@ class Browser:
         )
         return tuple(found)
 
-    def screenshot(self, path: str | os.PathLike[str], whole: bool = False) -> None:
-        """A PNG of the window, or of the whole page however long."""
-        image = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+    def screenshot(self, path: str | os.PathLike[str]) -> None:
+        """A PNG of the window."""
+        image = self.call("Page.captureScreenshot", format="png")["data"]
         Path(path).write_bytes(base64.b64decode(image))

@@ -183,6 +183,20 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     assert x_labels(page) == middle
 
 
+def test_one_of_several_hosts(page: Browser, tmp_path: Path) -> None:
+    for host in ("node1", "node2"):
+        monitor = Monitor(tmp_path, host=host, start_ms=now_ms())
+        monitor.sample(now_ms(), {"cpu": 5.0})
+    page.open("/runs/abc?host=node2")
+    page.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('cpu')""")
+    assert "node1" not in page.text("figure")
+    page.evaluate(
+        "(select => { select.value = ''; select.dispatchEvent(new Event('change', {bubbles: true})); })"
+        "(document.querySelector('select'))"
+    )
+    page.wait("document.querySelector('figure')?.innerText.includes('node1')")
+
+
 def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None:
     live_run(tmp_path, 100)
     page.open("/runs/abc")

@@ -168,6 +168,11 @@ class Facts:
         known = self._ranks.get((host, pid)) or Rank(host, pid)
         self._ranks[host, pid] = replace(known, **facts)
 
+    def _command(self) -> list[str]:
+        """What was started, as the first machine that knows it tells."""
+        machines = (merged.values.get("command") for merged in self._machines.values())
+        return next((words for words in map(_texts, machines) if words), [])
+
     def _section(self, name: str) -> dict[str, Any]:
         merged = self._sections.get(name)
         return merged.values if merged is not None else {}
@@ -209,7 +214,7 @@ class Facts:
             job_type=_text_or_none(about.get("job_type")),
             tags=_texts(about.get("tags")),
             notes=str(about.get("notes") or ""),
-            command=_texts(about.get("command")),
+            command=_texts(about.get("command")) or self._command(),
             ending=ending,
             started_ms=started_ms,
             ended_ms=ended_ms,

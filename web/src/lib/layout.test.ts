@@ -52,6 +52,15 @@ describe('plan', () => {
     expect(disk!.charts.map((chart) => chart.series.map((one) => one.key))).toEqual([['disk.readMBps']]);
   });
 
+  it('leaves out a chart per device where there is one device', () => {
+    const total = series('disk.readMBps', 'Disk I/O', 'Disk', { kind: 'rate' });
+    const vda = series('disk.vda.readMBps', 'Disk I/O per device', 'Disk', { template: 'disk.{dev}.readMBps' });
+    const vdb = { ...vda, key: 'disk.vdb.readMBps' };
+    expect(plan([total, vda])[0]!.charts.map((chart) => chart.title)).toEqual(['Disk I/O']);
+    expect(plan([vda])[0]!.charts.map((chart) => chart.title)).toEqual(['Disk I/O per device']);
+    expect(plan([total, vda, vdb])[0]!.charts.length).toBe(2);
+  });
+
   it('asks for a family of keys by one pattern, and names its lines in order', () => {
     const cores = [10, 2, 1].map((i) =>
       series(`cpu.${i}.cpu_percent`, 'CPU per core', 'CPU', { template: 'cpu.{i}.cpu_percent' }),

@@ -10,7 +10,7 @@ export interface ChartPlan {
   series: PlannedSeries[];
   /** Globs that ask the API for all of them. */
   patterns: string[];
-  /** All values ever were zero: a fault counter that counted no fault. */
+  /** All values ever were zero, and it is none of the charts that everybody looks for. */
   quiet: boolean;
 }
 
@@ -39,6 +39,7 @@ export function plan(series: readonly SeriesInfo[]): Section[] {
     const id = `${one.chart}\n${one.unit}`;
     charts.set(id, [...(charts.get(id) ?? []), one]);
   }
+  for (const [id, members] of charts) if (repeats(members, charts)) charts.delete(id);
   const sections = new Map<string, ChartPlan[]>();
   for (const [id, members] of charts) {
     const title = sectionOf(members);
@@ -47,6 +48,14 @@ export function plan(series: readonly SeriesInfo[]): Section[] {
   return [...sections]
     .map(([title, plans]) => ({ title, charts: plans.sort(byImportance) }))
     .sort((a, b) => rank(a.title) - rank(b.title) || a.title.localeCompare(b.title));
+}
+
+/** A chart per device, of a machine with one device of that kind, says what the chart of all devices says already. */
+function repeats(members: readonly SeriesInfo[], charts: ReadonlyMap<string, readonly SeriesInfo[]>): boolean {
+  const { chart, unit } = members[0]!;
+  const [whole, part] = chart.split(' per ');
+  if (part === undefined || !charts.has(`${whole}\n${unit}`)) return false;
+  return new Set(members.map((one) => `${one.template}\n${one.host}`)).size === members.length;
 }
 
 function rank(title: string): number {
@@ -75,18 +84,22 @@ const FIRST = [
   'GPU power',
   'GPU temperature',
   'CPU',
+  'CPU per core',
+  'CPU by mode',
   'Memory',
   'Process memory',
   'Disk I/O',
   'Network',
   'Processes',
   'Process I/O',
+  'Pressure',
   'Monitor CPU',
 ];
+const LEAST = ['CPU frequency', 'CPU limit', 'Uptime'];
 
 function importance(chart: ChartPlan): number {
   const place = FIRST.indexOf(chart.title);
-  return place < 0 ? FIRST.length : place;
+  return place < 0 ? FIRST.length + LEAST.indexOf(chart.title) + 1 : place;
 }
 
 function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
@@ -107,7 +120,7 @@ function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
     text: [...new Set(members.map((one) => one.text).filter(Boolean))].join('\n'),
     series,
     patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
-    quiet: members.every((one) => one.kind === 'counter' && one.min === 0 && one.max === 0),
+    quiet: !FIRST.includes(first.chart) && members.every((one) => one.kind !== 'gauge' && one.min === 0 && one.max === 0),
   };
 }
 

@@ -7,7 +7,8 @@ interface Scale {
   unit: string;
 }
 
-type Ladder = [factor: number, unit: string][];
+/** A rung is used from its factor on, or from where it says. */
+type Ladder = [factor: number, unit: string, from?: number][];
 
 const KIB = 1024;
 const BYTES: Ladder = [
@@ -18,12 +19,12 @@ const BYTES: Ladder = [
   [KIB ** 4, 'TiB'],
   [KIB ** 5, 'PiB'],
 ];
-const perSecond = (ladder: Ladder): Ladder => ladder.map(([factor, unit]) => [factor, `${unit}/s`]);
+const perSecond = (ladder: Ladder): Ladder => ladder.map(([factor, unit, from]) => [factor, `${unit}/s`, from]);
 const decimal = (unit: string, first = 0): Ladder =>
   (['', 'k', 'M', 'G', 'T'] as const).slice(first).map((prefix, i) => [1000 ** i, prefix + unit]);
 const PLAIN: Ladder = [
   [1, ''],
-  [1e3, 'k'],
+  [1e3, 'k', 1e4],
   [1e6, 'M'],
   [1e9, 'G'],
   [1e12, 'T'],
@@ -66,7 +67,7 @@ export function scaleFor(unit: string, largest: number): Scale {
   // A zero or a tiny value stays in the unit it was given in, where the ladder has that rung.
   let rung = ladder.find(([factor]) => factor === one) ?? ladder[0]!;
   for (const step of ladder) {
-    if (size >= step[0] && (step[0] > rung[0] || size < rung[0])) rung = step;
+    if (size >= (step[2] ?? step[0]) && (step[0] > rung[0] || size < rung[0])) rung = step;
   }
   if (size > 0 && size < rung[0]) rung = ladder[0]!;
   return { by: rung[0] / one, unit: rung[1] };
@@ -80,7 +81,7 @@ function digits(value: number): string {
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
-const attached = (unit: string): string => (unit === '' || unit === '%' || unit === 'k' ? unit : ` ${unit}`);
+const attached = (unit: string): string => (/^(%|k|M|G|T|[kMGT]?\/s)?$/.test(unit) ? unit : ` ${unit}`);
 
 /** `12.3 GiB`, `98.7%`, `1.98 GHz`; a dash for nothing. */
 export function formatValue(value: number | null | undefined, unit: string): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandText, machineRows, missing, rows, terminalText, why } from './words';
+import { commandText, gitText, machineRows, missing, rows, terminalText, why } from './words';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -41,6 +41,12 @@ it('bytes of a machine are in units that people read', () => {
     ['memory.total_bytes', '23.5 GiB'],
     ['bytes', 'many'],
   ]);
+});
+
+it('git is a branch and a commit, as far as they are known', () => {
+  expect(gitText({ branch: 'main', commit: '63651d03adc094851739', dirty: true })).toBe('main 63651d03ad, with changes');
+  expect(gitText({ commit: '63651d03' })).toBe('63651d03');
+  expect(gitText(undefined)).toBe('');
 });
 
 it('a command is quoted where it must be', () => {

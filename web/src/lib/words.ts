@@ -79,6 +79,14 @@ export function machineRows(facts: Record<string, Json>): [string, string][] {
   );
 }
 
+/** `main 63651d03, changed`, as far as it is known. */
+export function gitText(git: Json | undefined): string {
+  if (git === null || typeof git !== 'object' || Array.isArray(git)) return '';
+  const { branch, commit, dirty } = git;
+  const where = [branch, typeof commit === 'string' ? commit.slice(0, 10) : null].filter((part) => typeof part === 'string');
+  return where.join(' ') + (dirty === true && where.length ? ', with changes' : '');
+}
+
 function jsonText(value: Json): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return value.map(jsonText).join(', ');
