@@ -40,6 +40,7 @@ class Cpu:
         self._scope = scope
         self._cgroup = locate(scope)
         self._file = PseudoFile(scope.path("/proc/stat"))
+        self._size = 4096
         self._affinity = Every(AFFINITY_EVERY_S)
         self._allowed = available_cpus(scope, self._cgroup)
         lines = self._read_lines()
@@ -59,10 +60,15 @@ class Cpu:
         self._count += 1
 
     def _read_lines(self) -> list[bytes]:
-        # What follows the CPUs' lines can be longer than they are, by tens of kilobytes on a host with many
-        # interrupts.
-        data = self._file.read()
-        return data[: data.index(b"\nintr")].split(b"\n")
+        # The CPUs' lines come first. What follows can be longer, by tens of kilobytes on a host with many
+        # interrupts, and is not asked for.
+        data = self._file.read_start(self._size)
+        end = data.find(b"\nintr")
+        if end < 0:
+            data = self._file.read()
+            end = data.index(b"\nintr")
+            self._size = 2 * end + 4096
+        return data[:end].split(b"\n")
 
     def _wanted(self, lines: Sequence[bytes]) -> Sequence[bytes]:
         if self._allowed is None or len(self._allowed) >= len(lines) - 1:
