@@ -102,3 +102,27 @@ def test_this_machine() -> None:
     readings = sample(disk, 2.0)
     assert readings["disk.in"] >= 0.0
     assert all(0.0 <= value <= 100.0 for key, value in readings.items() if key.endswith("utilization"))
+
+
+def test_without_sysfs_diskstats_tells(tmp_path: Path) -> None:
+    rows = [
+        "   8       0 sda 10 0 2048 5 20 0 4096 7 0 100 12 0 0 0 0",
+        "   8       1 sda1 9 0 2000 5 19 0 4000 7 0 90 12",
+        " 259       0 nvme0n1 1 0 4096 5 2 0 2048 7 0 50 12 0 0 0 0 3 4",
+        " 259       1 nvme0n1p1 1 0 4096 5 2 0 2048 7 0 50 12",
+        " 252       0 vda 0 0 0 0 0 0 0 0 0 0 0",
+        " 253       0 dm-0 10 0 2048 5 20 0 4096 7 0 100 12",
+        "   7       0 loop0 10 0 2048 5 20 0 4096 7 0 100 12",
+    ]
+    disk = probe(plant(tmp_path, {"proc/diskstats": "\n".join(rows) + "\n"}))
+    first = sample(disk, 1.0)
+    assert {key for key in first if key.endswith(".in")} == {
+        "disk.in",
+        "disk.sda.in",
+        "disk.nvme0n1.in",
+        "disk.vda.in",
+    }
+    assert (first["disk.in"], first["disk.out"], first["disk.sda.readOps"]) == (3.0, 3.0, 10.0)
+    put(tmp_path, "proc/diskstats", rows[0].replace(" 100 12", " 600 12") + "\n")
+    assert sample(disk, 2.0)["disk.sda.utilization"] == 50.0
+    assert sample(disk, 3.0)["disk.in"] == 3.0, "what a disk has moved stays when it is taken out"

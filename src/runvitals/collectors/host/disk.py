@@ -1,4 +1,4 @@
-"""Traffic of the disks: /sys/block/{dev}/stat.
+"""Traffic of the disks: /sys/block/{dev}/stat, or where there is no /sys/block, /proc/diskstats.
 
 Only whole disks count: what goes through a partition, a device-mapper or md volume or a loop device reaches
 the disk below it, and would count twice. In a container these are the host's disks; `proc.io.*` tells what
@@ -13,6 +13,8 @@ from runvitals.collectors.base import MIB, Absent, Every, PseudoFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from runvitals.collectors.base import Scope, Tick
 
 SECTOR = 512  # the kernel's unit in these files, whatever the disk's own sector size
@@ -21,12 +23,15 @@ STACKED = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "drbd", "bcach
 LOOK_EVERY_S = 30.0
 
 
-def probe(scope: Scope) -> Disk:
+def probe(scope: Scope) -> Disk | Diskstats:
     folder = scope.path("/sys/block")
     try:
         names = os.listdir(folder)
     except OSError as error:
-        raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
+        try:
+            return Diskstats(scope)
+        except OSError:
+            raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
     disk = Disk(scope)
     if not disk.devices:
         raise Absent(f"none of the devices in {folder} is a disk" if names else f"{folder} lists no device")
@@ -82,22 +87,56 @@ class Disk:
             self._shift_out += device.written_mib
 
 
-class Device:
-    """One disk's `stat` file: 3 µs a read."""
+class Diskstats:
+    """The same from /proc/diskstats, for a root with a /proc and no /sys. Which names are disks, the names
+    must tell.
+    """
 
-    __slots__ = ("_busy_ms", "_file", "_keys", "_mono_s", "_utilization", "read_mib", "written_mib")
+    name = "disk"
 
-    def __init__(self, folder: str, name: str) -> None:
-        self._file = PseudoFile(f"{folder}/{name}/stat")
+    def __init__(self, scope: Scope) -> None:
+        self._file = PseudoFile(scope.path("/proc/diskstats"))
+        self._totals: dict[str, Totals] = {}
+        if not self._read():
+            raise Absent(f"{self._file.path} lists no disk")
+
+    def sample(self, tick: Tick) -> None:
+        for name, fields in self._read():
+            totals = self._totals.get(name)
+            if totals is None:
+                totals = self._totals[name] = Totals(name)
+            totals.write(tick, fields)
+        tick.counters["disk.in"] = sum(totals.read_mib for totals in self._totals.values())
+        tick.counters["disk.out"] = sum(totals.written_mib for totals in self._totals.values())
+
+    def _read(self) -> list[tuple[str, list[bytes]]]:
+        rows = [line.split(None, 13) for line in self._file.read().split(b"\n")]
+        named = {row[2].decode(): row[3:] for row in rows if len(row) == 14}
+        return [(name, fields) for name, fields in named.items() if _is_whole(name, named)]
+
+
+class Totals:
+    """What one disk has moved since it was there, and how busy it was between two readings."""
+
+    __slots__ = ("_busy_ms", "_keys", "_mono_s", "_utilization", "read_mib", "written_mib")
+
+    def __init__(self, name: str) -> None:
         self._keys = tuple(f"disk.{name}.{what}" for what in ("in", "out", "readOps", "writeOps"))
         self._utilization = f"disk.{name}.utilization"
         self._busy_ms = 0
         self._mono_s: float | None = None
         self.read_mib = self.written_mib = 0.0
-        self._read()
 
-    def sample(self, tick: Tick) -> None:
-        fields = self._read()
+    def add_up(self, fields: list[bytes]) -> None:
+        """Take the traffic from a row: reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms
+        busy, ms
+        weighted …
+        """
+        self.read_mib = int(fields[2]) * SECTOR / MIB
+        self.written_mib = int(fields[6]) * SECTOR / MIB
+
+    def write(self, tick: Tick, fields: list[bytes]) -> None:
+        self.add_up(fields)
         counters = tick.counters
         key_in, key_out, key_reads, key_writes = self._keys
         counters[key_in] = self.read_mib
@@ -111,15 +150,36 @@ class Device:
         self._busy_ms = busy_ms
         self._mono_s = tick.mono_s
 
+
+class Device(Totals):
+    """One disk's `stat` file: 3 µs a read."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, folder: str, name: str) -> None:
+        super().__init__(name)
+        self._file = PseudoFile(f"{folder}/{name}/stat")
+        self.add_up(self._fields())
+
+    def sample(self, tick: Tick) -> None:
+        self.write(tick, self._fields())
+
     def close(self) -> None:
         self._file.close()
 
-    def _read(self) -> list[bytes]:
-        # reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted …
-        fields = self._file.read().split(None, 10)
-        self.read_mib = int(fields[2]) * SECTOR / MIB
-        self.written_mib = int(fields[6]) * SECTOR / MIB
-        return fields
+    def _fields(self) -> list[bytes]:
+        return self._file.read().split(None, 10)
+
+
+def _is_whole(name: str, names: Container[str]) -> bool:
+    """Whether a name of /proc/diskstats is a disk and not a part of another one there: `sda1` of `sda`,
+    `nvme0n1p2` of
+    `nvme0n1`.
+    """
+    disk = name.rstrip("0123456789")
+    return not (
+        name.startswith(STACKED) or (disk != name and (disk in names or disk.removesuffix("p") in names))
+    )
 
 
 def _is_disk(folder: str, name: str) -> bool:

@@ -84,7 +84,7 @@ class Meminfo:
 
     Raises:
         OSError: the file cannot be read.
-        Absent: it has no MemAvailable (a kernel before 3.14).
+        Absent: it has no MemTotal or neither MemAvailable nor MemFree.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -92,8 +92,9 @@ class Meminfo:
         # The order of the lines is the kernel's and stays while it runs, so each one's place is looked up
         # once.
         names = [line.partition(b":")[0] for line in self._file.read().split(b"\n")]
-        if b"MemAvailable" not in names:
-            raise Absent("/proc/meminfo has no MemAvailable line (a kernel before 3.14)")
+        self._tells_available = b"MemAvailable" in names
+        if b"MemTotal" not in names or not (self._tells_available or b"MemFree" in names):
+            raise Absent(f"{self._file.path} lacks MemTotal, or both MemAvailable and MemFree")
         wanted = (
             b"MemTotal",
             b"MemAvailable",
@@ -102,6 +103,8 @@ class Meminfo:
             b"SReclaimable",
             b"SwapTotal",
             b"SwapFree",
+            b"MemFree",
+            b"Shmem",
         )
         self._places = [names.index(name) if name in names else None for name in wanted]
         self._last = max(place for place in self._places if place is not None) + 1
@@ -109,12 +112,17 @@ class Meminfo:
         self.read()
 
     def read(self) -> None:
-        # "MemTotal:       24684096 kB": the number begins at column 16 or later.
         lines = self._file.read().split(b"\n", self._last)
-        self.total, self.available, buffers, page_cache, slab, self.swap_total, self.swap_free = [
-            int(lines[place][16:-3]) << 10 if place is not None else 0 for place in self._places
+        total, available, buffers, page_cache, slab, swap_total, swap_free, free, shared = [
+            int(lines[place].split(None, 2)[1]) << 10 if place is not None else 0 for place in self._places
         ]
         self.cached = buffers + page_cache + slab
+        self.total, self.swap_total, self.swap_free = total, swap_total, swap_free
+        # Kernels before 3.14 do not say what is available: what is free, and caches but for shared memory,
+        # which is counted with them and cannot be dropped.
+        self.available = (
+            available if self._tells_available else min(total, free + max(0, self.cached - shared))
+        )
 
 
 class WorkingSet:
