@@ -42,7 +42,8 @@ GAUGES = {
 COUNTERS = {
     "s": "cpu.pressureSeconds memory.pressureSeconds io.pressureSeconds proc.cpu.throttledSeconds",
     "1": "proc.memory.oomKills disk.{dev}.readOps disk.{dev}.writeOps network.{nic}.errors"
-    " network.{nic}.drops network.tcpRetransmits network.ib.{dev}.{port}.xmitWait network.ib.{dev}.{port}.errors"
+    " network.{nic}.drops network.tcpRetransmits"
+    " network.ib.{dev}.{port}.xmitWait network.ib.{dev}.{port}.errors"
     " network.efa.{dev}.{port}.drops network.ena.{nic}.bwInExceeded network.ena.{nic}.bwOutExceeded"
     " network.ena.{nic}.ppsExceeded network.ena.{nic}.conntrackExceeded"
     " network.ena.{nic}.linklocalExceeded",

@@ -10,7 +10,7 @@ import pytest
 from runvitals.collectors.base import PAGE, TICKS_PER_SECOND
 from runvitals.collectors.host.process import Processes
 from tests.collectors import trees
-from tests.collectors.trees import BARE_VM, LIMITED_SLICE, last_pid, plant, process, put, sample
+from tests.collectors.trees import BARE_VM, LIMITED_SLICE, last_pid, plant, process, put, sample, without
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -287,3 +287,9 @@ def test_threads_and_storage_are_read_every_two_seconds(tmp_path: Path) -> None:
     told = ["proc.cpu.threads" in machine.after(seconds=1.0) for _ in range(4)]
     assert told == [False, True, False, True]
     assert "proc.memory.rssMB" in machine.readings
+
+
+def test_a_share_of_an_unknown_memory_is_left_out(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, process(ROOT, 1), tree=without(BARE_VM, ["proc/meminfo"]))
+    assert "proc.memory.rssMB" in machine.readings
+    assert "proc.memory.percent" not in machine.readings

@@ -33,6 +33,7 @@ THREADS = attrgetter("threads")
 RSS_PAGES = attrgetter("rss_pages")
 READ_BYTES = attrgetter("read_bytes")
 WRITTEN_BYTES = attrgetter("written_bytes")
+INFINITY = float("inf")
 # Over a shorter interval than this the share of CPU time is noise.
 SHORTEST_S = 0.02
 
@@ -137,7 +138,8 @@ class Processes:
             resident = sum(map(RSS_PAGES, members)) * PAGE
             gauges["proc.count"] = float(len(threads))
             gauges["proc.memory.rssMB"] = resident / MIB
-            gauges["proc.memory.percent"] = resident * 100.0 / self._memory
+            if self._memory != INFINITY:
+                gauges["proc.memory.percent"] = resident * 100.0 / self._memory
             if books:
                 gauges["proc.cpu.threads"] = float(sum(threads))
 
