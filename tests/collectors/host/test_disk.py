@@ -126,3 +126,7 @@ def test_without_sysfs_diskstats_tells(tmp_path: Path) -> None:
     put(tmp_path, "proc/diskstats", rows[0].replace(" 100 12", " 600 12") + "\n")
     assert sample(disk, 2.0)["disk.sda.utilization"] == 50.0
     assert sample(disk, 3.0)["disk.in"] == 3.0, "what a disk has moved stays when it is taken out"
+    late = "   8      16 sdb 10 0 204800 5 20 0 4096 7 0 100 12"
+    put(tmp_path, "proc/diskstats", f"{rows[0]}\n{late}\n")
+    readings = sample(disk, 4.0)
+    assert (readings["disk.in"], readings["disk.sdb.in"]) == (3.0, 100.0), "what came later brings no past"

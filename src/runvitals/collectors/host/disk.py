@@ -97,17 +97,27 @@ class Diskstats:
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/diskstats"))
         self._totals: dict[str, Totals] = {}
-        if not self._read():
+        for name, fields in self._read():
+            self._add(name, fields)
+        if not self._totals:
             raise Absent(f"{self._file.path} lists no disk")
+        self._shift_in = self._shift_out = 0.0  # what disks that came later had behind them
 
     def sample(self, tick: Tick) -> None:
         for name, fields in self._read():
-            totals = self._totals.get(name)
-            if totals is None:
-                totals = self._totals[name] = Totals(name)
-            totals.write(tick, fields)
-        tick.counters["disk.in"] = sum(totals.read_mib for totals in self._totals.values())
-        tick.counters["disk.out"] = sum(totals.written_mib for totals in self._totals.values())
+            if name not in self._totals:
+                late = self._add(name, fields)
+                self._shift_in -= late.read_mib
+                self._shift_out -= late.written_mib
+            self._totals[name].write(tick, fields)
+        totals = self._totals.values()
+        tick.counters["disk.in"] = sum(disk.read_mib for disk in totals) + self._shift_in
+        tick.counters["disk.out"] = sum(disk.written_mib for disk in totals) + self._shift_out
+
+    def _add(self, name: str, fields: list[bytes]) -> Totals:
+        totals = self._totals[name] = Totals(name)
+        totals.add_up(fields)
+        return totals
 
     def _read(self) -> list[tuple[str, list[bytes]]]:
         rows = [line.split(None, 13) for line in self._file.read().split(b"\n")]
@@ -128,9 +138,9 @@ class Totals:
         self.read_mib = self.written_mib = 0.0
 
     def add_up(self, fields: list[bytes]) -> None:
-        """Take the traffic from a row: reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms
-        busy, ms
-        weighted …
+        """Take the traffic from a row.
+
+        That is reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted …
         """
         self.read_mib = int(fields[2]) * SECTOR / MIB
         self.written_mib = int(fields[6]) * SECTOR / MIB
@@ -172,9 +182,10 @@ class Device(Totals):
 
 
 def _is_whole(name: str, names: Container[str]) -> bool:
-    """Whether a name of /proc/diskstats is a disk and not a part of another one there: `sda1` of `sda`,
-    `nvme0n1p2` of
-    `nvme0n1`.
+    """Whether a name of /proc/diskstats is a disk and not a part of another one there.
+
+    >>> [name for name in ("sda", "sda1", "nvme0n1", "nvme0n1p2") if _is_whole(name, {"sda", "nvme0n1"})]
+    ['sda', 'nvme0n1']
     """
     disk = name.rstrip("0123456789")
     return not (
