@@ -173,6 +173,15 @@ def test_a_list_sees_what_was_written_since(tmp_path: Path) -> None:
     assert runs.runs(T0 + 4000)[0].state == "finished"
 
 
+def test_a_run_that_ended_long_ago_is_looked_at_again_when_it_is_resumed(tmp_path: Path) -> None:
+    Monitor(tmp_path).end(T0, "failed", exit_code=1)
+    runs = RunList(str(tmp_path))
+    for now_ms in (T0, T0 + 100_000, T0 + 200_000):
+        assert runs.runs(now_ms)[0].state == "failed"
+    Monitor(tmp_path, start_ms=T0 + 300_000)
+    assert runs.runs(T0 + 300_000)[0].state == "running"
+
+
 def test_a_list_reads_the_ends_of_long_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edges, "EDGE_BYTES", 4096)
     training = Training(tmp_path)

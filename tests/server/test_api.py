@@ -149,6 +149,18 @@ def test_metrics_of_a_stretch_of_time_and_of_one_host(tmp_path: Path, client: Cl
     assert (empty["groups"], empty["t0"], empty["t1"]) == ([], T0 + 50_000, T0 + 50_000)
 
 
+def test_more_than_an_answer_holds_is_refused(
+    tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runvitals.server.series.MAX_RAW_VALUES", 50)
+    training = Training(tmp_path)
+    training.advance(10)
+    response = client.get("/api/v1/runs/abc/metrics?resolution=raw")
+    assert response.status_code == 422
+    assert "one answer holds 50: ask for fewer keys or a shorter time" in response.json()["error"]
+    client.ask("runs/abc/metrics", resolution="raw", keys="cpu")
+
+
 def test_what_was_logged_by_each_rank(tmp_path: Path, client: Client) -> None:
     first, second = Trainer(tmp_path, rank=0), Trainer(tmp_path, pid=4712, rank=1)
     for step in range(3):

@@ -19,6 +19,7 @@ TRAIN = "train"
 DEFAULT_PROJECT = "default"
 # Events are few; a program that floods them keeps the first and the newest.
 _MAX_EVENTS = 10_000
+_MAX_PROBLEMS = 100
 
 
 @dataclass(slots=True)
@@ -94,7 +95,8 @@ class Facts:
             fold(self, writer, record.time_ms, record.value)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             where = f"{record.writer}: record {record.seq} of type {record.type}"
-            self.problems.append(f"{where} has unexpected content: {error!r}")
+            if len(self.problems) < _MAX_PROBLEMS:
+                self.problems.append(f"{where} has unexpected content: {error!r}")
 
     def writer(self, name: str) -> Writer:
         """What is known of a writer: its name at least, which tells its host."""

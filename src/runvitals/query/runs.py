@@ -68,6 +68,10 @@ def _may_be_run(name: str) -> bool:
     return True
 
 
+# Nothing is expected in the files of a run that has ended this long ago; if it is resumed, a new file tells.
+_SETTLED_MS = 60_000
+
+
 class _Folder:
     """One run's folder and what its files' ends said when they were last looked at."""
 
@@ -76,9 +80,15 @@ class _Folder:
         self._path = path
         self._writers: dict[str, WriterEdges] = {}
         self._facts: Facts | None = None
+        self._read_ms = 0
+        self._run: Run | None = None
+        self._mtime_ns = 0
 
     def run(self, now_ms: int) -> Run | None:
         try:
+            mtime_ns = os.stat(self._path).st_mtime_ns
+            if self._run is not None and mtime_ns == self._mtime_ns and self._is_settled(self._run, now_ms):
+                return self._run
             segments = paths.segments(self._path)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -86,12 +96,22 @@ class _Folder:
             return self._unreadable(f"{self._path}: cannot be read: {error.strerror}", now_ms)
         if not segments:
             return None
+        self._mtime_ns = mtime_ns
+        self._run = self._look(segments, now_ms)
+        return self._run
+
+    def _is_settled(self, run: Run, now_ms: int) -> bool:
+        ended = all(host.ending.state not in ("running", "lost") for host in run.hosts)
+        return ended and now_ms - self._read_ms > _SETTLED_MS
+
+    def _look(self, segments: dict[str, list[int]], now_ms: int) -> Run:
         for writer in segments.keys() - self._writers.keys():
             self._writers[writer] = WriterEdges(self._path, writer)
         if self._facts is None or any(
             self._writers[writer].changed(found) for writer, found in segments.items()
         ):
             self._facts = self._read(segments)
+            self._read_ms = now_ms
         return self._facts.run(now_ms)
 
     def _read(self, segments: dict[str, list[int]]) -> Facts:

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from runvitals.catalog import CATALOG, SUBJECTS
 from runvitals.buckets import Buckets, Floats, Grid, Integers, grid, reduce
+from runvitals.catalog import CATALOG, SUBJECTS
 from runvitals.query.columns import Series
 from runvitals.query.history import History
 from runvitals.query.reader import RunReader
 
-MAX_RAW_VALUES = 5_000_000
-"""Numbers in one answer; 100 MB of JSON. More is for `runvitals export`."""
+MAX_RAW_VALUES = 2_000_000
+"""Numbers in one answer: 40 MB of JSON, half a second of work. More is for `runvitals export`."""
 STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n in (1, 2, 5))
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 
