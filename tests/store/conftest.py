@@ -1,3 +1,18 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+
 import pytest
 
-pytest.register_assert_rewrite("tests.store.conformance")
+pytest.register_assert_rewrite("tests.store.conformance", "tests.store.comparison")
+
+
+@pytest.fixture
+def folder() -> Iterator[str]:
+    """A folder for a store: in memory where there is such a file system, so that tests do not wait for
+    a disk.
+    """
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as path:
+        yield os.path.join(path, "store")

@@ -1,9 +1,10 @@
-"""The SQLite store keeps the contract: as it is by default, and with chunks so small that everything happens often."""
+"""The SQLite store keeps the contract: as it is by default, and with chunks so small that everything
+happens often.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,13 +16,13 @@ SMALL = Settings(chunk_ticks=16, pack_ticks=4, compact_ticks=32, head_bytes=20_0
 
 class TestByDefault(Conformance):
     @pytest.fixture
-    def opened(self, tmp_path: Path) -> Iterator[SqliteChunks]:
-        with SqliteChunks(str(tmp_path / "store")) as store:
+    def opened(self, folder: str) -> Iterator[SqliteChunks]:
+        with SqliteChunks(folder) as store:
             yield store
 
 
 class TestWithSmallChunks(Conformance):
     @pytest.fixture
-    def opened(self, tmp_path: Path) -> Iterator[SqliteChunks]:
-        with SqliteChunks(str(tmp_path / "store"), SMALL) as store:
+    def opened(self, folder: str) -> Iterator[SqliteChunks]:
+        with SqliteChunks(folder, SMALL) as store:
             yield store

@@ -61,6 +61,10 @@ def groups(blocks: Iterable[Block], wanted: Collection[int] | None = None) -> li
     for block in blocks:
         if len(block.t):
             by_columns.setdefault(block.metrics, []).append(block)
+    if len(by_columns) == 1:  # almost always
+        ((columns, some),) = by_columns.items()
+        metrics = columns if wanted is None else tuple(metric for metric in wanted if metric in columns)
+        return [_group(metrics, some)] if metrics else []
     held_by: dict[int, list[tuple[int, ...]]] = {}
     for columns in by_columns:
         for metric in columns:
@@ -70,8 +74,8 @@ def groups(blocks: Iterable[Block], wanted: Collection[int] | None = None) -> li
     for metric, holders in held_by.items():
         sharing.setdefault(tuple(holders), []).append(metric)
     return [
-        _group(tuple(metrics), [block for columns in holders for block in by_columns[columns]])
-        for holders, metrics in sharing.items()
+        _group(tuple(some), [block for columns in holders for block in by_columns[columns]])
+        for holders, some in sharing.items()
     ]
 
 
@@ -89,8 +93,7 @@ def _group(metrics: tuple[int, ...], blocks: Sequence[Block]) -> Group:
 def _columns(block: Block, metrics: tuple[int, ...]) -> Floats:
     if block.metrics == metrics:
         return block.values
-    where = {metric: column for column, metric in enumerate(block.metrics)}
-    return block.values[:, [where[metric] for metric in metrics]]
+    return block.values[:, [block.metrics.index(metric) for metric in metrics]]
 
 
 def _joined(parts: list[NDArray]) -> NDArray:  # type: ignore[type-arg]

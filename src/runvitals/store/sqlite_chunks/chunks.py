@@ -132,8 +132,7 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._next_times = self._next("times")
-        self._next_data = self._next("data")
+        self._next_times = self._next_data = 0
         self._added: list[Chunk] = []
         self._times: dict[bytes, _Times] = {}
         self._data: list[tuple[int, bytes]] = []
@@ -145,6 +144,8 @@ class Writer:
 
     def add(self, run: int, group: Group, level: int = codec.SEAL_LEVEL) -> None:
         """Chunks of all metrics of a group, as long as it is."""
+        if not self._next_data:
+            self._next_times, self._next_data = self._next("times"), self._next("data")
         rows = np.ascontiguousarray(group.values.T)
         t0, t1 = int(group.t[0]), int(group.t[-1])
         times = self._times.get(group.t.tobytes())
@@ -166,8 +167,9 @@ class Writer:
         self._removed.extend(chunks)
 
     def write(self) -> None:
-        run = self._connection.executemany
-        removed = self._removed
+        removed, run = self._removed, self._connection.executemany
+        if not removed and not self._added:
+            return
         run("DELETE FROM chunk WHERE run=? AND metric=? AND t0=?", [chunk[:3] for chunk in removed])
         run("DELETE FROM data WHERE id=?", [(chunk.data,) for chunk in removed])
         run("UPDATE times SET chunks=chunks-1 WHERE id=?", [(chunk.times,) for chunk in removed])

@@ -152,7 +152,8 @@ class Reader:
 
     def latest(self, runs: Sequence[int]) -> list[Latest]:
         in_memory = self.heads.blocks(runs)
-        found = (self._latest_of(run, in_memory.get(run, [])) for run in runs)
+        on_disk = self._latest_on_disk(runs)
+        found = (self._latest_of(run, on_disk[run], in_memory.get(run, [])) for run in runs)
         return [one for one in found if one is not None]
 
     def forget_latest(self, runs: Iterable[int] | None) -> None:
@@ -161,26 +162,30 @@ class Reader:
             for run in list(self._latest) if runs is None else runs:
                 self._latest.pop(run, None)
 
-    def _latest_of(self, run: int, blocks: Sequence[Block]) -> Latest | None:
-        on_disk = self._latest_on_disk(run)
+    def _latest_of(self, run: int, on_disk: Latest | None, blocks: Sequence[Block]) -> Latest | None:
         newest = [_newest(group) for group in groups(blocks)]
         if on_disk is not None:
             newest.insert(0, self._still_true(on_disk, blocks))
         return _newest_of_all(run, newest)
 
-    def _latest_on_disk(self, run: int) -> Latest | None:
+    def _latest_on_disk(self, runs: Sequence[int]) -> dict[int, Latest | None]:
         with self._latest_lock:
-            if run in self._latest:
-                return self._latest[run]
-            found: list[_Newest] = []
-            known: set[int] = set()
-            for month in reversed(self.months.there()):
-                with self.months.reader(month) as connection, database.failing(self.months.path(month)):
-                    found += _newest_in_file(connection, run, known)
-            if len(self._latest) >= _MOST_LATEST:
+            unknown = [run for run in runs if run not in self._latest]
+            if len(self._latest) + len(unknown) > max(_MOST_LATEST, len(runs)):
                 self._latest.clear()
-            self._latest[run] = _newest_of_all(run, found)
-            return self._latest[run]
+                unknown = list(runs)
+            self._latest.update(self._load_latest(unknown) if unknown else {})
+            return {run: self._latest[run] for run in runs}
+
+    def _load_latest(self, runs: Sequence[int]) -> dict[int, Latest | None]:
+        """The newest values in the files. Older files are asked for what newer ones have not."""
+        found: dict[int, list[_Newest]] = {run: [] for run in runs}
+        known: dict[int, set[int]] = {run: set() for run in runs}
+        for month in reversed(self.months.there()):
+            with self.months.reader(month) as connection, database.failing(self.months.path(month)):
+                for run in runs:
+                    found[run] += _newest_in_file(connection, run, known[run])
+        return {run: _newest_of_all(run, newest) for run, newest in found.items()}
 
     def _still_true(self, latest: Latest, blocks: Sequence[Block]) -> _Newest:
         """The newest values in the files, but those that were overwritten by a gap: there, the ones
@@ -224,8 +229,11 @@ def _newest(group: Group) -> _Newest:
 
 def _newest_in_file(connection: sqlite3.Connection, run: int, known: set[int]) -> list[_Newest]:
     """The newest values in a month's file, of metrics that are not known yet; they are then."""
+    there = connection.execute("SELECT chunks_t1 FROM run WHERE run=?", (run,)).fetchone()
+    if there is None:
+        return []
     rows = []
-    for metric in chunks.metrics_of(connection, run):
+    for metric in chunks.metrics_of(connection, run) if there[0] is not None else ():
         chunk = None if metric in known else chunks.newest_with_value(connection, run, metric)
         if chunk is not None:
             summed_up = summary.unpack([chunk.summary])[0]
@@ -240,6 +248,8 @@ def _newest_in_file(connection: sqlite3.Connection, run: int, known: set[int]) -
 
 def _newest_of_all(run: int, newest: Sequence[_Newest]) -> Latest | None:
     """Of several newest values of a metric the newest; of equally new ones the last."""
+    if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
+        return Latest(run, *newest[0]) if len(newest[0][0]) else None
     metrics, t, values = (
         (np.concatenate(column) for column in zip(*newest, strict=True)) if newest else _columns([])
     )

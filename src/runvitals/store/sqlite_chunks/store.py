@@ -34,6 +34,7 @@ from runvitals.store.sqlite_chunks.months import Months
 from runvitals.store.sqlite_chunks.read import Reader
 from runvitals.store.sqlite_chunks.sealer import Sealer
 from runvitals.store.sqlite_chunks.settings import Settings
+from runvitals.store.sqlite_chunks.tally import Question
 
 
 def _now_ms() -> int:
@@ -153,7 +154,7 @@ class SqliteChunks:
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
     ) -> Answer[Aggregate]:
-        question = aggregate.Question(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
+        question = Question(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
         return aggregate.aggregate(self._reader, question)
 
     # Taking away, and the rest
