@@ -1,6 +1,6 @@
 """Real samples of this machine: its own collectors beside a bursty workload.
 
-    python -m benchmarks.store.capture --seconds 240 --into /tmp/capture.npz
+python -m benchmarks.store.capture --seconds 240 --into /tmp/capture.npz
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def _sample(pid: int, seconds: float, interval_s: float) -> Capture:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--into", required=True, metavar="FILE.npz")
     options = parser.parse_args()

@@ -70,7 +70,8 @@ def _tiled(rng: np.random.Generator, source: NDArray[np.float64], ticks: int) ->
         return np.full(ticks, source[0])
     turned = np.resize(np.roll(source, rng.integers(len(source))), ticks)
     noise = 1.0 + 0.002 * rng.standard_normal(ticks) * (turned != np.roll(turned, 1))
-    return turned * rng.uniform(0.5, 1.0) * noise
+    tiled: NDArray[np.float64] = turned * rng.uniform(0.5, 1.0) * noise
+    return tiled
 
 
 def _quantum(column: NDArray[np.float64]) -> float | None:
