@@ -56,7 +56,7 @@ class Server:
     def make(self, database: str, template: str = "template1") -> str:
         """The address of a new database."""
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')  # type: ignore[call-overload]
+            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
         return self.address(database)
 
 
