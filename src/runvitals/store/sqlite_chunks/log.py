@@ -10,13 +10,14 @@ One thread uses a log; only the committer does.
 from __future__ import annotations
 
 import logging
+import os
 import struct
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from runvitals.store import body
-from runvitals.store.contract import Batch
+from runvitals.store.contract import Batch, StoreError
 from runvitals.store.sqlite_chunks import database
 from runvitals.store.sqlite_chunks.columns import Columns, add_columns, read_columns
 from runvitals.store.sqlite_chunks.database import Format
@@ -177,6 +178,18 @@ class Log:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def existing(folder: str) -> str:
+    """The path of a store's log.
+
+    Raises:
+        StoreError: there is none.
+    """
+    path = os.path.join(folder, NAME)
+    if not os.path.exists(path):
+        raise StoreError(f"there is no store in {folder}")
+    return path
 
 
 def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[Batch]:

@@ -1,0 +1,93 @@
+"""`runvitals store`: look after the folder in which a server keeps samples."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.terminal import table
+
+if TYPE_CHECKING:
+    from runvitals.store.sqlite_chunks.inventory import File
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "store",
+        help="look after the samples of a server: stats, check, compact, backup",
+        description="Look after the folder in which a server keeps samples. "
+        "A server may be using it meanwhile, but for compact.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("stats", help="what lies in which file")
+    actions.add_parser("check", help="read and decode everything; exit code 1 if something is wrong")
+    actions.add_parser("compact", help="put small chunks together, and give back space that is not used")
+    actions.add_parser("backup", help="copy the store, while it is in use").add_argument(
+        "into", metavar="FOLDER", help="an empty folder, or one that is not there yet"
+    )
+    for action in actions.choices.values():
+        action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
+        add_dir(action)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from runvitals.store import sqlite_chunks  # noqa: F401 - is everything there that it needs?
+    except ModuleNotFoundError as error:
+        print(f"runvitals: the store needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        return 1
+    folder = arguments.store or os.path.join(directory(arguments), "store")
+    actions = {"stats": _stats, "check": _check, "compact": _compact}
+    if arguments.action == "backup":
+        return _backup(folder, arguments.into)
+    return actions[arguments.action](folder)
+
+
+def _stats(folder: str) -> int:
+    from runvitals.store.sqlite_chunks.inventory import inventory
+
+    heading = ["FILE", "MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
+    rows = [_row(file) for file in inventory(folder)]
+    print(table([heading, *rows], right=frozenset(range(1, 8))))
+    return 0
+
+
+def _row(file: File) -> list[str]:
+    per_sample = f"{file.size_bytes / file.samples:.2f}" if file.samples else "-"
+    counts = [f"{count:,}" if count is not None else "-" for count in (file.runs, file.samples)]
+    parts = [f"{count:,}" if count is not None else "-" for count in (file.chunks, file.packs)]
+    name = os.path.basename(file.path)
+    return [name, f"{file.size_bytes / 1e6:.1f}", *counts, per_sample, *parts, f"{file.damaged:,}"]
+
+
+def _check(folder: str) -> int:
+    from runvitals.store.sqlite_chunks.check import check
+
+    found = 0
+    for problem in check(folder):
+        print(problem)
+        found += 1
+    print(f"{found} problems" if found else f"{folder}: everything is as it should be")
+    return 1 if found else 0
+
+
+def _compact(folder: str) -> int:
+    from runvitals.store.sqlite_chunks import SqliteChunks, log
+
+    log.existing(folder)
+    with SqliteChunks(folder) as store:
+        before = store.stats().size_bytes
+        store.compact()
+        after = store.stats().size_bytes
+    print(f"{folder}: {before / 1e6:.1f} MB are now {after / 1e6:.1f} MB")
+    return 0
+
+
+def _backup(folder: str, into: str) -> int:
+    from runvitals.store.sqlite_chunks.backup import backup
+
+    print(f"{into}: {backup(folder, into)} files copied from {folder}")
+    return 0
