@@ -145,7 +145,8 @@ def test_over_the_wire(tmp_path: Path, server: tuple[str, Server]) -> None:
         assert _next_news(lines)["run"]["state"] == "running"
         training.advance(1)
         assert _next_news(lines)["samples"][0]["t"] == T0 + 2000
-        assert [sample["t"] for sample in _next_news(second.iter_lines())["samples"]] == [T0, T0 + 1000]
+        seen = [sample["t"] for sample in _next_news(second.iter_lines())["samples"]]
+        assert seen[:2] == [T0, T0 + 1000]  # it may have come late enough to get the third at once
 
 
 def _next_news(lines: Iterator[str]) -> Any:

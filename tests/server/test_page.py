@@ -167,6 +167,7 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     page.mouse("mousePressed", left + width * 0.2, y, clicks=1)
     for share in (0.22, 0.25, 0.3):
         page.mouse("mouseMoved", left + width * share, y, clicks=1)
+    page.wait("parseFloat(document.querySelector('.u-select').style.width) > 20")
     page.mouse("mouseReleased", left + width * 0.3, y, clicks=1)
     assert "shown" in page.text(".zoomed")
     assert x_labels(page).startswith("4:")  # 200 s to 300 s: the middle is at 250 s, of every chart
@@ -204,6 +205,8 @@ def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None
     page.evaluate("document.querySelector('.plot').focus()")
     page.press("ArrowLeft")
     page.wait("document.querySelector('.where')?.innerText.startsWith('1:')")
+    assert page.evaluate("new Set([...document.querySelectorAll('.where')].map(e => e.innerText)).size") == 1
+    assert page.evaluate("document.querySelectorAll('.where').length") >= 3
     page.press("+")
     page.wait("document.querySelector('.zoomed')")
     page.press("Escape")

@@ -152,18 +152,20 @@ def find_run(wanted: str, directory: str | None = None) -> str:
     """
     runs = RunList(directory)
     folder = paths.runs_dir(runs.directory)
-    ids = [run_id for run_id in runs.ids() if runs.run(run_id, 0) is not None]
-    if wanted in ids:
-        return wanted
-    if not ids:
-        raise UnknownRun(f"no run {wanted!r}: {folder} holds no runs")
     if wanted == "latest":
-        return runs.runs(now_ms())[0].id
-    begun = sorted(run_id for run_id in ids if wanted and run_id.startswith(wanted))
-    if len(begun) == 1:
-        return begun[0]
+        newest_first = runs.runs(now_ms())
+        if newest_first:
+            return newest_first[0].id
+    ids = sorted(runs.ids())
+    begun = [
+        run_id for run_id in ids if wanted and run_id.startswith(wanted) and runs.run(run_id, 0) is not None
+    ]
+    if wanted in begun or len(begun) == 1:
+        return wanted if wanted in begun else begun[0]
     if begun:
         raise UnknownRun(f"several runs of {folder} begin with {wanted!r}: {_some(begun)}")
+    if not ids:
+        raise UnknownRun(f"no run {wanted!r}: {folder} holds no runs")
     near = get_close_matches(wanted, ids, n=5, cutoff=0.5)
     hint = f"; similar are {_some(near)}" if near else f"; there are {len(ids)} runs, see `runvitals runs`"
     raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")

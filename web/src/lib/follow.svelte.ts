@@ -69,10 +69,11 @@ export class Follow {
   }
 
   async #start(): Promise<void> {
-    await Promise.all([this.loadRun(), this.#loadSeries()]);
+    await this.#loadRun();
     if (this.#closed.signal.aborted || this.error) return;
+    // The stream first: what comes before it is open is in the answers that are asked for then, so nothing falls between.
     this.#live = new Live(this.id, { news: (news) => this.#take(news), link: (link) => this.#linked(link) });
-    this.#later('first', 700, () => this.reload());
+    this.#later('first', 700, () => void this.#reloadAll());
   }
 
   close(): void {
@@ -81,7 +82,7 @@ export class Follow {
     for (const timer of this.#timers.values()) clearTimeout(timer);
   }
 
-  async loadRun(): Promise<void> {
+  async #loadRun(): Promise<void> {
     await this.#try(async () => {
       this.run = await get<RunDetail>(runPath(this.id), {}, this.#closed.signal);
     });
@@ -118,14 +119,18 @@ export class Follow {
 
   #linked(link: Link): void {
     this.link = link;
-    // Whatever came before the stream was open is in an answer that is asked for now.
-    if (link === 'open') this.reload();
+    if (link === 'open') void this.#reloadAll();
+  }
+
+  async #reloadAll(): Promise<void> {
+    clearTimeout(this.#timers.get('first'));
+    this.#timers.delete('first');
+    await this.#loadSeries();
+    this.reload();
   }
 
   /** Ask for everything on show again. */
   reload(): void {
-    clearTimeout(this.#timers.get('first'));
-    this.#timers.delete('first');
     for (const feed of this.#feeds) this.#want(feed);
     for (const listener of this.#listeners) listener(null);
   }
@@ -219,7 +224,7 @@ export class Follow {
 
   #take(news: News): void {
     if (news.run) this.run = news.run;
-    if (news.reload) this.#later('reload', 0, () => void this.#loadSeries().then(() => this.reload()));
+    if (news.reload) this.#later('reload', 0, () => void this.#reloadAll());
     if (news.calls) for (const listener of this.#listeners) listener(news.calls);
     if (news.samples) this.#takeSamples(news.samples);
   }

@@ -93,4 +93,10 @@ it('spread has lowest, mean and highest of those that have a value', () => {
     { label: 'b', points: points([0, 1, 2], [3, 5, null]) },
   ]);
   expect(found).toEqual({ x: [0, 1, 2], y: [2, 5, null], low: [1, 5, null], high: [3, 5, null] });
+  const bucketed = { x: [0], y: [5], low: [2], high: [9] };
+  const both = spread([
+    { label: 'a', points: bucketed },
+    { label: 'b', points: points([0], [3]) },
+  ]);
+  expect(both).toEqual({ x: [0], y: [4], low: [2], high: [9] });
 });

@@ -111,7 +111,9 @@ function gapsOf(x: readonly number[]): number[] {
 
 /** Many series as one: lowest, mean and highest at each x where all or some have a value. */
 export function spread(lines: readonly Line[]): Points {
-  const { x, columns } = align(lines.map(({ points }) => ({ x: points.x, columns: [points.y] })));
+  const { x, columns } = align(
+    lines.map(({ points: { x, y, low, high } }) => ({ x, columns: [y, low ?? y, high ?? y] })),
+  );
   const y: Value[] = [];
   const low: Value[] = [];
   const high: Value[] = [];
@@ -120,13 +122,13 @@ export function spread(lines: readonly Line[]): Points {
     let n = 0;
     let min = Infinity;
     let max = -Infinity;
-    for (const column of columns) {
-      const value = column[i];
+    for (let column = 0; column < columns.length; column += 3) {
+      const value = columns[column]![i];
       if (value === null || value === undefined) continue;
       sum += value;
       n += 1;
-      if (value < min) min = value;
-      if (value > max) max = value;
+      min = Math.min(min, columns[column + 1]![i] ?? value);
+      max = Math.max(max, columns[column + 2]![i] ?? value);
     }
     y.push(n ? sum / n : null);
     low.push(n ? min : null);
