@@ -66,24 +66,27 @@ def open_for_reading(path: str, form: Format) -> sqlite3.Connection:
     Raises:
         StoreError: it is of another version, or no such file; it cannot be opened.
     """
+    uri = f"file:{_quoted(path)}?mode=ro"
     with failing(path):
-        connection = _connect(f"file:{_quoted(path)}?mode=ro")
         try:
-            try:
-                version = _stamp(connection, path, form)
-            except sqlite3.OperationalError:
-                # On a read-only file system there is no room for the file by which readers and writers agree.
-                # Where nothing waits in the write-ahead log, the file alone is the whole truth.
-                if _waiting(path):
-                    raise
-                connection.close()
-                connection = _connect(f"file:{_quoted(path)}?mode=ro&immutable=1")
-                version = _stamp(connection, path, form)
-            if version != form.version:
-                raise StoreError(f"{path} is of format {version}: a server must have opened it once")
-        except BaseException:
-            connection.close()
-            raise
+            return _open_as_it_is(uri, path, form)
+        except sqlite3.OperationalError:
+            # On a read-only file system there is no room for the file by which readers and writers agree.
+            # Where nothing waits in the write-ahead log, the file alone is the whole truth.
+            if _waiting(path):
+                raise
+            return _open_as_it_is(f"{uri}&immutable=1", path, form)
+
+
+def _open_as_it_is(uri: str, path: str, form: Format) -> sqlite3.Connection:
+    connection = _connect(uri)
+    try:
+        version = _stamp(connection, path, form)
+        if version != form.version:
+            raise StoreError(f"{path} is of format {version}: a server must have opened it once")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -96,8 +99,12 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
     )
-    connection.execute("PRAGMA temp_store=MEMORY")
-    connection.execute("PRAGMA cache_size=-8000")
+    try:
+        connection.execute("PRAGMA temp_store=MEMORY")
+        connection.execute("PRAGMA cache_size=-8000")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -143,8 +143,10 @@ class Sealer:
     def _to_seal(self) -> list[Head]:
         """Heads that are full, old, too large together, or hold back the log: as many as fit into a step."""
         now_s = time.monotonic()
-        again = [head for head in self._heads.unsealed() if head.retry_s <= now_s]
-        growing = self._heads.growing()
+        unsealed = self._heads.unsealed()
+        again = [head for head in unsealed if head.retry_s <= now_s]
+        later = {head.run for head in unsealed}
+        growing = [head for head in self._heads.growing() if head.run not in later]
         old_s = now_s - self._settings.seal_age_s
         due = [head for head in growing if head.ticks >= self._settings.chunk_ticks or head.since_s <= old_s]
         if self._heads.bytes > self._settings.head_bytes:
@@ -192,9 +194,11 @@ class Sealer:
         self._compactor.sealed(month)
 
     def _trouble(self, error: Exception) -> None:
-        self.problem = str(error) if isinstance(error, StoreError) else repr(error)
         known = isinstance(error, StoreError)
-        log.error("the store cannot seal at present: %s", self.problem, exc_info=not known)
+        problem = str(error) if known else repr(error)
+        if problem != self.problem:  # told once, however often it is tried again
+            log.error("the store cannot seal at present: %s", problem, exc_info=not known)
+        self.problem = problem
 
     def _trim(self) -> None:
         """Delete from the log what is sealed."""

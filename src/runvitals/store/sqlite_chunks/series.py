@@ -78,10 +78,20 @@ class RunMonth:
         self._connection = connection
         self.run = run
         self._t0, self._t1 = t0, t1
-        self.damaged: list[Damage] = []
+        self.damaged: list[Damage] = list(self._set_aside())
         self.blocks = [*self._unpacked(unpacked), *blocks]
         self._decoder = Decoder(connection) if connection else None
         self._joined: dict[tuple[object, ...], _Joined] = {}
+
+    def _set_aside(self) -> Iterator[Damage]:
+        """What was damaged where something was written, and is no longer in its place."""
+        if self._connection is not None:
+            rows = self._connection.execute(
+                "SELECT metric, t0, t1, reason FROM damaged WHERE run=? AND t0<=? AND t1>=?",
+                (self.run, self._t1, self._t0),
+            )
+            for metric, t0, t1, reason in rows:
+                yield Damage(self.run, metric, t0, t1, f"set aside: {reason}")
 
     def _unpacked(self, there: Sequence[packs.Pack] | None) -> Iterator[Block]:
         if there is None:
