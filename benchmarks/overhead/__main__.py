@@ -143,8 +143,9 @@ def text(
         "All processes and threads of a peer together, user and system, from the kernel's clock of each "
         f"process in ns; windows of {plan.second_s:g} s at 1 Hz and of {plan.tenth_s:g} s at 10 Hz, divided "
         "by the samples found in the peer's own records. The idle training process without a peer uses "
-        f"{bare_ms_per_s:.3f} ms a second, which is taken off. Values: of a typical sample; ours without "
-        "what the monitor tells of itself.",
+        f"{bare_ms_per_s:.3f} ms a second, which is taken off. Values: of a typical sample and of the "
+        "largest, since we read what changes slowly less often; ours without what the monitor tells of "
+        "itself.",
         report.cpu_table(usages),
         "### With children",
         "The training process has idle children, all of them counted by the peer.",

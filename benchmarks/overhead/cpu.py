@@ -23,7 +23,7 @@ class Usage:
     Attributes:
         cpu_ms: per sample, the bare training process's share taken off.
         samples: in the window.
-        values: in a typical sample.
+        values: in a typical sample; `most_values`: in the largest (what changes slowly is read less often).
         memory: of the peer's own processes; `trainer`: of the training process.
         threads: in the training process.
     """
@@ -34,6 +34,7 @@ class Usage:
     cpu_ms: float
     samples: int
     values: int
+    most_values: int
     process_count: int
     memory: Memory
     trainer: Memory
@@ -130,6 +131,7 @@ def _usage(
         cpu_ms=used_ms / len(within),
         samples=len(within),
         values=int(median(s.values for s in within)),
+        most_values=max(s.values for s in within),
         process_count=len(others),
         memory=memory,
         trainer=trainer,
