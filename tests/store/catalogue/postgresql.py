@@ -9,19 +9,22 @@ import shutil
 import subprocess
 import tempfile
 import time
+from typing import BinaryIO
 
 import psycopg
 
 _OWNER = "postgres"  # initdb and the server refuse to be root; Debian's package brings this user
-# Runs a server until another process has ended, then removes its folder: watch PID FOLDER COMMAND…
+# Runs a server in the background until another process has ended, then removes its folder.
 _WATCH = """
 pid=$1 folder=$2
 shift 2
-"$@" &
-while kill -0 "$pid" && kill -0 $!; do sleep 0.5; done 2>/dev/null
-kill -INT $! 2>/dev/null
-wait $!
-rm -rf "$folder" "$folder.lock"
+{
+    "$@" &
+    while kill -0 "$pid" && kill -0 $!; do sleep 0.5; done 2>/dev/null
+    kill -INT $! 2>/dev/null
+    wait $!
+    rm -rf "$folder" "$folder.lock"
+} &
 """
 
 
@@ -76,24 +79,29 @@ def _start(folder: str, lives_with: int, durable: bool) -> None:
         settings |= {"fsync": "off", "full_page_writes": "off"}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     watch = ["sh", "-c", _WATCH, "watch", str(lives_with), folder]
-    with open(f"{folder}/log", "wb") as log:
-        server = subprocess.Popen(
+    with open(f"{folder}/log", "w+b") as log:
+        subprocess.run(
             [*watch, *become, f"{bin_folder}/postgres", "-D", data, *options],
+            check=True,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd="/",
             start_new_session=True,
         )
+        _wait(folder, log)
+
+
+def _wait(folder: str, log: BinaryIO) -> None:
     deadline = time.monotonic() + 30
     while True:
         try:
             psycopg.connect(f"postgresql://{_OWNER}@/postgres?host={folder}").close()
             return
         except psycopg.OperationalError:
-            if server.poll() is not None or time.monotonic() > deadline:
-                with open(f"{folder}/log") as log_file:
-                    raise RuntimeError(f"PostgreSQL did not start: {log_file.read()}") from None
+            if not os.path.isdir(folder) or time.monotonic() > deadline:
+                log.seek(0)
+                raise RuntimeError(f"PostgreSQL did not start: {log.read().decode()}") from None
             time.sleep(0.05)
 
 

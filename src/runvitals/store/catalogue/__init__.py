@@ -26,12 +26,13 @@ from runvitals.store.catalogue.rows import RunRow
 from runvitals.store.catalogue.sections import RunSections, Update
 from runvitals.store.catalogue.states import Ending, Host, Writer, hosts
 from runvitals.store.catalogue.tokens import Token
-from runvitals.store.catalogue.writers import Heard, Process
+from runvitals.store.catalogue.writers import Ended, Heard, Process
 
 __all__ = [
     "Catalogue",
     "CatalogueError",
     "Device",
+    "Ended",
     "Ending",
     "Event",
     "Filter",

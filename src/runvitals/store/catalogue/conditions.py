@@ -1,21 +1,23 @@
 """Filters as SQL, each condition in two ways: a list of the runs that meet it, and a check of one run.
 
-Which is quick depends on how many runs meet it. Few: they are listed through an index and nothing else is
+Which is quick depends on how many runs meet it. Few: they are listed through an index, and only they are
 looked at. Many: runs are gone through in the order in which they are wanted, each is checked, and a page is
-full soon. Databases guess this from statistics, and guess badly where values are unevenly spread; so the list
-is asked for, up to a limit (1 µs a run), and the answer decides.
+full soon. Databases guess this from statistics, and guess badly where values are unevenly spread; so each
+condition is counted first, up to a limit (0.1 µs a run, of a text 0.6 µs), and the counts decide.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    and_,
     column,
     exists,
     false,
@@ -23,21 +25,23 @@ from sqlalchemy import (
     literal,
     select,
     table,
+    union_all,
 )
 
-from runvitals.store.catalogue.database import among, ids_of
+from runvitals.store.catalogue.database import ids_of
 from runvitals.store.catalogue.fields import NUMBER
 from runvitals.store.catalogue.filters import Filter, Predicate, is_field
-from runvitals.store.catalogue.states import state_at
+from runvitals.store.catalogue.states import RUNNING, state_at
 from runvitals.store.catalogue.tables import field as field_table
 from runvitals.store.catalogue.tables import project, run, run_field, run_tag, run_text
 from runvitals.store.catalogue.texts import plain_text
 
-FEW = 4000
-"""Runs that are listed, where there is one condition; five times as many of each where there are more,
-because fewer meet all of them."""
-_VERY_FEW = 500
-MAX_WORD = 200
+FEW = 10_000
+"""Runs that are always listed: they cost 2 µs each, however the conditions depend on each other."""
+COUNTED = 30_000
+"""Where counting stops."""
+MAX_WORDS, MAX_WORD = 20, 200
+"""Words that a search looks for, and letters of each."""
 LAST_CHARACTER = "\U0010ffff"
 _TRIGRAMS = 12  # of a long word, that an index is asked for; the word itself is looked for in what that finds
 _FULLTEXT = table("run_text_fts", column("rowid"), column("run_text_fts"))
@@ -51,7 +55,7 @@ class Condition:
     Args:
         check: of a row of `run`.
         listing: the ids of all runs for which it holds, through an index; None where there is no index.
-        exact: whether `listing` has no others.
+        exact: whether `listing` has no others, too.
     """
 
     check: ColumnElement[bool]
@@ -59,54 +63,56 @@ class Condition:
     exact: bool = True
 
 
-@dataclass(slots=True)
-class Plan:
-    """How to find the runs of a filter: `where` holds for them, `candidates` has them, where given."""
+class Plan(NamedTuple):
+    """How to find runs: what holds for them, and whether a list of runs is a part of that."""
 
-    where: list[ColumnElement[bool]] = field(default_factory=list)
-    candidates: set[int] | None = None
-
-    def conditions(self, connection: Connection) -> list[ColumnElement[bool]]:
-        if self.candidates is None:
-            return self.where
-        return [among(connection, run.c.id, sorted(self.candidates)), *self.where]
+    where: list[ColumnElement[bool]]
+    listed: bool
 
 
-def plan(connection: Connection, wanted: Filter, now_ms: int, project_listed: bool, few: int = FEW) -> Plan:
+def plan(
+    connection: Connection,
+    wanted: Filter,
+    now_ms: int,
+    needed: int | None,
+    project_indexed: bool = True,
+) -> Plan:
     """How to find the runs of a filter.
 
     Args:
-        project_listed: whether the project is a condition like the others, because runs are not wanted in an
-            order that an index has for each project.
+        needed: how many runs are wanted, in an order that an index has; None: all of them, or another order.
+        project_indexed: whether that index has an order of its own for each project.
     """
-    listed = list(_conditions(connection, wanted, now_ms, project_listed))
-    found = Plan([one.check for one in listed if one.listing is None])
-    indexed = [one for one in listed if one.listing is not None]
-    limit = few if len(indexed) == 1 else 5 * few
-    for one in indexed:
-        ids = None
-        if one.listing is not None and (found.candidates is None or len(found.candidates) > _VERY_FEW):
-            ids = connection.execute(one.listing.limit(limit + 1)).scalars().all()
-        if ids is None or len(ids) > limit:
-            found.where.append(one.check)
+    conditions = list(_conditions(connection, wanted, now_ms, project_indexed))
+    driver: Condition | None = None
+    smallest, share = COUNTED + 1, 1.0
+    total = connection.execute(select(func.max(run.c.id))).scalar() or 0
+    for one in conditions:
+        if one.listing is None:
             continue
-        found.candidates = set(ids) if found.candidates is None else found.candidates.intersection(ids)
-        if not one.exact:
-            found.where.append(one.check)
-    return found
+        counted = select(func.count()).select_from(one.listing.limit(COUNTED).subquery())
+        meeting = connection.execute(counted).scalar_one()
+        share *= min(1.0, meeting / max(total, 1))
+        if meeting < smallest:
+            driver, smallest = one, meeting
+    gone_through = math.inf if needed is None else needed / max(share, 1e-9)
+    if driver is None or driver.listing is None or (smallest > FEW and smallest > gone_through):
+        return Plan([one.check for one in conditions], listed=False)
+    others = [one.check for one in conditions if one is not driver or not one.exact]
+    return Plan([run.c.id.in_(driver.listing), *others], listed=True)
 
 
 def _conditions(
-    connection: Connection, wanted: Filter, now_ms: int, project_listed: bool
+    connection: Connection, wanted: Filter, now_ms: int, project_indexed: bool
 ) -> Iterator[Condition]:
     yield Condition(run.c.deleted_ms.is_not(None) if wanted.deleted else run.c.deleted_ms.is_(None))
     if wanted.states:
-        yield Condition(state_at(now_ms).in_(wanted.states))
+        yield _in_states(wanted.states, now_ms)
     if wanted.project is not None:
         number = ids_of(connection, project.c.name, [plain_text(wanted.project)]).get(
             plain_text(wanted.project)
         )
-        yield from _in_project(number, project_listed)
+        yield _in_project(number, project_indexed)
     names = {one.field for one in wanted.where if is_field(one.field)}
     numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in names})
     for predicate in wanted.where:
@@ -114,19 +120,31 @@ def _conditions(
     for tag in wanted.tags:
         tagged = select(run_tag.c.run_id).where(run_tag.c.tag == plain_text(tag))
         yield Condition(exists(tagged.where(run_tag.c.run_id == run.c.id).correlate(run)), tagged)
-    for word in plain_text(wanted.text).casefold().split():
-        yield _word(connection, word[:MAX_WORD])
+    words = plain_text(wanted.text).casefold().split()[:MAX_WORDS]
+    if words:
+        yield _text(connection, [word[:MAX_WORD] for word in words])
 
 
-def _in_project(number: int | None, listed: bool) -> Iterator[Condition]:
+def _in_states(states: tuple[str, ...], now_ms: int) -> Condition:
+    until, settled = run.c.alive_until_ms, [state for state in states if state != RUNNING]
+    ways: list[ColumnElement[bool]] = []
+    if settled:
+        of_state = run.c.settled_state.in_(settled)
+        ways = [and_(until.is_(None), of_state), and_(until < now_ms, of_state)]
+    if RUNNING in states:
+        ways.append(until >= now_ms)
+    listed = union_all(*(select(run.c.id).where(way) for way in ways)).subquery()
+    return Condition(state_at(now_ms).in_(states), select(listed))
+
+
+def _in_project(number: int | None, indexed: bool) -> Condition:
     if number is None:
-        yield Condition(false())
-    elif listed:
-        # The sum keeps SQLite from going through the project's runs after it turned out that they are many.
-        check = run.c.project_id + literal(0) == number
-        yield Condition(check, select(run.c.id).where(run.c.project_id == number))
-    else:
-        yield Condition(run.c.project_id == number)
+        return Condition(false())
+    if indexed:
+        return Condition(run.c.project_id == number)
+    # The sum keeps SQLite from going through all of the project's runs when it turned out that they are many.
+    check = run.c.project_id + literal(0) == number
+    return Condition(check, select(run.c.id).where(run.c.project_id == number))
 
 
 def compared(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:
@@ -163,22 +181,28 @@ COLUMNS: dict[str, ColumnElement[str] | ColumnElement[int]] = {
 """Columns of a run by the names that people use."""
 
 
-def _word(connection: Connection, word: str) -> Condition:
+def _text(connection: Connection, words: list[str]) -> Condition:
     text = select(run_text.c.text).where(run_text.c.run_id == run.c.id).correlate(run).scalar_subquery()
     if connection.dialect.name == "sqlite":
-        return Condition(func.instr(text, word) > 0, _listed_by_sqlite(word), exact=len(word) <= 3)
-    check = func.strpos(text, word) > 0
-    if len(word) < 3:  # no index of PostgreSQL knows of less than three letters
+        check = and_(*(func.instr(text, word) > 0 for word in words))
+        return Condition(check, _listed_by_sqlite(words), exact=False)
+    check = and_(*(func.strpos(text, word) > 0 for word in words))
+    if all(len(word) < 3 for word in words):  # no index of PostgreSQL knows of less than three letters
         return Condition(check)
-    return Condition(check, select(run_text.c.run_id).where(run_text.c.text.contains(word, autoescape=True)))
+    found = (run_text.c.text.contains(word, autoescape=True) for word in words)
+    return Condition(check, select(run_text.c.run_id).where(*found))
 
 
-def _listed_by_sqlite(word: str) -> Select[Any]:
-    if len(word) < 3:
-        begins = (_TERMS.c.term >= word, _TERMS.c.term <= word + 2 * LAST_CHARACTER)
-        return select(_TERMS.c.doc).where(*begins).distinct()
-    places = range(len(word) - 2)
-    step = max(1, len(places) // _TRIGRAMS)
-    trigrams = {word[place : place + 3].replace('"', '""') for place in places[::step]}
-    match = " AND ".join(f'"{trigram}"' for trigram in sorted(trigrams))
-    return select(_FULLTEXT.c.rowid).where(_FULLTEXT.c.run_text_fts.op("MATCH")(match))
+def _listed_by_sqlite(words: list[str]) -> Select[Any]:
+    """The runs whose texts have some trigrams of the words, which together have all letters of most."""
+    trigrams: set[str] = set()
+    for word in words:
+        last = len(word) - 3
+        places = {*range(0, last, max(3, last // _TRIGRAMS)), last} if last >= 0 else ()
+        trigrams.update(word[place : place + 3] for place in places)
+    if trigrams:
+        match = " AND ".join('"{}"'.format(trigram.replace('"', '""')) for trigram in sorted(trigrams))
+        return select(_FULLTEXT.c.rowid).where(_FULLTEXT.c.run_text_fts.op("MATCH")(match))
+    longest = max(words, key=len)
+    begins = (_TERMS.c.term >= longest, _TERMS.c.term <= longest + 2 * LAST_CHARACTER)
+    return select(_TERMS.c.doc).where(*begins).distinct()

@@ -147,7 +147,7 @@ def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[
     )
 
 
-def search_text(uid: str, about: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+def search_text(uid: str, about: dict[str, Any], config: dict[str, Any]) -> str:
     """A run's id, name, group, job type, tags and notes, and the values of its configuration, case folded."""
     said = [str(about.get(key) or "") for key in ("name", "group", "job_type")]
     notes = str(about.get("notes") or "")[:MAX_NOTES]

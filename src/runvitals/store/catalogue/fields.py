@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -60,7 +60,7 @@ def scalar(value: object) -> Scalar | None:
     return of_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def leaves(section: str, values: Mapping[str, Any]) -> dict[str, Scalar]:
+def leaves(section: str, values: dict[str, Any]) -> dict[str, Scalar]:
     """The first `MAX_FIELDS` leaves of a section by dotted name.
 
     A name that is too long for an index is left out, and so is what lies deeper than `MAX_DEPTH`: the object
@@ -82,7 +82,7 @@ def leaves(section: str, values: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and depth <= MAX_DEPTH:
+    if isinstance(value, dict) and depth <= MAX_DEPTH:
         for key, item in value.items():
             yield from _walk(f"{name}.{key}", item, depth + 1)
     else:

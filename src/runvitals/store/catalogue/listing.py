@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal, select, tuple_
 
 from runvitals.store.catalogue.conditions import COLUMNS, Plan, plan
 from runvitals.store.catalogue.database import ids_of
 from runvitals.store.catalogue.fields import NUMBER, TEXT
 from runvitals.store.catalogue.filters import Filter, is_field
-from runvitals.store.catalogue.rows import SHOWN, RunRow, run_rows, with_project
+from runvitals.store.catalogue.rows import RunRow, read_rows
 from runvitals.store.catalogue.states import state_at
 from runvitals.store.catalogue.tables import field, project, run, run_field
 from runvitals.store.catalogue.texts import plain_text
@@ -30,7 +30,7 @@ SORTED_COLUMNS = (
     "duration_ms",
 )
 _MISSING = 2  # the kind of what has no value: after numbers and texts
-Found = tuple[Row[Any], "Place"]
+_PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +76,22 @@ def page(
 ) -> Page:
     """`Runs.page` on a connection."""
     as_of_ms, place = (now_ms, None) if after is None else _read_cursor(after, sort)
-    by_field = is_field(sort.by)
-    planned = plan(connection, wanted, as_of_ms, project_listed=by_field)
-    if by_field:
-        found = _by_field(connection, planned, sort, limit + 1, place)
+    if is_field(sort.by):
+        places = _by_field(connection, wanted, sort, limit + 1, place, as_of_ms)
     else:
-        found = _by_column(connection, planned, sort, limit + 1, place, as_of_ms)
-    following = _cursor(sort, found[limit - 1][1], as_of_ms) if len(found) > limit else None
-    return Page(run_rows(connection, [row for row, _ in found[:limit]], now_ms), following)
+        places = _by_column(connection, wanted, sort, limit + 1, place, as_of_ms)
+    following = _cursor(sort, places[limit - 1], as_of_ms) if len(places) > limit else None
+    return Page(read_rows(connection, [place.id for place in places[:limit]], now_ms), following)
 
 
 def _by_column(
-    connection: Connection, planned: Plan, sort: Sort, limit: int, place: Place | None, now_ms: int
-) -> list[Found]:
-    columns = {**COLUMNS, "state": state_at(now_ms), "project": project.c.name}
-    by = columns[sort.by]
-    statement: Select[Any] = select(*SHOWN, by.label("sorted_by")).select_from(with_project())
-    statement = _ordered(statement.where(*planned.conditions(connection)), by, run.c.id, sort, place)
-    return [(row, Place(0, row.sorted_by, row.id)) for row in connection.execute(statement.limit(limit))]
+    connection: Connection, wanted: Filter, sort: Sort, limit: int, place: Place | None, now_ms: int
+) -> list[Place]:
+    by = {**COLUMNS, "state": state_at(now_ms), "project": _PROJECT}[sort.by]
+    needed = limit if sort.by in ("started_ms", "name", "id") else None
+    theirs = plan(connection, wanted, now_ms, needed)
+    statement = _ordered(select(run.c.id, by.label("value")).where(*theirs.where), by, run.c.id, sort, place)
+    return [Place(0, row.value, row.id) for row in connection.execute(statement.limit(limit))]
 
 
 def _ordered(
@@ -112,68 +110,56 @@ def _ordered(
 
 
 def _by_field(
-    connection: Connection, planned: Plan, sort: Sort, limit: int, place: Place | None
-) -> list[Found]:
+    connection: Connection, wanted: Filter, sort: Sort, limit: int, place: Place | None, now_ms: int
+) -> list[Place]:
     """Numbers, then texts, then runs without a value: each is an order that an index has."""
     number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
+    theirs = plan(connection, wanted, now_ms, limit, project_indexed=False)
     first = NUMBER if place is None else place.kind
-    found: list[Found] = []
+    found: list[Place] = []
     for kind in range(NUMBER if number is not None else _MISSING, _MISSING + 1):
         if kind < first or len(found) >= limit:
             continue
         start = place if place is not None and kind == place.kind else None
         if kind == _MISSING:
-            statement = _without_value(connection, planned, number, start)
+            statement = _without_value(theirs, number, start)
         else:
-            statement = _with_value(connection, planned, number, kind, sort, start)
+            statement = _with_value(theirs, number, kind, sort, start)
         rows = connection.execute(statement.limit(limit - len(found)))
-        found += [(row, Place(kind, row.sorted_by, row.id)) for row in rows]
+        found += [Place(kind, row.value, row.id) for row in rows]
     return found
 
 
-def _with_value(
-    connection: Connection, planned: Plan, number: int | None, kind: int, sort: Sort, place: Place | None
-) -> Select[Any]:
+def _with_value(theirs: Plan, number: int | None, kind: int, sort: Sort, place: Place | None) -> Select[Any]:
     by = run_field.c.number if kind == NUMBER else run_field.c.text
     # With a list of runs their fields are looked up; the sum keeps SQLite from going through the index of all
     # runs' values instead.
-    of_kind = run_field.c.kind if planned.candidates is None else run_field.c.kind + literal(0)
+    of_kind = run_field.c.kind + literal(0) if theirs.listed else run_field.c.kind
     statement = (
-        select(*SHOWN, by.label("sorted_by"))
-        .select_from(with_project().join(run_field, run_field.c.run_id == run.c.id))
-        .where(run_field.c.field_id == number, of_kind == kind, *planned.conditions(connection))
+        select(run.c.id, by.label("value"))
+        .join(run_field, run_field.c.run_id == run.c.id)
+        .where(run_field.c.field_id == number, of_kind == kind, *theirs.where)
     )
     if kind == TEXT:
         statement = statement.where(run_field.c.number == 0.0)
     return _ordered(statement, by, run_field.c.run_id, sort, place)
 
 
-def _without_value(
-    connection: Connection, planned: Plan, number: int | None, place: Place | None
-) -> Select[Any]:
+def _without_value(theirs: Plan, number: int | None, place: Place | None) -> Select[Any]:
     """The newest first, whatever the direction."""
-    statement = select(*SHOWN, run.c.started_ms.label("sorted_by")).select_from(with_project())
-    statement = statement.where(*planned.conditions(connection))
+    statement = select(run.c.id, run.c.started_ms.label("value")).where(*theirs.where)
     if number is not None:
-        theirs = select(run_field.c.run_id).where(run_field.c.field_id == number)
-        statement = statement.where(~exists(theirs.where(run_field.c.run_id == run.c.id).correlate(run)))
+        having = select(run_field.c.run_id).where(run_field.c.field_id == number)
+        statement = statement.where(~exists(having.where(run_field.c.run_id == run.c.id).correlate(run)))
     return _ordered(statement, run.c.started_ms, run.c.id, Sort(), place)
 
 
 def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
     """`Runs.count` on a connection."""
-    planned = plan(connection, wanted, now_ms, project_listed=False)
-    statement = select(run.c.id).where(*planned.conditions(connection))
+    statement = select(run.c.id).where(*plan(connection, wanted, now_ms, up_to).where)
     if up_to is not None:
         statement = statement.limit(up_to)
     return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
-
-
-def ids(connection: Connection, wanted: Filter, now_ms: int) -> list[int]:
-    """`Runs.ids` on a connection."""
-    planned = plan(connection, wanted, now_ms, project_listed=False)
-    statement = select(run.c.id).where(*planned.conditions(connection)).order_by(run.c.id)
-    return list(connection.execute(statement).scalars())
 
 
 def _cursor(sort: Sort, place: Place, as_of_ms: int) -> str:

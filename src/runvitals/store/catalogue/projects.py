@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from sqlalchemy import case, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.store.catalogue.database import Database
@@ -42,23 +43,27 @@ class Projects:
 
     def all(self, now_ms: int) -> list[Project]:
         """The projects that have runs, the one with the newest run first."""
-        newest = func.max(run.c.started_ms).label("newest_ms")
-        running = func.sum(case((run.c.alive_until_ms >= now_ms, 1), else_=0))
+        listed = run.c.deleted_ms.is_(None)
         by_project = (
-            select(run.c.project_id, func.count().label("runs"), running.label("running"), newest)
-            .where(run.c.deleted_ms.is_(None))
+            select(
+                run.c.project_id, func.count().label("runs"), func.max(run.c.started_ms).label("newest_ms")
+            )
+            .where(listed)
             .group_by(run.c.project_id)
             .subquery()
         )
+        running = select(run.c.project_id).where(listed, run.c.alive_until_ms >= now_ms)
         statement = (
-            select(
-                project.c.id, project.c.name, by_project.c.runs, by_project.c.running, by_project.c.newest_ms
-            )
+            select(project.c.id, project.c.name, by_project.c.runs, by_project.c.newest_ms)
             .join(by_project, by_project.c.project_id == project.c.id)
             .order_by(by_project.c.newest_ms.desc(), project.c.id.desc())
         )
         with self._database.read() as connection:
-            return [Project(*row) for row in connection.execute(statement)]
+            alive = Counter(connection.execute(running).scalars())
+            return [
+                Project(row.id, row.name, row.runs, alive[row.id], row.newest_ms)
+                for row in connection.execute(statement)
+            ]
 
     def id(self, name: str) -> int:
         """The number of a project.

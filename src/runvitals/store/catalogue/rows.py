@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, FromClause, Row, select
+from sqlalchemy import Connection, select
 
 from runvitals.store.catalogue.database import among
 from runvitals.store.catalogue.states import RUNNING, Ending
@@ -49,42 +49,62 @@ class RunRow:
         return self.ending.state
 
 
-SHOWN = (*run.c, project.c.name.label("project"))
-"""What `run_rows` wants of a statement."""
+# In the order in which `_run_row` takes them: by name, SQLAlchemy's rows cost 15 µs each.
+_COLUMNS = (
+    run.c.id,
+    run.c.uid,
+    run.c.project_id,
+    project.c.name,
+    run.c.name,
+    run.c.group_name,
+    run.c.job_type,
+    run.c.started_ms,
+    run.c.last_ms,
+    run.c.alive_until_ms,
+    run.c.settled_state,
+    run.c.exit_code,
+    run.c.signal,
+    run.c.out_of_memory,
+    run.c.created_ms,
+    run.c.deleted_ms,
+    run.c.stop_requested_ms,
+)
 
 
-def with_project() -> FromClause:
-    """Runs, each with its project."""
-    return run.join(project, project.c.id == run.c.project_id)
-
-
-def run_rows(connection: Connection, found: Sequence[Row[Any]], now_ms: int) -> list[RunRow]:
-    """Rows of `SHOWN` as what they mean, in the same order."""
+def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> list[RunRow]:
+    """Runs in the order asked; what is no run's number is left out."""
+    statement = (
+        select(*_COLUMNS)
+        .join(project, project.c.id == run.c.project_id)
+        .where(among(connection, run.c.id, run_ids))
+    )
+    rows = {row[0]: row for row in connection.execute(statement)}
     tags: dict[int, list[str]] = defaultdict(list)
-    of_runs = among(connection, run_tag.c.run_id, [row.id for row in found])
+    of_runs = among(connection, run_tag.c.run_id, run_ids)
     for run_id, tag in connection.execute(select(run_tag).where(of_runs).order_by(run_tag.c.tag)):
         tags[run_id].append(tag)
-    return [_run_row(row, tuple(tags[row.id]), now_ms) for row in found]
+    return [_run_row(rows[run_id], tuple(tags[run_id]), now_ms) for run_id in run_ids if run_id in rows]
 
 
-def _run_row(row: Row[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
-    running = row.alive_until_ms is not None and row.alive_until_ms >= now_ms
-    settled = Ending(row.settled_state, row.exit_code, row.signal, row.out_of_memory)
+def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
+    run_id, uid, project_id, project_name, name, group, job_type, started_ms, last_ms, until_ms, *others = row
+    state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms = others
+    running = until_ms is not None and until_ms >= now_ms
     return RunRow(
-        id=row.id,
-        uid=row.uid,
-        project_id=row.project_id,
-        project=row.project,
-        name=row.name,
-        group=row.group_name or None,
-        job_type=row.job_type or None,
+        id=run_id,
+        uid=uid,
+        project_id=project_id,
+        project=project_name,
+        name=name,
+        group=group or None,
+        job_type=job_type or None,
         tags=tags,
-        ending=Ending(RUNNING) if running else settled,
-        started_ms=row.started_ms,
-        last_ms=row.last_ms,
-        ended_ms=None if running else row.last_ms,
-        duration_ms=max(0, (now_ms if running else row.last_ms) - row.started_ms),
-        created_ms=row.created_ms,
-        deleted_ms=row.deleted_ms,
-        stop_requested_ms=row.stop_requested_ms,
+        ending=Ending(RUNNING) if running else Ending(state, exit_code, signal, out_of_memory),
+        started_ms=started_ms,
+        last_ms=last_ms,
+        ended_ms=None if running else last_ms,
+        duration_ms=max(0, (now_ms if running else last_ms) - started_ms),
+        created_ms=created_ms,
+        deleted_ms=deleted_ms,
+        stop_requested_ms=stop_requested_ms,
     )

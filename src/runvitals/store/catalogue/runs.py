@@ -9,17 +9,17 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.store.catalogue import listing, sections
 from runvitals.store.catalogue.conditions import plan
-from runvitals.store.catalogue.database import Database, among
+from runvitals.store.catalogue.database import Database, among, ids_of
 from runvitals.store.catalogue.derived import tags_of
 from runvitals.store.catalogue.documents import Document, Place, read_documents
 from runvitals.store.catalogue.filters import Filter
 from runvitals.store.catalogue.listing import Page, Sort
 from runvitals.store.catalogue.locking import lock_known_runs
-from runvitals.store.catalogue.rows import SHOWN, RunRow, run_rows, with_project
+from runvitals.store.catalogue.rows import RunRow, read_rows
 from runvitals.store.catalogue.sections import Update
 from runvitals.store.catalogue.states import state_at
 from runvitals.store.catalogue.tables import field, project, run, run_field, run_tag
-from runvitals.store.catalogue.texts import checked_name
+from runvitals.store.catalogue.texts import checked_name, plain_text
 
 MAX_PAGE = 1000
 COUNTED_BY = ("project", "state", "tag")
@@ -40,15 +40,15 @@ class Runs:
 
     def find(self, uid: str, now_ms: int) -> RunRow | None:
         """A run by its id as people know it, also one that was thrown away; None: there is none."""
-        found = self._read(run.c.uid == uid, now_ms)
+        with self._database.read() as connection:
+            numbers = list(ids_of(connection, run.c.uid, [plain_text(uid)]).values())
+            found = read_rows(connection, numbers, now_ms)
         return found[0] if found else None
 
     def get(self, run_ids: Sequence[int], now_ms: int) -> dict[int, RunRow]:
         """Runs by number; what is no run's number is left out."""
         with self._database.read() as connection:
-            statement = select(*SHOWN).select_from(with_project()).where(among(connection, run.c.id, run_ids))
-            found = run_rows(connection, connection.execute(statement).all(), now_ms)
-        return {row.id: row for row in found}
+            return {row.id: row for row in read_rows(connection, run_ids, now_ms)}
 
     def page(
         self,
@@ -83,7 +83,8 @@ class Runs:
     def ids(self, wanted: Filter, now_ms: int) -> list[int]:
         """The numbers of all runs of a filter, ascending."""
         with self._database.read() as connection:
-            return listing.ids(connection, wanted, now_ms)
+            theirs = plan(connection, wanted, now_ms, needed=None).where
+            return list(connection.execute(select(run.c.id).where(*theirs).order_by(run.c.id)).scalars())
 
     def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
         """How many of the runs of a filter are in each project or state, or have each tag; the most first.
@@ -99,19 +100,20 @@ class Runs:
         if by not in columns:
             raise ValueError(f"runs cannot be counted by {by!r}, only by {', '.join(COUNTED_BY)}")
         what = columns[by].label("what")
-        source = with_project()
-        if by == "tag":
-            source = source.join(run_tag, run_tag.c.run_id == run.c.id)
         with self._database.read() as connection:
-            theirs = plan(connection, wanted, now_ms, project_listed=False).conditions(connection)
-            statement = select(what, func.count()).select_from(source).where(*theirs).group_by(what)
+            theirs = plan(connection, wanted, now_ms, needed=None).where
+            statement = select(what, func.count()).where(*theirs).group_by(what)
+            if by == "tag":
+                statement = statement.join(run_tag, run_tag.c.run_id == run.c.id)
+            if by == "project":
+                statement = statement.join(project, project.c.id == run.c.project_id)
             found = dict(connection.execute(statement).all())
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def fields(self, wanted: Filter, now_ms: int) -> list[str]:
         """The fields that the newest 1,000 runs of a filter have: what their table can show and sort by."""
         with self._database.read() as connection:
-            theirs = plan(connection, wanted, now_ms, project_listed=False).conditions(connection)
+            theirs = plan(connection, wanted, now_ms, needed=_NEWEST).where
             newest = select(run.c.id).where(*theirs).order_by(run.c.started_ms.desc()).limit(_NEWEST)
             statement = (
                 select(field.c.name)
@@ -212,11 +214,6 @@ class Runs:
             connection.execute(update(run).where(among(connection, run.c.id, found)).values(columns))
 
         self._database.write(work)
-
-    def _read(self, which: ColumnElement[bool], now_ms: int) -> list[RunRow]:
-        with self._database.read() as connection:
-            rows = connection.execute(select(*SHOWN).select_from(with_project()).where(which)).all()
-            return run_rows(connection, rows, now_ms)
 
 
 def _say(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:

@@ -69,7 +69,8 @@ project = Table(
 )
 
 # `uid` is the run's id as people and journals know it. `alive_until_ms`: while the time is not past it, the
-# run is running, else it is `settled_state`. It is null once all hosts have ended.
+# run is running, else it is `settled_state`. It is null once all hosts have ended. The indexes end in
+# `deleted_ms` so that runs can be counted, and those that were thrown away passed by, without their rows.
 run = Table(
     "run",
     metadata,
@@ -87,9 +88,10 @@ run = Table(
     *_ending(),
     Column("stop_requested_ms", BigInteger),
     Column("deleted_ms", BigInteger),
-    Index(None, "started_ms", "id"),
-    Index(None, "project_id", "started_ms", "id"),
-    Index(None, "name", "id"),
+    Index("ix_run_started", "started_ms", "id", "deleted_ms"),
+    Index("ix_run_project", "project_id", "started_ms", "id", "deleted_ms"),
+    Index("ix_run_name", "name", "id", "deleted_ms"),
+    Index("ix_run_state", "alive_until_ms", "settled_state", "project_id", "deleted_ms"),
     sqlite_autoincrement=True,
 )
 

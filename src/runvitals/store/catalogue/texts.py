@@ -23,6 +23,8 @@ def plain_text(text: str) -> str:
         >>> plain_text("caf\\u00e9\\0")
         'café␀'
     """
+    if text.isascii() and "\0" not in text:
+        return text
     return _SURROGATES.sub("�", text.replace("\0", "␀"))
 
 

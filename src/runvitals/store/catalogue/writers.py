@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, func, select, update
+from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, func, select, update
 
 from runvitals.store.catalogue.database import Database, among, insert
 from runvitals.store.catalogue.joining import Joined, Joining, join, joined
@@ -22,6 +23,15 @@ class Heard:
     writer_id: int
     heard_ms: int
     last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A writer's last record: how its host's part of the run ended, and when by the writer's clock."""
+
+    writer_id: int
+    ending: Ending
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +79,26 @@ class Writers:
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
     def heard(self, signs: Sequence[Heard]) -> None:
-        """Note signs of life. A power cut may undo the newest ones: the next come soon."""
+        """Note signs of life. A power cut may undo the newest ones: the next come soon.
+
+        Writers that are not there any more, because their run was deleted for good, are passed over.
+        """
         if signs:
             self._database.write(lambda connection: _heard(connection, signs), durable=False)
 
-    def end(self, writer_id: int, ending: Ending, time_ms: int) -> None:
-        """Note what a writer's last record said of how its host's part ended. Durable.
+    def end(self, ends: Sequence[Ended]) -> None:
+        """Note what writers' last records said of how their hosts' parts ended. Durable, all or nothing.
 
         Raises:
             ValueError: a state that is no end, or a number that cannot be stored.
-            LookupError: there is no such writer.
         """
-        if ending.state not in ENDED_STATES:
-            raise ValueError(f"state {ending.state!r} is none of {', '.join(ENDED_STATES)}")
-        check_integers(
-            f"writer {writer_id}", exit_code=ending.exit_code, signal=ending.signal, time_ms=time_ms
-        )
-
-        def work(connection: Connection) -> None:
-            run_id = connection.execute(select(writer.c.run_id).where(writer.c.id == writer_id)).scalar()
-            if run_id is None:
-                raise LookupError(f"there is no writer of number {writer_id}")
-            lock_known_runs(connection, [run_id])
-            values = asdict(ending)
-            values["end_state"] = values.pop("state")
-            values["last_ms"] = case((writer.c.last_ms < time_ms, time_ms), else_=writer.c.last_ms)
-            connection.execute(update(writer).where(writer.c.id == writer_id).values(values))
-            restate(connection, [run_id])
-
-        self._database.write(work)
+        for one in ends:
+            if one.ending.state not in ENDED_STATES:
+                raise ValueError(f"state {one.ending.state!r} is none of {', '.join(ENDED_STATES)}")
+            numbers = {"exit_code": one.ending.exit_code, "signal": one.ending.signal, "time_ms": one.time_ms}
+            check_integers(f"writer {one.writer_id}", **numbers)
+        if ends:
+            self._database.write(lambda connection: _end(connection, ends))
 
     def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[Writer]]:
         """The writers of runs, in the order in which they started."""
@@ -137,19 +138,38 @@ class Writers:
         return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
 
 
+def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int]:
+    theirs = select(writer.c.run_id).where(among(connection, writer.c.id, writer_ids))
+    return lock_runs(connection, set(connection.execute(theirs).scalars()))
+
+
+def _later(column: str) -> ColumnElement[int]:
+    """The later of what a row has and what it is told as `new_…`."""
+    told = bindparam(f"new_{column}", type_=BigInteger)
+    return case((writer.c[column] < told, told), else_=writer.c[column])
+
+
 def _heard(connection: Connection, signs: Sequence[Heard]) -> None:
-    of_writers = select(writer.c.run_id).where(
-        among(connection, writer.c.id, {sign.writer_id for sign in signs})
-    )
-    runs = lock_runs(connection, set(connection.execute(of_writers).scalars()))
-    later = {
-        name: case(
-            (writer.c[name] < bindparam(f"new_{name}"), bindparam(f"new_{name}")), else_=writer.c[name]
-        )
-        for name in ("heard_ms", "last_ms")
-    }
+    runs = _lock_runs_of(connection, {sign.writer_id for sign in signs})
+    values = {name: _later(name) for name in ("heard_ms", "last_ms")}
     connection.execute(
-        update(writer).where(writer.c.id == bindparam("which")).values(later),
+        update(writer).where(writer.c.id == bindparam("which")).values(values),
         [{"which": s.writer_id, "new_heard_ms": s.heard_ms, "new_last_ms": s.last_ms} for s in signs],
     )
+    restate(connection, runs)
+
+
+def _end(connection: Connection, ends: Sequence[Ended]) -> None:
+    runs = _lock_runs_of(connection, {one.writer_id for one in ends})
+    rows = []
+    for one in ends:
+        how = asdict(one.ending)
+        rows.append(
+            {"which": one.writer_id, "new_last_ms": one.time_ms, "end_state": how.pop("state"), **how}
+        )
+    values: dict[str, Any] = {
+        name: bindparam(name) for name in ("end_state", "exit_code", "signal", "out_of_memory")
+    }
+    values["last_ms"] = _later("last_ms")
+    connection.execute(update(writer).where(writer.c.id == bindparam("which")).values(values), rows)
     restate(connection, runs)

@@ -102,9 +102,10 @@ def upgrade() -> None:
         sa.UniqueConstraint("uid", name="uq_run_uid"),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_run_name_id", "run", ["name", "id"])
-    op.create_index("ix_run_project_id_started_ms_id", "run", ["project_id", "started_ms", "id"])
-    op.create_index("ix_run_started_ms_id", "run", ["started_ms", "id"])
+    op.create_index("ix_run_name", "run", ["name", "id", "deleted_ms"])
+    op.create_index("ix_run_project", "run", ["project_id", "started_ms", "id", "deleted_ms"])
+    op.create_index("ix_run_started", "run", ["started_ms", "id", "deleted_ms"])
+    op.create_index("ix_run_state", "run", ["alive_until_ms", "settled_state", "project_id", "deleted_ms"])
     op.create_table(
         "process",
         sa.Column("run_id", sa.Integer(), nullable=False),

@@ -11,8 +11,8 @@ branch_labels = None
 depends_on = None
 
 # The index holds no copy of the text (`content`) and no places in it (`detail`): a quarter of the size, and
-# who asks it for long words looks into the texts that it finds. The triggers tell it of every change;
-# `delete` must repeat what was there.
+# who asks it for long words looks into the texts that it finds. The triggers tell it of every change, and
+# when something goes what that was.
 _SQLITE = (
     """CREATE VIRTUAL TABLE run_text_fts USING fts5(
         text, content='run_text', content_rowid='run_id', detail='none', tokenize='trigram case_sensitive 1'
