@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from runvitals.store.codec import Corrupt
-from runvitals.store.contract import Aggregate, Answer, Damage
+from runvitals.store.contract import END_OF_TIME_MS, Aggregate, Answer, Damage
 from runvitals.store.sqlite_chunks import packs, rollup
 from runvitals.store.sqlite_chunks.blocks import Block, groups
 from runvitals.store.sqlite_chunks.months import Month, start_ms
@@ -37,8 +37,12 @@ def aggregate(reader: Reader, question: Question) -> Answer[Aggregate]:
 
 
 class _Run(NamedTuple):
-    """A run in a month: whether it has chunks, and the days that the roll-up answers for."""
+    """A run in a month's file: its extent, whether it has chunks, and the days that the roll-up answers
+    for.
+    """
 
+    t0: int
+    t1: int
     has_chunks: bool
     rolled: set[int]
 
@@ -84,16 +88,18 @@ class _Month:
                     self._tally.add_days(days)
         for run in {**runs, **self._blocks}:
             if run in runs and runs[run].has_chunks:
-                damaged += self._add_chunks(run, runs[run].rolled, packed.get(run, []))
+                damaged += self._add_chunks(run, runs[run], packed.get(run, []))
             else:
                 damaged += self._add_loose(run, packed.get(run, []))
         return damaged
 
-    def _add_chunks(self, run: int, rolled: set[int], packed: list[Pack]) -> list[Damage]:
+    def _add_chunks(self, run: int, row: _Run, packed: list[Pack]) -> list[Damage]:
+        blocks = self._blocks.get(run, [])
+        extent = (0, END_OF_TIME_MS) if blocks else (row.t0, row.t1)
         damaged: list[Damage] = []
-        for extent in self._stretches(rolled):
+        for stretch in self._stretches(extent, row.rolled):
             damaged += self._reader.visit_one(
-                self._connection, self._month, run, self._blocks.get(run, []), extent, self._visit, packed
+                self._connection, self._month, run, blocks, stretch, self._visit, packed
             )
         return damaged
 
@@ -118,12 +124,14 @@ class _Month:
         """The runs asked for that are in the file."""
         whole = self._question.whole_days(rollup.days_of(self._month))
         found = {}
-        for run, chunks_t1, rolled in self._of_runs(connection, "SELECT run, chunks_t1, rolled FROM run"):
+        for run, t0, t1, chunks_t1, rolled in self._of_runs(
+            connection, "SELECT run, t0, t1, chunks_t1, rolled FROM run"
+        ):
             days = whole.intersection(rollup.rolled_days(self._month, rolled)) if rolled else set[int]()
             if days:
                 for block in self._blocks.get(run, []):
                     days.difference_update((block.t // DAY_MS).tolist())
-            found[run] = _Run(chunks_t1 is not None, days)
+            found[run] = _Run(t0, t1, chunks_t1 is not None, days)
         return found
 
     def _days(self, connection: sqlite3.Connection, runs: Mapping[int, _Run]) -> list[Day]:
@@ -147,7 +155,9 @@ class _Month:
                 found.setdefault(pack.run, []).append(pack)
         return found
 
-    def _of_runs(self, connection: sqlite3.Connection, select: str) -> Iterator[tuple[int, int | None, int]]:
+    def _of_runs(
+        self, connection: sqlite3.Connection, select: str
+    ) -> Iterator[tuple[int, int, int, int | None, int]]:
         """Rows of a table for the runs asked for; its first column is the run."""
         asked = self._question.runs
         if len(asked) <= _FEW:
@@ -156,10 +166,10 @@ class _Month:
         else:
             yield from (row for row in connection.execute(select) if row[0] in asked)
 
-    def _stretches(self, without: set[int]) -> Iterator[tuple[int, int]]:
-        """What is left of the month and the range without some days."""
-        t0 = max(self._question.t0, start_ms(self._month))
-        end = min(self._question.t1, start_ms(self._month + 1) - 1)
+    def _stretches(self, extent: tuple[int, int], without: set[int]) -> Iterator[tuple[int, int]]:
+        """What is left of an extent in the month and the range, without some days."""
+        t0 = max(extent[0], self._question.t0, start_ms(self._month))
+        end = min(extent[1], self._question.t1, start_ms(self._month + 1) - 1)
         for day in sorted(without):
             if t0 < day * DAY_MS:
                 yield t0, day * DAY_MS - 1

@@ -44,20 +44,44 @@ def open_for_writing(path: str, form: Format) -> sqlite3.Connection:
         StoreError: it is of a later version, or no such file; it cannot be opened or written.
     """
     with failing(path):
-        connection = _connect(f"file:{_quoted(path)}?mode=rwc")
+        if not os.path.exists(path):
+            _make(path, form)
+        connection = _connect(f"file:{_quoted(path)}?mode=rw")
         try:
-            # Both must be said before the first page is written.
-            connection.execute(f"PRAGMA page_size={_PAGE}")
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT}")
-            if _stamp(connection, path, form) < form.version:
-                _bring_up_to_date(connection, form)
+            version = _stamp(connection, path, form)
+            if version < form.version:
+                with transaction(connection):
+                    for migrate in form.migrations[version - 1 :]:
+                        migrate(connection)
+                    connection.execute(f"PRAGMA user_version={form.version}")
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def _make(path: str, form: Format) -> None:
+    """A new file, which is whole when others see it."""
+    new = f"{path}.new"
+    for left_behind in (new, f"{new}-wal", f"{new}-shm", f"{new}-journal"):
+        if os.path.exists(left_behind):
+            os.unlink(left_behind)
+    connection = _connect(f"file:{_quoted(new)}?mode=rwc")
+    try:
+        # Both must be said before the first page is written.
+        connection.execute(f"PRAGMA page_size={_PAGE}")
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        connection.execute("PRAGMA journal_mode=WAL")
+        with transaction(connection):
+            for statement in form.schema.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={form.application_id}")
+            connection.execute(f"PRAGMA user_version={form.version}")
+    finally:
+        connection.close()
+    os.replace(new, path)
 
 
 def open_for_reading(path: str, form: Format) -> sqlite3.Connection:
@@ -113,11 +137,10 @@ def _quoted(path: str) -> str:
 
 
 def _stamp(connection: sqlite3.Connection, path: str, form: Format) -> int:
-    """The version of a file's format; 0 for a new file."""
+    """The version of a file's format."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and application_id != form.application_id:
+    if application_id != form.application_id:
         raise StoreError(f"{path} is another program's database")
     if version > form.version:
         raise StoreError(
@@ -125,19 +148,6 @@ def _stamp(connection: sqlite3.Connection, path: str, form: Format) -> int:
             f"{form.version}): use that version"
         )
     return int(version)
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, form: Format) -> None:
-    with transaction(connection):
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            for statement in form.schema.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={form.application_id}")
-        else:
-            for migrate in form.migrations[version - 1 :]:
-                migrate(connection)
-        connection.execute(f"PRAGMA user_version={form.version}")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import lru_cache
 
 import numpy as np
 
@@ -62,6 +63,7 @@ def month_of(t_ms: int) -> Month:
     return (moment.year - _EPOCH_YEAR) * 12 + moment.month - 1
 
 
+@lru_cache(maxsize=4096)
 def start_ms(month: Month) -> int:
     year, index = divmod(month, 12)
     if _EPOCH_YEAR + year > 9999:
