@@ -6,7 +6,10 @@ A collector is one source of numbers, in one file, with two verbs::
     class Disk:
         name = "disk"
         absent = {"/data": "no such folder"}  # optional: parts of this source that are not here, and why
+        facts = {"disks": [{"name": "sda"}]}  # optional: what belongs to the facts about the machine; where
+                                              # it changes, another object takes its place
         def sample(self, tick: Tick) -> None:  # write this moment's readings into the tick
+        def close(self) -> None:  # optional: the end of the run; must not wait for anything
 
 The monitor imports these files at start under ``python -I -S``, so they use the standard library only and
 none of its heavy modules (no ``re``, ``json``, ``typing``, ``dataclasses``, ``subprocess``, ``socket``): each
@@ -85,16 +88,20 @@ class Tick:
     subtracts each one's first value, so that a stored counter starts at 0 with the run, and it alone knows
     about baselines.
 
+    Events are things that happened, for the run's list of events: objects with ``name``, ``level`` (``info``,
+    ``warning``, ``error``), ``text`` for a person, and whatever else belongs to it.
+
     Args:
         mono_s: monotonic clock of this moment in seconds; intervals are differences of it.
     """
 
-    __slots__ = ("counters", "gauges", "mono_s")
+    __slots__ = ("counters", "events", "gauges", "mono_s")
 
     def __init__(self, mono_s: float) -> None:
         self.mono_s = mono_s
         self.gauges: dict[str, float] = {}
         self.counters: dict[str, float] = {}
+        self.events: list[dict[str, object]] = []
 
 
 class Every:
