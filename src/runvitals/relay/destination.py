@@ -1,0 +1,143 @@
+"""What a destination is: the small interface that everything the relay delivers to implements.
+
+A destination is an object with a `name`, `deliver(batch)` and `close()`. It is made by a *factory*, usually
+the class itself, called as `factory(address, context)`:
+
+    class PrintingDestination(Destination):
+        '''Prints how many values came.'''
+
+        name = "printing"
+
+        def __init__(self, address: str, context: Context) -> None:
+            self.address = address
+
+        def deliver(self, batch: Batch) -> None:
+            print(self.address, batch.run.id, batch.writer.name, batch.points)
+
+A user chooses destinations with the setting `destinations`, a list of `NAME` or `NAME:ADDRESS`; a plain
+`http://…` or `https://…` is a runvitals server. Names are those of `destinations.BUILT_IN` and of the
+entry-point group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). What
+follows the first colon is handed to the factory as it is: `files:/data/out?format=csv` calls
+`factory("/data/out?format=csv", context)`; `NAME` alone gives "". An address must hold no password or token:
+it is written into the run's folder. Secrets come from the environment, which is that of the process that
+began the relay, or from files.
+
+What the relay promises:
+
+* One object for each run and destination, in a thread of its destination. `deliver` is called with one batch
+  at a time, in the order of the writer's records; writers (the host's monitor, its training processes) take
+  turns. `deliver` may block; time out what could block for ever (30 s is a good limit). Other destinations,
+  and the training, never wait.
+* A batch covers about `interval_s` seconds of data, less at events and at the end of the run, more when
+  catching up (some 500 kB of samples at most).
+* `deliver` returning means *delivered*: the batch never comes again, unless the process is killed within the
+  same round (a batch of each writer). The stretch is written down before the first `deliver`, so that a batch
+  that is tried again, now or by another relay after `kill -9`, has the same records and the same `first_seq`
+  and `last_seq`, with `repeated` set. A far side that knows the key (run, writer, first_seq) has everything
+  exactly once. One that does not can keep a position of its own in `context.state` (a file's length, the last
+  time sent), which is saved in one piece with the relay's own position.
+* `deliver` raising:
+    - `Retry(text, after_s)`: keep it and come again with the same batch, after `after_s` (what the far side
+      asked for), else after 1, 2, 4 … 60 s with jitter. OSError (network, timeouts) means the same.
+    - `Rejected(text)`: this batch can never be delivered. It is counted, `text` is shown by `runvitals relay
+      status`, and the next one is delivered.
+    - `Gone(text)`: the far side wants nothing more of this run, ever.
+    - anything else is a bug of the destination: reported with its traceback's last line, then treated like
+      `Retry`.
+* `close()` is called when the run is delivered or the relay ends: flush buffers, close connections. It may
+  raise `Retry` or OSError to say that something could not be flushed; that is reported. What must not be
+  lost is flushed in `deliver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from runvitals.relay.batch import Batch
+
+
+class Retry(Exception):
+    """Not delivered now: keep the batch and try again.
+
+    Args:
+        text: why, for a person.
+        after_s: how long the far side wants to be left alone (Retry-After); None: as the relay thinks best.
+    """
+
+    def __init__(self, text: str, after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.after_s = after_s
+
+
+class Rejected(Exception):
+    """This batch can never be delivered; the text says why, for a person."""
+
+
+class Gone(Exception):
+    """The far side wants no more of this run; the text says why, for a person."""
+
+
+class Context:
+    """What the relay offers a destination.
+
+    Attributes:
+        run_id: the run.
+        folder: the run's folder, for files of its own in `relay/`.
+        state: JSON values of the destination's own; those of an earlier life are in it. Saved in one piece
+            with the relay's position after each round of `deliver` calls, whether they returned or raised.
+        save: saves the state now; for what must not be done twice (the id of a run that was just made over
+            there).
+        request_stop: the far side wants the run to stop; the text says who asked, for a person. The training
+            gets SIGINT or its callback.
+    """
+
+    __slots__ = ("folder", "request_stop", "run_id", "save", "state")
+
+    def __init__(
+        self,
+        run_id: str,
+        folder: str,
+        state: dict[str, Any],
+        save: Callable[[], None],
+        request_stop: Callable[[str], None],
+    ) -> None:
+        self.run_id = run_id
+        self.folder = folder
+        self.state = state
+        self.save = save
+        self.request_stop = request_stop
+
+
+class Destination:
+    """Base class of destinations; see the module's text. Subclassing it is not needed, its attributes are.
+
+    Attributes:
+        name: what it is called in messages and files: letters, digits, `_` and `-`.
+        interval_s: seconds of data in a batch.
+        heartbeat_s: None, or: while the run goes on, deliver an empty batch of its monitor when nothing else
+            was delivered for so long.
+    """
+
+    name: str = ""
+    interval_s: float = 5.0
+    heartbeat_s: float | None = None
+
+    def deliver(self, batch: Batch) -> None:
+        """Hand the batch over for good, or raise `Retry`, `Rejected`, `Gone` or OSError."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The end: of the run, or of the relay."""
+
+
+class Factory(Protocol):
+    """Makes a destination for one run.
+
+    Raises:
+        ValueError: an address that cannot be; the text names what is allowed. Nothing is delivered, `status`
+            says why.
+        ModuleNotFoundError: a package is missing; the relay says which extra to install.
+    """
+
+    def __call__(self, address: str, context: Context) -> Destination: ...

@@ -1,0 +1,9 @@
+"""The destinations this package brings, one file each: name -> "module:factory". See
+`relay/destination.py`."""
+
+from __future__ import annotations
+
+BUILT_IN: dict[str, str] = {
+    "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
+    "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
+}
