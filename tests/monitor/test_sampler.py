@@ -119,3 +119,59 @@ def test_a_clock_that_reads_just_before_the_tick_does_not_repeat_it() -> None:
     schedule.advance(100.0)
     assert schedule.advance(100.0999999) == 0
     assert schedule.next_s == pytest.approx(100.2)
+
+
+class Knowing:
+    """A source that knows its devices, which come and go."""
+
+    name = "knowing"
+    facts: dict[str, object] = {"shelves": ["a"]}
+    absent: dict[str, str] = {}
+    closed = False
+
+    def sample(self, tick: Tick) -> None:
+        tick.events.append({"name": "opened", "level": "info", "text": "somebody is hungry"})
+
+    def close(self) -> None:
+        self.closed = True
+        raise OSError("stuck")
+
+
+def test_what_sources_know_of_their_devices_is_news_when_it_changes() -> None:
+    source = Knowing()
+    sampler = Sampler([source, Scripted()], 1.0, Reports())
+    assert sampler.news() == {"machine": {"shelves": ["a"]}}
+    assert sampler.news() == {}
+    source.facts = {"shelves": ["a", "b"]}
+    source.absent = {"b": "is locked"}
+    assert sampler.news() == {
+        "machine": {"shelves": ["a", "b"]},
+        "sources": {"knowing": {"state": "on", "reason": "b: is locked"}},
+    }
+
+
+def test_what_is_missing_of_a_source_is_told_again_when_it_works_again() -> None:
+    source = Scripted(OSError("gone"), {"x": 1.0})
+    sampler = Sampler([source], 1.0, Reports())
+    source.absent = {"y": "forbidden"}  # type: ignore[attr-defined]
+    assert sampler.news() == {"sources": {"scripted": {"state": "on", "reason": "y: forbidden"}}}
+    sampler.sample(1.0)
+    assert sampler.news() == {}
+    sampler.sample(2.0)
+    assert sampler.news() == {"sources": {"scripted": {"state": "on", "reason": "y: forbidden"}}}
+
+
+def test_events_wait_until_they_are_written() -> None:
+    sampler = Sampler([Knowing()], 1.0, Reports())
+    sampler.sample(1.0)
+    sampler.sample(2.0)
+    assert [event["name"] for event in sampler.events] == ["opened", "opened"]
+
+
+def test_all_sources_are_closed_though_one_cannot_be() -> None:
+    first, second = Knowing(), Knowing()
+    reports = Reports()
+    Sampler([first, Scripted(), second], 1.0, reports).close()
+    assert first.closed
+    assert second.closed
+    assert reports == [("knowing", "stuck"), ("knowing", "stuck")]

@@ -87,6 +87,11 @@ class Aside:
         if self._failed is not None:
             raise self._failed
 
+    @property
+    def pending(self) -> bool:
+        """Whether it was asked and has not answered."""
+        return self._busy
+
     def close(self) -> None:
         """Let the thread end. One that hangs is left behind; it holds up nobody."""
         self._closed = True

@@ -8,6 +8,7 @@ A collector is one source of numbers, in one file, with two verbs::
         absent = {"/data": "no such folder"}  # optional: parts of this source that are not here, and why
         facts = {"disks": [{"name": "sda"}]}  # optional: what belongs to the facts about the machine; where
                                               # it changes, another object takes its place
+        pending = False  # optional: a first answer is under way; who wants one reading only waits for it
         def sample(self, tick: Tick) -> None:  # write this moment's readings into the tick
         def close(self) -> None:  # optional: the end of the run; must not wait for anything
 

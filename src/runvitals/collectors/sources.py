@@ -16,7 +16,7 @@ from runvitals.collectors.base import Absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from runvitals.collectors.base import Collector, Probe, Scope
     from runvitals.collectors.selection import Selection
@@ -74,10 +74,10 @@ class Sources:
             >>> probe_all(scope).states(Selection(["all"]))["energy"]
             {'state': 'absent', 'reason': '/sys/class/powercap cannot be listed: No such file or directory'}
         """
-        on = [collector.name for collector in self.collectors]
-        states = {name: {"state": "on"} for name in on}
+        states = {collector.name: state(collector) for collector in self.collectors}
         for name, reason in self.reasons.items():
-            states[name] = {"state": "on" if name in on else "absent", "reason": reason}
+            if name not in states:
+                states[name] = {"state": "absent", "reason": reason}
         for word in selection.unknown((*built_in(), *states)):
             reason = f"there is no source of this name; there are {', '.join(built_in())}"
             states[word] = {"state": "absent", "reason": reason}
@@ -161,6 +161,34 @@ def load(place: str) -> Probe:
     return probe
 
 
+def state(collector: Collector) -> dict[str, str]:
+    """What there is to say of a collector that was found: it is on, and why parts of it are missing.
+
+    Example:
+        >>> state(filesystem)
+        {'state': 'on', 'reason': '/data: /data: No such file or directory'}
+    """
+    reason = _missing_parts(collector)
+    return {"state": "on", "reason": reason} if reason else {"state": "on"}
+
+
+def close(collector: Collector, report: Callable[[str, Exception | None], None]) -> None:
+    """Let a collector give back what it holds, if it holds anything; an error goes to `report`."""
+    try:
+        getattr(collector, "close", _nothing)()
+    except Exception as error:  # noqa: BLE001 -- whatever it leaves behind, the others are closed as well
+        report(collector.name, error)
+
+
+def _nothing() -> None:
+    """What a collector without `close` has to do at the end."""
+
+
+def _missing_parts(collector: Collector) -> str:
+    parts: Mapping[str, str] = getattr(collector, "absent", None) or {}
+    return "; ".join(f"{part}: {why}" for part, why in parts.items())
+
+
 def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
     try:
         collector = load(place)(scope)
@@ -177,9 +205,9 @@ def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
         found.reasons[name] = f"the probe {place} returned {collector!r}, which has no name or no sample()"
         return
     found.collectors.append(collector)
-    parts: Mapping[str, str] = getattr(collector, "absent", {})
-    if parts:
-        found.reasons[name] = "; ".join(f"{part}: {why}" for part, why in parts.items())
+    missing = _missing_parts(collector)
+    if missing:
+        found.reasons[name] = missing
 
 
 def _entry_points(path: str) -> list[tuple[str, str]]:

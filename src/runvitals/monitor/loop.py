@@ -14,7 +14,7 @@ from runvitals.monitor.sampler import Schedule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from runvitals.collectors.base import Scope
@@ -117,6 +117,25 @@ class Monitor:
             # The next monitor of this run, should this one die, counts on from the same zero.
             self.note(frames.INFO, baselines=fresh)
             self.sampler.baselines.fresh = {}
+        self._write_news()
+
+    def _write_news(self) -> None:
+        """What the sources tell beside numbers: facts about their devices, what they miss, what happened."""
+        news = self.sampler.news()
+        if news:
+            self._note_theirs(frames.INFO, news)
+        if self.sampler.events:
+            events, self.sampler.events = self.sampler.events, []
+            for event in events:
+                self._note_theirs(frames.EVENT, event)
+
+    def _note_theirs(self, type: int, value: Mapping[str, object]) -> None:
+        """A record made by a collector, of another package perhaps, which may hold what JSON cannot."""
+        try:
+            self.journal.json(type, {**value, "t": time.time_ns() // 1_000_000})
+        except (TypeError, ValueError) as error:
+            text = f"a source told what cannot be written: {error}: {value!r:.200}"
+            self.note(frames.EVENT, name="bad_reading", level="warning", text=text)
 
     def _numbers_of(self, values: dict[str, float]) -> dict[str, float]:
         """What of a sample can be written, when a collector of another package has put in something else."""
@@ -318,6 +337,7 @@ class Monitor:
             signal=decisive.signal,
             out_of_memory=self._out_of_memory(decisive),
         )
+        self.sampler.close()
         if self._sealer is not None:
             self._sealer.abandon()
         # Out of the way before the last word: whoever comes now must start a monitor of their own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from runvitals.collectors.base import MIB, PAGE, PseudoFile, Tick, open_if_there
+from runvitals.collectors.sources import close, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +54,12 @@ class Baselines:
 
 
 class Source:
-    """A collector with its record: how often it failed, and when it is asked again."""
+    """A collector with its record: how often it failed, when it is asked again, what it has told."""
 
-    __slots__ = ("backoff_s", "collector", "failures", "failures_key", "ms_key", "name", "retry_at_s")
+    __slots__ = (
+        "absent", "backoff_s", "collector", "facts", "failures", "failures_key", "ms_key", "name",
+        "retry_at_s",
+    )  # fmt: skip
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
@@ -65,6 +69,8 @@ class Source:
         self.failures = 0
         self.backoff_s = 0.0
         self.retry_at_s = 0.0
+        self.facts: object = None
+        self.absent: object = getattr(collector, "absent", None)
 
 
 class Sampler:
@@ -91,6 +97,8 @@ class Sampler:
         self.interval_s = interval_s
         self.report = report
         self.baselines = Baselines(baselines)
+        # What happened, as the sources tell; the caller writes it down and empties this.
+        self.events: list[dict[str, object]] = []
         self.missed_ticks = 0
         self._gpu_ids = None if gpu_ids is None else frozenset(str(i) for i in gpu_ids)
         self._statm: PseudoFile | None = open_if_there("/proc/self/statm")
@@ -113,10 +121,34 @@ class Sampler:
         for key, total in tick.counters.items():
             # What is no number is refused, and said so, where the sample is written.
             values[key] = since_start(key, total) if isinstance(total, (float, int)) else total
+        self.events += tick.events
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
         self._measure_itself(mono_s, values)
         return values
+
+    def news(self) -> dict[str, dict[str, object]]:
+        """What collectors know since they were last asked for it: `machine`, facts about their devices, and
+        `sources`, the states of those that have found parts of them missing, or there.
+
+        A collector tells of a change by another object in the place of `facts` or `absent`.
+        """
+        told: dict[str, dict[str, object]] = {}
+        for source in self.sources:
+            facts = getattr(source.collector, "facts", None)
+            if facts is not source.facts:
+                source.facts = facts
+                told.setdefault("machine", {}).update(facts or {})
+            absent = getattr(source.collector, "absent", None)
+            if absent is not source.absent:
+                source.absent = absent
+                told.setdefault("sources", {})[source.name] = state(source.collector)
+        return told
+
+    def close(self) -> None:
+        """Let the collectors give back what they hold: threads, child processes."""
+        for source in self.sources:
+            close(source.collector, self.report)
 
     def _ask(self, source: Source, tick: Tick) -> None:
         try:
@@ -130,6 +162,7 @@ class Sampler:
         else:
             if source.backoff_s:
                 source.backoff_s = source.retry_at_s = 0.0
+                source.absent = None  # what parts it misses is told again, after "it works"
                 self.report(source.name, None)
 
     def _ask_and_time(self, tick: Tick) -> None:
