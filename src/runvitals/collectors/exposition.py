@@ -192,7 +192,7 @@ def _comment(found: Exposition, line: str) -> None:
 
 
 def _word(text: str) -> tuple[str, int]:
-    word = text.split(None, 1)[0]
+    word = text.replace("\t", " ").partition(" ")[0]
     return word, len(word)
 
 
