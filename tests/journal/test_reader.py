@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.journal import frames
+from runvitals.journal import frames, paths
 from runvitals.journal.frames import frame
-from runvitals.journal.reader import MAX_PROBLEMS, Record, Tail, read_run
+from runvitals.journal.reader import MAX_PROBLEMS, Record, Tail, WriterTail, read_run
 from runvitals.journal.seal import BLOCK, Sealer
 from runvitals.journal.writer import Writer
 
@@ -348,3 +348,28 @@ def test_any_bytes_are_read_without_a_crash(tmp_path_factory: pytest.TempPathFac
         folder.append(frame(type, type, noise))
     folder.append(event(12) + noise + event(13))
     assert seqs(folder.poll())[-2:] == [12, 13]
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_reader_that_goes_on_reads_no_earlier_file(tmp_path: Path, sealed: bool) -> None:
+    journal = Writer(str(tmp_path), "monitor.n1.1", {}, segment_bytes=2_000)
+    for t in range(200):
+        journal.sample(t, {"cpu": float(t)})
+    journal.close()
+    for path in journal.rotated if sealed else ():
+        sealer = Sealer(path)
+        while sealer.step():
+            pass
+    everything = list(read_run(str(tmp_path)))
+    segments = paths.segments(str(tmp_path))["monitor.n1.1"]
+    for record in everything:
+        tail = WriterTail(str(tmp_path), "monitor.n1.1", record.seq)
+        rest = list(tail.poll(segments))
+        assert [(r.seq, r.keys, r.packed) for r in rest] == [
+            (r.seq, r.keys, r.packed) for r in everything[record.seq :]
+        ]
+        assert (tail.problems, tail.missing) == ([], 0)
+    for path in journal.rotated[:-1]:
+        os.unlink(path)
+    left = list(WriterTail(str(tmp_path), "monitor.n1.1", everything[-1].seq).poll(segments))
+    assert [r.seq for r in left] == [everything[-1].seq]

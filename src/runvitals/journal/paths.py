@@ -50,14 +50,15 @@ def check_writer(writer: str) -> str:
 
 
 def role_and_host(writer: str) -> tuple[str, str]:
-    """What a writer's name tells: `monitor.<host>.<start>` or `train.<host>.<pid>.<start>`.
+    """What a writer's name tells: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or the same with
+    `console`.
 
     Example:
         >>> role_and_host("train.node1.example.org.4711.19f3a")
         ('train', 'node1.example.org')
     """
     role, _, rest = writer.partition(".")
-    host = rest.rsplit(".", 2 if role == "train" else 1)[0]
+    host = rest.rsplit(".", 2 if role in ("train", "console") else 1)[0]
     return role, host or writer
 
 

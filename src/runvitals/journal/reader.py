@@ -54,9 +54,10 @@ class Record:
         keys: of a sample.
         packed: a sample's values as they lie in the file, little-endian float64. Whoever gathers columns
             takes them whole, which is faster than a number at a time.
+        size: of the payload, bytes.
     """
 
-    __slots__ = ("keys", "packed", "seq", "time_ms", "type", "value", "writer")
+    __slots__ = ("keys", "packed", "seq", "size", "time_ms", "type", "value", "writer")
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class Record:
         value: Any = None,
         keys: Sequence[str] = (),
         packed: bytes = b"",
+        size: int = 0,
     ) -> None:
         self.writer = writer
         self.type = type
@@ -75,6 +77,7 @@ class Record:
         self.value = value
         self.keys = keys
         self.packed = packed
+        self.size = size
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -83,11 +86,13 @@ class Record:
 
 
 class WriterTail:
-    """Follows one writer through its segments, from its first record on.
+    """Follows one writer through its segments.
 
     Args:
         folder: the run's folder.
         writer: the writer's name.
+        next_seq: the number of the first record that is wanted. Of the segments before the one that holds it
+            nothing but a header is read.
     """
 
     __slots__ = (
@@ -104,10 +109,10 @@ class WriterTail:
         "writer",
     )
 
-    def __init__(self, folder: str, writer: str) -> None:
+    def __init__(self, folder: str, writer: str, next_seq: int = 0) -> None:
         self.folder = folder
         self.writer = writer
-        self.next_seq = 0
+        self.next_seq = next_seq
         self.missing = (
             0  # records that a later one shows to have been there: damaged, or in a file that was deleted
         )
@@ -126,12 +131,22 @@ class WriterTail:
 
         A consumer may stop at any record; the next poll goes on with the one after it.
         """
+        if self.next_seq and not self._inode and not self._segment:
+            self._segment = self._segment_of(self.next_seq, segments)
         for segment in segments:
             if segment < self._segment:
                 continue
             if segment > self._segment:
                 self._begin(segment)
             yield from self._read_segment(self._path())
+
+    def _segment_of(self, seq: int, segments: Sequence[int]) -> int:
+        """The newest segment that begins with that record or an earlier one; the oldest there is, if none."""
+        for segment in reversed(segments):
+            first = _first_seq(paths.segment_path(self.folder, self.writer, segment))
+            if first is not None and first <= seq:
+                return segment
+        return segments[0] if segments else 0
 
     def _path(self) -> str:
         return paths.segment_path(self.folder, self.writer, self._segment)
@@ -211,12 +226,13 @@ class WriterTail:
         try:
             if type == SAMPLE:
                 time_ms, keys, packed = split(frame.payload, self._schemas)
-                return Record(self.writer, type, seq, time_ms, None, keys, packed)
+                return Record(self.writer, type, seq, time_ms, None, keys, packed, len(packed))
             if type == frames.CONSOLE:
-                return Record(self.writer, type, seq, _console_time(frame.payload), frame.payload)
+                time_ms = _console_time(frame.payload)
+                return Record(self.writer, type, seq, time_ms, frame.payload, size=len(frame.payload))
             if type in _JSON_TYPES:
                 value, time_ms = _json_object(frame.payload)
-                return Record(self.writer, type, seq, time_ms, value)
+                return Record(self.writer, type, seq, time_ms, value, size=len(frame.payload))
         except ValueError as error:
             self._report(path, f"record {seq} of type {type} is not readable: {error}")
         return None
@@ -240,6 +256,24 @@ class WriterTail:
             text = "more problems than are listed here"
         if not any(known.text == text and known.path == path for known in self.problems):
             self.problems.append(Problem(path, text))
+
+
+def _first_seq(path: str) -> int | None:
+    """The number of a file's first record, as its first frame says (a BLOCK has that of its first record)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | paths.OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None  # the reading itself says why
+    try:
+        header = os.read(fd, frames.HEADER_SIZE)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    if len(header) < frames.HEADER_SIZE:
+        return None
+    magic, _, _, _, seq = frames.HEADER.unpack(header)
+    return int(seq) if magic == frames.MAGIC else None
 
 
 def _console_time(payload: bytes) -> int:

@@ -185,10 +185,9 @@ class Batch:
         notes: events, lifecycle, info and console records, in order.
         repeated: it may have been delivered before (the answer got lost, or the relay was killed in between).
             Then it is exactly the same stretch.
-        final: nothing more comes from this writer, as its host's monitor has ended and everything is read.
     """
 
-    __slots__ = ("final", "first_seq", "last_seq", "logs", "notes", "repeated", "run", "samples", "writer")
+    __slots__ = ("first_seq", "last_seq", "logs", "notes", "repeated", "run", "samples", "writer")
 
     def __init__(self, run: RunFacts, writer: WriterFacts, first_seq: int, last_seq: int) -> None:
         self.run = run
@@ -199,7 +198,11 @@ class Batch:
         self.logs: list[LogRow] = []
         self.notes: list[Note] = []
         self.repeated = False
-        self.final = False
+
+    @property
+    def empty(self) -> bool:
+        """Nothing in it: a sign of life."""
+        return not (self.samples or self.logs or self.notes)
 
     @property
     def rows(self) -> int:

@@ -84,6 +84,8 @@ class Context:
     Attributes:
         run_id: the run.
         folder: the run's folder, for files of its own in `relay/`.
+        cwd: the working directory of the training (or of `runvitals sync`): what relative paths are relative
+            to.
         state: JSON values of the destination's own; those of an earlier life are in it. Saved in one piece
             with the relay's position after each round of `deliver` calls, whether they returned or raised.
         save: saves the state now; for what must not be done twice (the id of a run that was just made over
@@ -92,18 +94,20 @@ class Context:
             gets SIGINT or its callback.
     """
 
-    __slots__ = ("folder", "request_stop", "run_id", "save", "state")
+    __slots__ = ("cwd", "folder", "request_stop", "run_id", "save", "state")
 
     def __init__(
         self,
         run_id: str,
         folder: str,
+        cwd: str,
         state: dict[str, Any],
         save: Callable[[], None],
         request_stop: Callable[[str], None],
     ) -> None:
         self.run_id = run_id
         self.folder = folder
+        self.cwd = cwd
         self.state = state
         self.save = save
         self.request_stop = request_stop
@@ -115,12 +119,15 @@ class Destination:
     Attributes:
         name: what it is called in messages and files: letters, digits, `_` and `-`.
         interval_s: seconds of data in a batch.
+        prompt: deliver a batch early when it holds an event or a lifecycle record; False for whoever pays by
+            the call.
         heartbeat_s: None, or: while the run goes on, deliver an empty batch of its monitor when nothing else
             was delivered for so long.
     """
 
     name: str = ""
     interval_s: float = 5.0
+    prompt: bool = True
     heartbeat_s: float | None = None
 
     def deliver(self, batch: Batch) -> None:
