@@ -77,16 +77,26 @@ def loads(text: bytes | str) -> Any:
     """
     source = text.decode("utf-8") if isinstance(text, bytes) else text
     source = source.strip(" \t\r\n")
+    value, end = loads_at(source, 0)
+    if end != len(source):
+        raise ValueError(f"more text after the JSON value, at character {end}: {source[:80]!r}")
+    return value
+
+
+def loads_at(source: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at a place of a text, and the place where it ends.
+
+    Raises:
+        ValueError: there is none, or it is nested too deeply.
+    """
     try:
         if not _HAS_C:
             import json
 
-            return json.loads(source)
-        value, end = make_scanner(_ScannerContext)(source, 0)  # type: ignore[arg-type]
+            return json.JSONDecoder().raw_decode(source, start)
+        value, end = make_scanner(_ScannerContext)(source, start)  # type: ignore[arg-type]
     except StopIteration as stop:
-        raise ValueError(f"not JSON at character {stop.value}: {source[:80]!r}") from None
+        raise ValueError(f"not JSON at character {stop.value}: {source[start : start + 80]!r}") from None
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
-    if end != len(source):
-        raise ValueError(f"more text after the JSON value, at character {end}: {source[:80]!r}")
-    return value
+    return value, end

@@ -1,0 +1,48 @@
+"""JSON as vendors' tools print it: after a warning or two, and with remarks behind it."""
+
+from __future__ import annotations
+
+from runvitals.journal import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def find(output: bytes) -> Any:
+    """The first JSON object, or list of objects, in what a program printed.
+
+    Bytes that are not UTF-8 become replacement characters: a broken product name costs no reading.
+
+    Raises:
+        ValueError: there is none, or it breaks off; with the beginning of what was printed.
+
+    Example:
+        >>> find(b'WARNING: [driver] is old\\n{"card0": {"GPU use (%)": "7"}}\\nDone.')
+        {'card0': {'GPU use (%)': '7'}}
+    """
+    text = output.decode("utf-8", "replace")
+    start = _next(text, 0)
+    while start >= 0:
+        try:
+            value, _ = jsontext.loads_at(text, start)
+        except ValueError as error:
+            if text[start + 1 :].lstrip()[:1] in ("{", "[", '"'):
+                # Not a bracket in a remark. What follows must not be searched: in a text that breaks off,
+                # some inner object is whole, and would be taken for all.
+                raise ValueError(f"damaged JSON was printed: {error}") from None
+        else:
+            if isinstance(value, dict) or (isinstance(value, list) and _objects(value)):
+                return value
+        start = _next(text, start + 1)
+    shown = " ".join(text[:400].split())[:80]
+    raise ValueError(f"no JSON in what was printed: {shown!r}" if shown else "nothing was printed")
+
+
+def _next(text: str, position: int) -> int:
+    found = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]
+    return min(found, default=-1)
+
+
+def _objects(value: list[Any]) -> bool:
+    return all(isinstance(each, dict) for each in value)

@@ -1,0 +1,85 @@
+"""Numbers as vendors' tools write them: "36.2 C", "1300MHz", {"value": 91, "unit": "%"}, "N/A"."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What stands for "no value" in fields of 16, 32 and 64 bits.
+SENTINELS = frozenset((0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
+
+# Unit in lower case -> factor to ours. Vendors write MB and mean MiB, and nobody means megawatts by "MW".
+FACTORS: Mapping[str, Mapping[str, float]] = {
+    "%": {"%": 1.0},
+    "°C": {"c": 1.0, "°c": 1.0, "mc": 1e-3},
+    "W": {"w": 1.0, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6},
+    "J": {"j": 1.0, "kj": 1e3, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6},
+    "MHz": {"mhz": 1.0, "ghz": 1e3, "khz": 1e-3, "hz": 1e-6},
+    "GT/s": {"gt/s": 1.0},
+    "bytes": {
+        "b": 1.0, "bytes": 1.0, "kb": 2.0**10, "kib": 2.0**10, "mb": 2.0**20, "mib": 2.0**20,
+        "gb": 2.0**30, "gib": 2.0**30, "tb": 2.0**40, "tib": 2.0**40,
+    },
+    "1": {"": 1.0},
+}  # fmt: skip
+
+
+def split(text: str) -> tuple[float, str] | None:
+    """A number and what follows it, without blanks and brackets around; None where the text is no quantity.
+
+    Example:
+        >>> split("1300MHz"), split(" .97 %"), split("(800Mhz)"), split("7")
+        ((1300.0, 'MHz'), (0.97, '%'), (800.0, 'Mhz'), (7.0, ''))
+        >>> split("N/A"), split("0000:1a:00.0"), split("1.2.3"), split("0x740c"), split("nan")
+        (None, None, None, None, None)
+    """
+    text = text.strip(" \t\r\n()\"'")
+    end = 1 if text[:1] in ("+", "-") else 0
+    while end < len(text) and (text[end] in "0123456789" or (text[end] == "." and "." not in text[:end])):
+        end += 1
+    if text[end : end + 1] in ("e", "E"):
+        power = end + 2 if text[end + 1 : end + 2] in ("+", "-") else end + 1
+        while text[power : power + 1].isdigit():
+            end = power = power + 1
+    unit = text[end:].strip()
+    if any(letter.isdigit() for letter in unit) or unit.startswith("."):
+        return None  # an address, a version, a hexadecimal number, a moment
+    try:
+        return float(text[:end]), unit
+    except ValueError:
+        return None
+
+
+def amount(value: object, unit: str, default: str | None = None) -> float | None:
+    """A value in a unit of ours (a key of `FACTORS`), or None where there is none: "N/A", a sentinel, another
+    unit, a text.
+
+    Args:
+        value: a number, a text, an object of ``value`` and ``unit``, or a list, of which the first usable
+            counts.
+        default: the unit of a bare number, as the vendor writes it; else it is in ours.
+
+    Example:
+        >>> amount("41.0 mW", "W"), amount({"value": 2, "unit": "GB"}, "bytes"), amount(93.5, "J", "uJ")
+        (0.041, 2147483648.0, 9.35e-05)
+        >>> amount("N/A", "W"), amount(65535, "%"), amount({"value": "N/A", "unit": "W"}, "W")
+        (None, None, None)
+    """
+    if isinstance(value, dict):
+        default = str(value.get("unit") or default or "") or None
+        value = value.get("value")
+    if isinstance(value, list):
+        return next((found for each in value if (found := amount(each, unit, default)) is not None), None)
+    if isinstance(value, str):
+        parts = split(value)
+        if parts is None:
+            return None
+        value, default = parts[0], parts[1] or default
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if value in SENTINELS or value - value != 0.0:  # inf - inf and nan - nan are nan
+        return None
+    factors = FACTORS[unit]
+    factor = 1.0 if default is None else factors.get(default.lower())
+    return None if factor is None else value * factor
