@@ -96,7 +96,8 @@ class Conformance:
     def test_a_batch_that_comes_again_is_acknowledged_and_not_stored_again(self, store: SampleStore) -> None:
         assert store.append([batch(1, [0], [1.0])]) == Ack(1, 0)
         assert store.append([batch(2, [0], [2.0])]) == Ack(1, 0)
-        assert store.append([batch(1, [0], [1.0]), batch(3, [5], [3.0])]) == Ack(1, 1)
+        mixed = store.append([batch(1, [0], [1.0]), batch(3, [5], [3.0])])
+        assert (mixed, mixed.fresh) == (Ack(1, 1), (False, True))
         assert told(store.read([1], [1], *ALL)) == {(1, 1): [(0, 2.0), (5, 3.0)]}
 
     def test_a_batch_is_named_by_run_writer_and_number(self, store: SampleStore) -> None:

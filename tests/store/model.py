@@ -41,7 +41,8 @@ class Model:
         for batch in batches:
             batch.check()
             batch.check_metrics()
-        return Ack(stored := sum(self._store(batch) for batch in batches), len(batches) - stored)
+        fresh = tuple(self._store(batch) for batch in batches)
+        return Ack(sum(fresh), len(fresh) - sum(fresh), fresh)
 
     def _store(self, batch: Batch) -> bool:
         name = (batch.run, batch.writer, batch.seq)

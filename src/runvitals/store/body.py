@@ -23,6 +23,7 @@ from runvitals.store import zstd
 NONE, ZSTD, ZLIB = 0, 1, 2
 _HEAD = struct.Struct("<BI")
 _ITEM = 8
+HEAD_BYTES = _HEAD.size
 
 
 def pack(t: Integers, values: Floats, packing: int = ZSTD) -> bytes:

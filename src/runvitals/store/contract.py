@@ -112,10 +112,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Batches that are durable now: `stored` for the first time, `duplicates` that were stored before."""
+    """Batches that are durable now: `stored` for the first time, `duplicates` that were stored before.
+
+    Args:
+        fresh: of each batch, in the order given, whether it was stored for the first time.
+    """
 
     stored: int
     duplicates: int
+    fresh: tuple[bool, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ Example:
 """
 
 from runvitals.store.catalogue.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue.console import Output, Printed
 from runvitals.store.catalogue.database import CatalogueError
 from runvitals.store.catalogue.devices import Device
 from runvitals.store.catalogue.events import Event
@@ -40,8 +41,10 @@ __all__ = [
     "Host",
     "Joined",
     "Joining",
+    "Output",
     "Page",
     "Predicate",
+    "Printed",
     "Process",
     "Project",
     "RunRow",

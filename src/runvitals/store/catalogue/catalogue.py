@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.exc import OperationalError
 
+from runvitals.store.catalogue.console import Console
 from runvitals.store.catalogue.database import CatalogueError, Database
 from runvitals.store.catalogue.devices import Devices
 from runvitals.store.catalogue.events import Events
@@ -20,7 +21,8 @@ class Catalogue:
     """Everything about runs but their samples. All methods may be called from any thread.
 
     Attributes:
-        projects, runs, writers, metrics, sections, events, devices, tokens: what there is, noun by noun.
+        projects, runs, writers, metrics, sections, events, console, devices, tokens: what there is, noun by
+            noun.
     """
 
     def __init__(self, database: Database) -> None:
@@ -31,6 +33,7 @@ class Catalogue:
         self.metrics = Metrics(database)
         self.sections = Sections(database)
         self.events = Events(database)
+        self.console = Console(database)
         self.devices = Devices(database)
         self.tokens = Tokens(database)
 

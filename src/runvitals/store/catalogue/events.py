@@ -38,6 +38,13 @@ class Event:
     seq: int | None = None
     id: int = 0
 
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: data that is no JSON, or a number beyond 64 bits.
+        """
+        _row(self)
+
 
 class Events:
     """All events of all runs.

@@ -66,25 +66,37 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The numbers of a writer. `deleted`: a person threw the run away; it wants no more samples."""
+    """The numbers of a writer, and the host it said it is on.
+
+    `deleted`: a person threw the run away; it wants no more samples.
+    """
 
     run_id: int
     writer_id: int
     lane_id: int
     deleted: bool
+    host: str
 
 
 def joined(connection: Connection, joining: Sequence[Joining]) -> list[Joined | None]:
     """The numbers of writers that have joined before, None for the others, in the order asked."""
     runs = ids_of(connection, run.c.uid, (one.run for one in joining))
     statement = (
-        select(run.c.uid, writer.c.name, writer.c.run_id, writer.c.id, writer.c.lane_id, run.c.deleted_ms)
+        select(
+            run.c.uid,
+            writer.c.name,
+            writer.c.run_id,
+            writer.c.id,
+            writer.c.lane_id,
+            run.c.deleted_ms,
+            writer.c.host,
+        )
         .join(run, run.c.id == writer.c.run_id)
         .where(among(connection, writer.c.run_id, runs.values()))
         .where(writer.c.name.in_({one.writer for one in joining}))
     )
     found = {
-        (row.uid, row.name): Joined(row.run_id, row.id, row.lane_id, row.deleted_ms is not None)
+        (row.uid, row.name): Joined(row.run_id, row.id, row.lane_id, row.deleted_ms is not None, row.host)
         for row in connection.execute(statement)
     }
     return [found.get((one.run, one.writer)) for one in joining]

@@ -222,6 +222,32 @@ event = Table(
     sqlite_autoincrement=True,
 )
 
+# (`writer_id`, `seq`) names a piece. `size`: bytes of the text as UTF-8.
+console = Table(
+    "console",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(), primary_key=True),
+    _of_run(),
+    Column("writer_id", Integer, ForeignKey("writer.id", ondelete="CASCADE"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("stream", SmallInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    UniqueConstraint("writer_id", "seq"),
+    Index(None, "run_id", "time_ms", "id"),
+    sqlite_autoincrement=True,
+)
+
+# How much of a run's output there is, and how much was let go.
+console_kept = Table(
+    "console_kept",
+    metadata,
+    _of_run(primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("dropped_bytes", BigInteger, nullable=False),
+)
+
 # `identity`: the UUID, or host and PCI address of a device without one.
 device = Table(
     "device",

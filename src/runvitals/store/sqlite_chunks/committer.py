@@ -197,14 +197,17 @@ class Committer:
         fresh: list[Batch] = []
         names: set[tuple[int, int, int]] = set()
         for waiting in group:
-            stored = 0
+            flags = []
             for batch in waiting.batches:
                 name = (batch.run, batch.writer, batch.seq)
-                if name not in names and batch.seq not in self._log.marks.seen(batch.run, batch.writer):
+                is_fresh = name not in names and batch.seq not in self._log.marks.seen(
+                    batch.run, batch.writer
+                )
+                if is_fresh:
                     names.add(name)
                     fresh.append(batch)
-                    stored += 1
-            acks.append(Ack(stored, len(waiting.batches) - stored))
+                flags.append(is_fresh)
+            acks.append(Ack(sum(flags), len(flags) - sum(flags), tuple(flags)))
         if fresh:
             self._heads.add(fresh, self._log.append(fresh))
         return acks
