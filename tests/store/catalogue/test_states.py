@@ -51,7 +51,8 @@ def test_how_it_ended(catalogue: Catalogue) -> None:
 
 
 def test_a_sign_of_life_that_comes_late_changes_nothing(catalogue: Catalogue) -> None:
-    run_id, writer, _, _ = astuple(joined(catalogue, "abc"))
+    who = joined(catalogue, "abc")
+    run_id, writer = who.run_id, who.writer_id
     catalogue.writers.heard([Heard(writer, T0 + 60_000, T0 + 60_000), Heard(writer, T0 + 5000, T0 + 5000)])
     [only] = catalogue.writers.of_runs([run_id])[run_id]
     assert (only.heard_ms, only.last_ms) == (T0 + 60_000, T0 + 60_000)
