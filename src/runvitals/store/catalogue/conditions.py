@@ -34,15 +34,14 @@ from runvitals.store.catalogue.filters import Filter, Predicate, is_field
 from runvitals.store.catalogue.states import RUNNING, state_at
 from runvitals.store.catalogue.tables import field as field_table
 from runvitals.store.catalogue.tables import project, run, run_field, run_tag, run_text
-from runvitals.store.catalogue.texts import plain_text
+from runvitals.store.catalogue.texts import LAST_CHARACTER, plain_text
 
 FEW = 10_000
 """Runs that are always listed: they cost 2 µs each, however the conditions depend on each other."""
 COUNTED = 30_000
-"""Where counting stops."""
+"""Where counting stops. A condition that so many runs meet is never listed."""
 MAX_WORDS, MAX_WORD = 20, 200
 """Words that a search looks for, and letters of each."""
-LAST_CHARACTER = "\U0010ffff"
 _TRIGRAMS = 12  # of a long word, that an index is asked for; the word itself is looked for in what that finds
 _FULLTEXT = table("run_text_fts", column("rowid"), column("run_text_fts"))
 _TERMS = table("run_text_terms", column("doc"), column("term"))
@@ -85,7 +84,7 @@ def plan(
     """
     conditions = list(_conditions(connection, wanted, now_ms, project_indexed))
     driver: Condition | None = None
-    smallest, share = COUNTED + 1, 1.0
+    smallest, share = COUNTED, 1.0
     total = connection.execute(select(func.max(run.c.id))).scalar() or 0
     for one in conditions:
         if one.listing is None:
@@ -154,7 +153,7 @@ def compared(operand: ColumnElement[Any], operator: str, value: object) -> Colum
 def _predicate(predicate: Predicate, number: int | None) -> Condition:
     value = predicate.scalar
     if not is_field(predicate.field):
-        shown = value.number if value.kind == NUMBER else value.text
+        shown = value.number if value.kind == NUMBER else plain_text(str(predicate.value))
         return Condition(compared(COLUMNS[predicate.field], predicate.operator, shown))
     if number is None:  # a field that no run has
         return Condition(false())

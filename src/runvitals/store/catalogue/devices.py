@@ -12,7 +12,7 @@ from runvitals.journal.jsontext import dumps, loads
 from runvitals.store.catalogue.database import Database, ids_of, insert
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.tables import device, run_device
-from runvitals.store.catalogue.texts import check_integers, checked_name
+from runvitals.store.catalogue.texts import check_integers, checked_name, plain_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Devices:
         statement = (
             select(run_device.c.run_id)
             .join(device, device.c.id == run_device.c.device_id)
-            .where(device.c.identity == identity)
+            .where(device.c.identity == plain_text(identity))
             .distinct()
             .order_by(run_device.c.run_id)
         )

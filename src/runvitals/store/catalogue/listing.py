@@ -16,7 +16,7 @@ from runvitals.store.catalogue.filters import Filter, is_field
 from runvitals.store.catalogue.rows import RunRow, read_rows
 from runvitals.store.catalogue.states import state_at
 from runvitals.store.catalogue.tables import field, project, run, run_field
-from runvitals.store.catalogue.texts import plain_text
+from runvitals.store.catalogue.texts import check_integers, plain_text
 
 SORTED_COLUMNS = (
     "id",
@@ -29,6 +29,7 @@ SORTED_COLUMNS = (
     "last_ms",
     "duration_ms",
 )
+_TEXTS = ("id", "name", "group", "job_type", "state", "project")
 _MISSING = 2  # the kind of what has no value: after numbers and texts
 _PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
 
@@ -168,21 +169,26 @@ def _cursor(sort: Sort, place: Place, as_of_ms: int) -> str:
 
 
 def _read_cursor(after: str, sort: Sort) -> tuple[int, Place]:
+    no_cursor = ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
     try:
         text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
         by, descending, as_of_ms, kind, value, run_id = json.loads(text)
-        place = Place(kind, value, run_id)
-    except ValueError:  # not base64, not JSON, not six values
-        raise _no_cursor(after) from None
-    whole = (as_of_ms, kind, run_id)
-    if not all(type(number) is int for number in whole) or type(value) not in (int, float, str):
-        raise _no_cursor(after)
-    if Sort(by, descending) != sort:
+        check_integers("after", as_of_ms=as_of_ms, kind=kind, run_id=run_id)
+    except (ValueError, TypeError):  # not base64, not JSON, not six values, not numbers
+        raise no_cursor from None
+    if [by, descending] != [sort.by, sort.descending]:
         raise ValueError(
             f"after={after!r} belongs to a list sorted by {by}: ask for the same order on each page"
         )
-    return as_of_ms, place
+    is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
+    if None in (as_of_ms, kind, run_id) or not _can_be_value(value, is_text):
+        raise no_cursor
+    return as_of_ms, Place(kind, value, run_id)
 
 
-def _no_cursor(after: str) -> ValueError:
-    return ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
+def _can_be_value(value: object, is_text: bool) -> bool:
+    if isinstance(value, str):
+        return is_text and plain_text(value) == value
+    if isinstance(value, int):
+        return not is_text and abs(value) < 2**63
+    return not is_text and isinstance(value, float)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from runvitals.store.catalogue.database import Database, add_rows, among, ids_made, ids_of
 from runvitals.store.catalogue.tables import metric, schema, writer, writer_schema
-from runvitals.store.catalogue.texts import checked_name
+from runvitals.store.catalogue.texts import LAST_CHARACTER, checked_name, plain_text
 
 MAX_KEY = 512
 """Characters of a metric's key."""
@@ -66,14 +66,15 @@ class Metrics:
     def find(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers of those of these keys that any run has."""
         with self._database.read() as connection:
-            return ids_of(connection, metric.c.key, keys)
+            return ids_of(connection, metric.c.key, map(plain_text, keys))
 
     def beginning(self, prefix: str = "") -> dict[str, int]:
         """The numbers of all metrics whose keys begin so."""
+        first = plain_text(prefix)
+        statement = select(metric.c.key, metric.c.id).where(metric.c.key >= first)
+        if first:
+            statement = statement.where(metric.c.key < first + LAST_CHARACTER)
         with self._database.read() as connection:
-            statement = select(metric.c.key, metric.c.id).where(metric.c.key >= prefix)
-            if prefix:
-                statement = statement.where(metric.c.key < prefix + "\U0010ffff")
             return dict(connection.execute(statement).all())
 
     def keys(self, ids: Iterable[int]) -> dict[int, str]:

@@ -18,7 +18,7 @@ from runvitals.store.catalogue.database import Database
 from runvitals.store.catalogue.documents import Document, Place, read_documents, write_documents
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.projects import project_name
-from runvitals.store.catalogue.texts import check_integers, checked_name
+from runvitals.store.catalogue.texts import check_integers, checked_name, plain_text
 
 BY_HOST = ("machine", "sources")
 """Sections that are kept by host."""
@@ -104,7 +104,8 @@ class Sections:
         """The sections of runs, all or those of some names. A run without any has an empty answer."""
         found = {run_id: RunSections() for run_id in run_ids}
         with self._database.read() as connection:
-            documents = read_documents(connection, found, names)
+            plain = None if names is None else [plain_text(name) for name in names]
+            documents = read_documents(connection, found, plain)
         for place, document in documents.items():
             if place.section in BY_HOST:
                 found[place.run_id].by_host.setdefault(place.section, {})[place.host] = document.values

@@ -12,6 +12,7 @@ import re
 
 MAX_NAME = 256
 """Characters that the name of a project, a host or a token may have; also of a metric: 512."""
+LAST_CHARACTER = "\U0010ffff"
 _INT64 = 2**63
 _SURROGATES = re.compile("[\ud800-\udfff]")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,16 +39,13 @@ def check(folder: str) -> Iterator[Problem]:
         StoreError: there is no store in the folder, or it is of another version.
     """
     path = log.existing(folder)
-    connection = database.open_for_reading(path, log.FORMAT)
-    try:
+    with closing(database.open_for_reading(path, log.FORMAT)) as connection:
         yield from _failing(path, _of_log(connection, path))
-    finally:
-        connection.close()
     months = Months(folder)
     try:
         for month in months.there():
-            with months.reader(month) as connection:
-                yield from _failing(months.path(month), _of_month(connection, month, months.path(month)))
+            with months.reader(month) as reader:
+                yield from _failing(months.path(month), _of_month(reader, month, months.path(month)))
     finally:
         months.close()
 

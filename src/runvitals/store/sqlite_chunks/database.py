@@ -84,8 +84,14 @@ def _make(path: str, form: Format) -> None:
     os.replace(new, path)
 
 
-def open_for_reading(path: str, form: Format) -> sqlite3.Connection:
-    """The file as it is; nothing is written, and other processes may write meanwhile.
+class Connection(sqlite3.Connection):
+    """`frozen`: it takes the file for one that never changes, and sees nothing that is written later."""
+
+    frozen = False
+
+
+def open_for_reading(path: str, form: Format) -> Connection:
+    """The file as it is; nothing is written, and other processes may write meanwhile, unless it is `frozen`.
 
     Raises:
         StoreError: it is of another version, or no such file; it cannot be opened.
@@ -95,14 +101,16 @@ def open_for_reading(path: str, form: Format) -> sqlite3.Connection:
         try:
             return _open_as_it_is(uri, path, form)
         except sqlite3.OperationalError:
-            # On a read-only file system there is no room for the file by which readers and writers agree.
-            # Where nothing waits in the write-ahead log, the file alone is the whole truth.
+            # On a file system that is read-only or full there is no room for the file by which readers and
+            # writers agree. Where nothing waits in the write-ahead log, the file alone is the whole truth.
             if _waiting(path):
                 raise
-            return _open_as_it_is(f"{uri}&immutable=1", path, form)
+            connection = _open_as_it_is(f"{uri}&immutable=1", path, form)
+            connection.frozen = True
+            return connection
 
 
-def _open_as_it_is(uri: str, path: str, form: Format) -> sqlite3.Connection:
+def _open_as_it_is(uri: str, path: str, form: Format) -> Connection:
     connection = _connect(uri)
     try:
         version = _stamp(connection, path, form)
@@ -119,9 +127,9 @@ def _waiting(path: str) -> bool:
     return os.path.exists(wal) and os.path.getsize(wal) > 0
 
 
-def _connect(uri: str) -> sqlite3.Connection:
+def _connect(uri: str) -> Connection:
     connection = sqlite3.connect(
-        uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False, factory=Connection
     )
     try:
         connection.execute("PRAGMA temp_store=MEMORY")

@@ -20,7 +20,7 @@ import numpy as np
 from runvitals.buckets import Integers
 from runvitals.store.contract import END_OF_TIME_MS
 from runvitals.store.sqlite_chunks import database
-from runvitals.store.sqlite_chunks.database import Format
+from runvitals.store.sqlite_chunks.database import Connection, Format
 
 FORMAT = Format(
     application_id=0x52564D31,
@@ -98,7 +98,9 @@ class Months:
         self.folder = folder
         self._lock = threading.Lock()
         self._writers: dict[Month, sqlite3.Connection] = {}
-        self._idle: dict[Month, list[sqlite3.Connection]] = {}
+        self._idle: dict[Month, list[Connection]] = {}
+        self._frozen: list[Month] = []
+        self._thawed = threading.Condition(self._lock)
         self._there = {
             (int(match[1]) - _EPOCH_YEAR) * 12 + int(match[2]) - 1
             for match in map(_NAME.fullmatch, os.listdir(folder))
@@ -119,39 +121,56 @@ class Months:
 
     def writer(self, month: Month) -> sqlite3.Connection:
         """The connection that writes to a month; its file is made if there is none."""
-        connection = self._writers.pop(month, None)
-        if connection is None:
-            connection = database.open_for_writing(self.path(month), FORMAT)
-            while len(self._writers) >= _MOST_OPEN:
-                self._writers.pop(next(iter(self._writers))).close()
-        self._writers[month] = connection  # last used, last closed
         with self._lock:
+            connection = self._writers.pop(month, None)
+            if connection is None:
+                self._thawed.wait_for(lambda: month not in self._frozen)
+                connection = database.open_for_writing(self.path(month), FORMAT)
+                while len(self._writers) >= _MOST_OPEN:
+                    self._writers.pop(next(iter(self._writers))).close()
+            self._writers[month] = connection  # last used, last closed
             self._there.add(month)
         return connection
 
     def drop_writer(self, month: Month) -> None:
         """Close the connection that writes to a month: after a failure it may be of no use."""
-        connection = self._writers.pop(month, None)
+        with self._lock:
+            connection = self._writers.pop(month, None)
         if connection is not None:
             connection.close()
 
     @contextmanager
     def reader(self, month: Month) -> Iterator[sqlite3.Connection]:
         """A connection on which everything read is of the same moment."""
-        with self._lock:
-            idle = self._idle.get(month)
-            connection = idle.pop() if idle else None
-        if connection is None:
-            connection = database.open_for_reading(self.path(month), FORMAT)
+        connection = self._open(month)
         try:
             with database.snapshot(connection):
                 yield connection
         finally:
             self._put_back(month, connection)
 
-    def _put_back(self, month: Month, connection: sqlite3.Connection) -> None:
+    def _open(self, month: Month) -> Connection:
+        """A connection to read from. While it is a frozen one, nobody writes to the month."""
         with self._lock:
-            if month in self._there and sum(map(len, self._idle.values())) < _MOST_OPEN:
+            idle = self._idle.get(month)
+            if idle:
+                return idle.pop()
+        connection = database.open_for_reading(self.path(month), FORMAT)
+        if not connection.frozen:
+            return connection
+        with self._lock:
+            if month not in self._writers:
+                self._frozen.append(month)
+                return connection
+        connection.close()  # a writer came in between: with it, there is what readers need
+        return self._open(month)
+
+    def _put_back(self, month: Month, connection: Connection) -> None:
+        with self._lock:
+            if connection.frozen:
+                self._frozen.remove(month)
+                self._thawed.notify_all()
+            elif month in self._there and sum(map(len, self._idle.values())) < _MOST_OPEN:
                 self._idle.setdefault(month, []).append(connection)
                 return
         connection.close()

@@ -216,12 +216,12 @@ class Sealer:
         Raises:
             StoreError: something could not be sealed.
         """
+        # A run has two where sealing failed before: the one that was cut off then comes first.
         waiting = [*self._heads.unsealed(), *self._heads.growing()]
         while waiting:
-            some = _within(_MOST_SAMPLES, waiting)
-            self._seal_together(self._cut(some))
-            done = {head.run for head in some}
-            waiting = [head for head in waiting if head.run not in done]
+            cut = self._cut(_within(_MOST_SAMPLES, waiting))
+            self._seal_together(cut)
+            waiting = [head for head in waiting if head not in cut]
         self._trim()
 
     def compact(self) -> None:

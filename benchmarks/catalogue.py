@@ -1,0 +1,262 @@
+"""How quickly the catalogue finds and sorts runs: p50 and p95 of what tables of runs ask, on both databases.
+
+    scripts/bench catalogue [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
+
+The runs are made up, through the catalogue's own methods: half of them in one project, the others in 199,
+with 20 configuration values, 10 summary values, tags and notes each, from the words of this repository. Both
+databases wait for the disk. PostgreSQL is one that this program starts, on a socket, with its settings as
+they come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import math
+import os
+import random
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from runvitals.store.catalogue import (
+    Catalogue,
+    Ended,
+    Ending,
+    Filter,
+    Heard,
+    Joining,
+    Predicate,
+    Sort,
+    Update,
+    open_catalogue,
+)
+
+T0 = 1_760_000_000_000
+AT_ONCE = 4000
+REPEATS = 30
+OPTIMIZERS = ("adamw", "sgd", "lion", "adafactor")
+MODELS = ("resnet50", "vit-b-16", "llama-7b", "gpt2-medium", "unet-3d")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
+    parser.add_argument("--keep", help="a SQLite file to make the runs in, or to find them in")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, address in addresses(arguments.database, arguments.keep or f"{folder}/catalogue.db"):
+            with open_catalogue(address) as catalogue:
+                print(f"\n{name}")
+                if not catalogue.runs.count(Filter(), T0, up_to=1):
+                    build(catalogue, arguments.runs)
+                if name == "sqlite":
+                    print(f"  on disk {os.path.getsize(address) / arguments.runs / 1024:31.1f} KiB a run")
+                measure(catalogue, arguments.runs)
+
+
+def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
+    if only != "postgresql":
+        yield "sqlite", file
+    if only != "sqlite":
+        from tests.store.catalogue.postgresql import temporary_server
+
+        yield "postgresql", temporary_server(durable=True).make("catalogue")
+
+
+def build(catalogue: Catalogue, runs: int) -> None:
+    """Make runs as servers do: writers join, facts come, most end."""
+    chance = random.Random(55)
+    words = sorted({word for path in glob.glob("src/**/*.py", recursive=True) for word in _words(path)})
+    spent = {"join": 0.0, "facts": 0.0, "end": 0.0}
+    for first in range(0, runs, AT_ONCE):
+        joining = [_joining(chance, words, number) for number in range(first, min(first + AT_ONCE, runs))]
+        with spending(spent, "join"):
+            joined = catalogue.writers.join(joining, T0 + first * 1000)
+        updates = []
+        for one, numbers in zip(joining, joined, strict=True):
+            started_ms = one.started_ms or 0
+            updates.append(Update(numbers.run_id, "run", _about(chance, words), started_ms))
+            updates.append(Update(numbers.run_id, "config", _config(chance, words), started_ms))
+            updates.append(Update(numbers.run_id, "summary", _summary(chance), started_ms + 60_000))
+        with spending(spent, "facts"):
+            catalogue.sections.merge(updates)
+        with spending(spent, "end"):
+            now_ms = T0 + first * 1000
+            lasting = [chance.randrange(10**8) for _ in joined]
+            signs = [Heard(w.writer_id, now_ms, now_ms + ms) for w, ms in zip(joined, lasting, strict=True)]
+            catalogue.writers.heard(signs)
+            states = chance.choices(
+                ("finished", "failed", "crashed", "stopped"), (80, 10, 8, 1), k=len(joined)
+            )
+            ends = [
+                Ended(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
+            ]
+            catalogue.writers.end([one for one in ends if chance.random() < 0.97])
+    for what, seconds in spent.items():
+        print(f"  {what:8} {seconds / runs * 1e6:31,.0f} µs a run")
+    began = time.perf_counter()
+    catalogue.refresh_statistics()
+    print(f"  refresh statistics {time.perf_counter() - began:21.1f} s")
+
+
+class spending:
+    """Adds the seconds that a block takes."""
+
+    def __init__(self, spent: dict[str, float], what: str) -> None:
+        self._spent, self._what = spent, what
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._spent[self._what] += time.perf_counter() - self._began
+
+
+def _words(path: str) -> list[str]:
+    with open(path) as file:
+        return re.findall("[a-z]{4,12}", file.read())
+
+
+def _joining(chance: random.Random, words: list[str], number: int) -> Joining:
+    project = "main" if chance.random() < 0.5 else f"project-{chance.randrange(199)}"
+    host = f"node{chance.randrange(512)}"
+    run = f"{chance.choice(words)}-{chance.choice(words)}-{number}"
+    return Joining(run, f"monitor.{host}.{number:x}", project, started_ms=T0 + number * 1000)
+
+
+def _state(chance: random.Random) -> str:
+    return chance.choices(("finished", "failed", "crashed", "stopped"), (80, 10, 8, 1))[0]
+
+
+def _about(chance: random.Random, words: list[str]) -> dict[str, object]:
+    return {
+        "name": f"{chance.choice(words)} {chance.choice(words)}",
+        "group": f"sweep-{chance.randrange(500)}",
+        "job_type": chance.choice(("train", "eval")),
+        "tags": chance.sample(("baseline", "ablation", "paper", "debug", "night"), chance.randrange(3)),
+        "notes": " ".join(chance.choices(words, k=12)),
+    }
+
+
+def _config(chance: random.Random, words: list[str]) -> dict[str, object]:
+    return {
+        "lr": 10 ** -chance.uniform(1, 5),
+        "batch_size": 2 ** chance.randrange(4, 11),
+        "seed": chance.randrange(10**6),
+        "epochs": chance.randrange(1, 300),
+        "optimizer": {"name": chance.choice(OPTIMIZERS), "decay": chance.choice((0.0, 0.01, 0.1))},
+        "model": {"name": chance.choice(MODELS), "layers": chance.randrange(96), "dropout": chance.random()},
+        "data": f"/data/sets/{chance.choice(words)}/{chance.choice(words)}",
+        "amp": chance.random() < 0.7,
+        **{f"option_{place}": chance.choice(words) for place in range(4)},
+        **{f"number_{place}": chance.randrange(1000) for place in range(6)},
+    }
+
+
+def _summary(chance: random.Random) -> dict[str, object]:
+    loss = math.nan if chance.random() < 0.02 else chance.expovariate(2)
+    others = {f"metric_{place}": chance.gauss(0, 1) for place in range(8)}
+    return {"loss": loss, "accuracy": chance.random(), **others}
+
+
+def measure(catalogue: Catalogue, runs: int) -> None:
+    """Ask each question several times, with different values where it has any."""
+    now_ms = T0 + runs * 1000
+    chance = random.Random(7)
+    rare = catalogue.runs.page(Filter(), Sort("name"), now_ms, limit=1000).runs
+    whole = Filter()
+    small, big = Filter(project="project-7"), Filter(project="main")
+    newest, by_loss = Sort(), Sort("summary.loss", descending=False)
+    pages: dict[str, Callable[[], tuple[Filter, Sort]]] = {
+        "newest": lambda: (whole, newest),
+        "newest of half of them (project)": lambda: (big, newest),
+        "by name": lambda: (whole, Sort("name", descending=False)),
+        "by duration": lambda: (whole, Sort("duration_ms")),
+        "by state, project of half of them": lambda: (big, Sort("state")),
+        "by summary": lambda: (whole, by_loss),
+        "by summary, project of half of them": lambda: (big, by_loss),
+        "by summary, small project": lambda: (small, by_loss),
+        "by config text, from the end": lambda: (whole, Sort("config.data")),
+        "running": lambda: (Filter(states=("running",)), newest),
+        "tag (20 %), by summary": lambda: (Filter(tags=("paper",)), by_loss),
+        "config.lr > 0.09 (1 %)": lambda: (_where("config.lr > 0.09"), newest),
+        "config.lr > 1e-4 (75 %), by summary": lambda: (_where("config.lr > 1e-4"), by_loss),
+        "three predicates (2 %)": lambda: (_three(chance), newest),
+        "three predicates, by summary": lambda: (_three(chance), by_loss),
+        "text: an id": lambda: (Filter(text=chance.choice(rare).uid), newest),
+        "text: a word (0.5 %)": lambda: (Filter(text=chance.choice(rare).name.split()[0]), newest),
+        "text: optimizer (25 %)": lambda: (Filter(text=chance.choice(OPTIMIZERS)), newest),
+        "text: in all of them": lambda: (Filter(text="/data/sets/"), newest),
+        "text: two words (5 %), by summary": lambda: (Filter(text="adamw resnet50"), by_loss),
+        "text: in none of them": lambda: (Filter(text=f"zq{chance.randrange(10**6)}x"), newest),
+        "text: two letters": lambda: (Filter(text=chance.choice(("qx", "zz", "jk"))), newest),
+    }
+    print(f"  {'a page of 100':42} {'p50':>8} {'p95':>8} ms")
+    for name, ask in pages.items():
+        report(name, partial(_page, catalogue, ask, now_ms))
+    after = _deep(catalogue, by_loss, now_ms)
+    report("by summary, page 50", lambda: catalogue.runs.page(whole, by_loss, now_ms, after=after))
+    print("  counts")
+    report("all", lambda: catalogue.runs.count(whole, now_ms))
+    report("config.lr > 1e-4 (75 %)", lambda: catalogue.runs.count(_where("config.lr > 1e-4"), now_ms))
+    report("the same, up to 10,000", lambda: catalogue.runs.count(_where("config.lr > 1e-4"), now_ms, 10_000))
+    report("text: optimizer (25 %)", lambda: catalogue.runs.count(Filter(text="adamw"), now_ms))
+    report("projects", lambda: catalogue.projects.all(now_ms))
+    report("by state", lambda: catalogue.runs.counts(whole, "state", now_ms))
+    report("fields of a project", lambda: catalogue.runs.fields(big, now_ms))
+    numbers = [row.id for row in catalogue.runs.page(whole, newest, now_ms).runs]
+    print("  one run and many")
+    report("sections of 100 runs", lambda: catalogue.sections.read(numbers, ["summary", "config"]))
+    report("find by id", lambda: catalogue.runs.find(chance.choice(rare).uid, now_ms))
+    known = [Joining(row.uid, "monitor.x.1") for row in rare[:100]]
+    writers = [one.writer_id for one in catalogue.writers.join(known, now_ms)]
+    report("100 writers join again", lambda: catalogue.writers.join(known, now_ms))
+    report("100 signs of life", lambda: catalogue.writers.heard([Heard(w, now_ms, now_ms) for w in writers]))
+    report("a summary of 10 numbers, durable", lambda: _merge(catalogue, chance, [numbers[0]]))
+    report("100 summaries of 10 numbers, durable", lambda: _merge(catalogue, chance, numbers))
+
+
+def _where(*predicates: str) -> Filter:
+    return Filter(where=tuple(Predicate.parse(text) for text in predicates))
+
+
+def _three(chance: random.Random) -> Filter:
+    model, optimizer = chance.choice(MODELS), chance.choice(OPTIMIZERS)
+    return _where(f"config.model.name = {model}", f"config.optimizer.name = {optimizer}", "config.lr > 1e-3")
+
+
+def _page(catalogue: Catalogue, ask: Callable[[], tuple[Filter, Sort]], now_ms: int) -> None:
+    wanted, sort = ask()
+    catalogue.runs.page(wanted, sort, now_ms)
+
+
+def _deep(catalogue: Catalogue, sort: Sort, now_ms: int) -> str | None:
+    after = None
+    for _ in range(5):
+        after = catalogue.runs.page(Filter(), sort, now_ms, limit=1000, after=after).next
+    return after
+
+
+def _merge(catalogue: Catalogue, chance: random.Random, run_ids: list[int]) -> None:
+    now_ms = T0 + chance.randrange(10**9, 10**10)
+    catalogue.sections.merge([Update(run_id, "summary", _summary(chance), now_ms) for run_id in run_ids])
+
+
+def report(name: str, ask: Callable[[], object]) -> None:
+    """Print how long it takes, of `REPEATS` times after a first one."""
+    ask()
+    took = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        ask()
+        took.append((time.perf_counter() - began) * 1000)
+    took.sort()
+    print(f"  {name:42} {took[len(took) // 2]:8.1f} {took[int(len(took) * 0.95)]:8.1f}")
+
+
+if __name__ == "__main__":
+    main()
