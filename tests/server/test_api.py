@@ -92,7 +92,7 @@ def test_series_say_what_they_are(tmp_path: Path, client: Client) -> None:
     )
     assert (rate["n"], rate["first_ms"], rate["last"]) == (1, T0 + 1000, 3.0)
     assert (found["disk.in"]["min"], found["disk.in"]["max"]) == (0.0, 3.0)
-    assert (found["my own.thing"]["subject"], found["my own.thing"]["last"]) == ("Other", None)
+    assert (found["my own.thing"]["subject"], found["my own.thing"]["last"]) == ("Other", 1.0)
     for series in found.values():
         models.SeriesInfo.model_validate(series)
 
@@ -206,7 +206,7 @@ def test_what_was_printed(tmp_path: Path, client: Client) -> None:
 
 
 def test_answers_follow_the_journal(tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.server.library.FRESH_S", 0.0)
+    monkeypatch.setattr("runvitals.server.shared.FRESH_S", 0.0)
     training = Training(tmp_path)
     training.advance(1)
     assert client.ask("runs/abc/metrics", keys="cpu")["groups"][0]["t"] == [T0]
@@ -215,7 +215,7 @@ def test_answers_follow_the_journal(tmp_path: Path, client: Client, monkeypatch:
 
 
 def test_a_deleted_run_is_gone(tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.server.library.FRESH_S", 0.0)
+    monkeypatch.setattr("runvitals.server.shared.FRESH_S", 0.0)
     monitor = Monitor(tmp_path)
     client.ask("runs/abc")
     Path(monitor.journal.path).unlink()
@@ -246,6 +246,11 @@ def test_the_catalogue(client: Client) -> None:
         ("runs?limit=0", 422, "limit='0': Input should be greater than or equal to 1"),
         ("runs?state=exploded", 422, "'running', 'finished'"),
         ("runs?after=junk", 422, "after='junk': only what a page before gave"),
+        ("runs?sort=shoe", 422, "runs cannot be sorted by 'shoe': id, name"),
+        ("runs?where=lr>1", 422, "where: 'lr' is no field: id, name"),
+        ("aggregate?metric=disk.readMBps", 422, "over many runs its counter disk.in"),
+        ("aggregate?metric=cpu&t0=5&t1=4", 422, "t1 (4) lies before t0 (5)"),
+        ("aggregate?metric=cpu&t0=0&bucket=1", 422, "at most 100,000 are allowed"),
         ("runs/brave-otter-1/metrics?max_points=1", 422, "max_points='1'"),
         ("runs/brave-otter-1/metrics?max_points=nan", 422, "valid integer"),
         ("runs/brave-otter-1/metrics?t0=99999999999999999999", 422, "t0="),
@@ -309,10 +314,42 @@ def test_long_answers_are_compressed(tmp_path: Path, client: Client) -> None:
 def test_the_description_names_every_answer(client: Client) -> None:
     described = client.ask("openapi.json")
     answers = {
-        path: operation["get"]["responses"]["200"]["content"]
-        for path, operation in described["paths"].items()
+        f"{method} {path}": operation["responses"]["200"]["content"]
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
     }
-    assert answers.pop("/api/v1/runs/{run}/live").keys() == {"text/event-stream"}
-    assert len(answers) == 9
-    for path, content in answers.items():
-        assert "$ref" in json.dumps(content["application/json"]["schema"]), path
+    assert answers.pop("get /api/v1/runs/{run}/live").keys() == {"text/event-stream"}
+    assert len(answers) >= 18
+    for call, content in answers.items():
+        schema = content["application/json"]["schema"]
+        assert "$ref" in json.dumps(schema) or schema["items"] == {"type": "string"}, call
+
+
+def test_runs_are_searched_and_sorted(tmp_path: Path, client: Client) -> None:
+    for name, lr in (("a", 0.1), ("b", 0.01), ("c", None)):
+        trainer = Trainer(tmp_path, name)
+        trainer.info(T0, config={"lr": lr, "optimizer": "adamw"}, run={"tags": ["base", name], "name": name})
+
+    def ids(**params: object) -> list[str]:
+        return [run["id"] for run in client.ask("runs", **params)["runs"]]
+
+    assert ids(sort="config.lr") == ["a", "b", "c"]  # without a value: last
+    assert ids(sort="config.lr", descending=False) == ["b", "a", "c"]
+    assert ids(where="config.lr < 0.05") == ["b"]
+    assert ids(text="ADAM base", where=["config.lr = 0.1", "name != zzz"]) == ["a"]
+    assert ids(tag=["base", "c"]) == ["c"]
+    assert ids(deleted=True) == []
+    assert client.ask("fields") == ["config.lr", "config.optimizer"]
+    first = client.ask("runs", sort="name", descending=False, limit=2)
+    second = client.ask("runs", sort="name", descending=False, limit=2, after=first["next"])
+    assert [run["id"] for run in second["runs"]] == ["c"]
+    wrong = client.get("/api/v1/runs", params={"sort": "state", "after": first["next"]})
+    assert "belongs to a list sorted by name" in wrong.json()["error"]
+
+
+def test_a_machines_own_journals_cannot_be_changed(client: Client) -> None:
+    assert client.ask("about")["kind"] == "local"
+    for method, path in (("POST", "runs/abc/stop"), ("DELETE", "runs/abc"), ("PATCH", "runs/abc")):
+        response = client.request(method, f"/api/v1/{path}", json={})
+        assert response.status_code == 405
+        assert "a shared one (`runvitals server`) can stop" in response.json()["error"]

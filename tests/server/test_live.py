@@ -14,8 +14,10 @@ import pytest
 
 from runvitals.query.reader import RunReader
 from runvitals.server import create_app, live, series
+from runvitals.server.journals import JournalView
 from runvitals.server.live import Follower, parse_position
 from runvitals.server.serve import Server, listen
+from runvitals.server.views import Chosen
 from tests.query.journals import T0, Monitor, Trainer, Training
 
 
@@ -24,12 +26,13 @@ class Page:
 
     def __init__(self, directory: Path, position: str = "", now_ms: int = T0) -> None:
         self.reader = RunReader("abc", str(directory))
+        self.view = JournalView(self.reader)
         self.follower = Follower(position, lambda: now_ms)
         self.id = position
 
     def news(self) -> dict[str, Any]:
         self.reader.poll()
-        event = self.follower.news(self.reader).decode()
+        event = self.follower.news(self.view).decode()
         if not event:
             return {}
         name, position, data = event.removesuffix("\n\n").split("\n")
@@ -75,7 +78,7 @@ def test_the_cursor_of_another_answer_leaves_nothing_out(tmp_path: Path) -> None
     training.advance(3)
     reader = RunReader("abc", str(tmp_path))
     reader.poll()
-    answer = series.metrics(reader, ["cpu"], None, None, None, 100)
+    answer = series.metrics(JournalView(reader), Chosen(("cpu",)), None, None, 100)
     training.advance(2)
     live_t = [sample["t"] for sample in Page(tmp_path, answer["cursor"]).news()["samples"]]
     assert answer["groups"][0]["t"] + live_t == [T0 + i * 1000 for i in range(5)]

@@ -73,8 +73,9 @@ class Run:
 
     Times are milliseconds UTC. `machines` and `sources` are by host: the facts of its environment, and which
     sources of numbers are on, absent or failing there, with the reason. `last` is the newest sample of each
-    host. `problems` says what could not be read of the run's files. In a list of runs (`RunList`), which
-    reads only the ends of the files, `events` and `problems` are those found there.
+    host. `stop_requested_ms` is when a person asked a shared server for the run's end. `problems` says what
+    could not be read of the run's files. In a list of runs (`RunList`), which reads only the ends of the
+    files, `events` and `problems` are those found there.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Run:
     lost_records: int
     problems: list[str]
     last: dict[str, dict[str, float]]
+    stop_requested_ms: int | None = None
 
     @property
     def state(self) -> State:

@@ -15,7 +15,7 @@ import runvitals
 from runvitals.journal.paths import data_dir
 from runvitals.query.opened import UnknownRun, now_ms
 from runvitals.server import api, page
-from runvitals.server.library import Library
+from runvitals.server.library import JournalLibrary
 from runvitals.server.security import LoopbackOnly
 
 
@@ -42,7 +42,7 @@ def create_app(
         docs_url=None,  # this page and the next would come from a CDN
         redoc_url=None,
     )
-    app.state.library = Library(directory or data_dir(), clock)
+    app.state.library = JournalLibrary(directory or data_dir(), clock)
     app.state.closing = anyio.Event()
     app.include_router(api.router)
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)

@@ -1,51 +1,40 @@
-"""Open runs, shared by all requests: however many pages look at a run, its journal is read once."""
+"""The journals of a data folder as a library: however many pages look at a run, its journal is read once."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
 
-import anyio
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.query.columns import Series
 from runvitals.query.model import Run
 from runvitals.query.opened import UnknownRun, find_run
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
+from runvitals.server.fleet import fleet_of_series
+from runvitals.server.journals import JournalView
+from runvitals.server.matching import after_place, cursor, matching, ordered
+from runvitals.server.shared import Shared
+from runvitals.server.views import Chosen, FleetSeries, Grouping, LatestValues, RunsPage, RunView
+from runvitals.store.catalogue import fields
+from runvitals.store.catalogue.filters import Filter
+from runvitals.store.catalogue.listing import Sort
 
 T = TypeVar("T")
-FRESH_S = 0.25
-"""What was read within this time is new enough for another request."""
 KEPT_BYTES = 512 * 1024 * 1024
 """Columns of runs that nobody looked at for the longest are let go beyond this."""
+MAX_FLEET = 200
+"""Runs whose journals are read whole to answer one question about many."""
 
 
-class Shared:
-    """Something that one thread at a time reads, off the event loop, and anew only when it has aged."""
-
-    def __init__(self, refresh: Callable[[], None]) -> None:
-        self._refresh = refresh
-        self._lock = anyio.Lock()
-        self._refreshed_s = -1e9
-
-    async def use(self, work: Callable[[], T]) -> T:
-        """The result of `work`, on fresh data. Not cancelled halfway when its client leaves."""
-        async with self._lock:
-            return await run_in_threadpool(self._fresh, work)
-
-    def _fresh(self, work: Callable[[], T]) -> T:
-        if time.monotonic() - self._refreshed_s >= FRESH_S:
-            self._refresh()
-            self._refreshed_s = time.monotonic()
-        return work()
-
-
-class OpenedRun:
+class OpenedJournal:
     """A run that requests share."""
 
     def __init__(self, run_id: str, directory: str) -> None:
         self._reader = RunReader(run_id, directory)
+        self._view = JournalView(self._reader)
         self._shared = Shared(self._poll)
 
     def _poll(self) -> None:
@@ -55,27 +44,29 @@ class OpenedRun:
     def nbytes(self) -> int:
         return self._reader.nbytes
 
-    async def use(self, work: Callable[[RunReader], T]) -> T:
-        """The result of `work` on the run's reader, up to date.
+    async def use(self, work: Callable[[RunView], T]) -> T:
+        """The result of `work` on the run, up to date.
 
         Raises:
             UnknownRun: the run's folder was deleted.
         """
         try:
-            return await self._shared.use(lambda: work(self._reader))
+            return await self._shared.use(lambda: work(self._view))
         except FileNotFoundError:
             raise UnknownRun(
                 f"run {self._reader.run_id!r} is gone: {self._reader.folder} was deleted"
             ) from None
 
 
-class Library:
-    """All runs of a data folder.
+class JournalLibrary:
+    """All runs of a data folder; a `views.Library`.
 
     Args:
         directory: the data folder.
         clock: the time now, in ms UTC; states of runs depend on it.
     """
+
+    kind: Literal["local", "server"] = "local"
 
     def __init__(self, directory: str, clock: Callable[[], int]) -> None:
         self.directory = directory
@@ -83,7 +74,7 @@ class Library:
         self._list = RunList(directory)
         self._runs: list[Run] = []
         self._listed = Shared(self._list_runs)
-        self._opened: dict[str, OpenedRun] = {}
+        self._opened: dict[str, OpenedJournal] = {}
 
     def _list_runs(self) -> None:
         self._runs = self._list.runs(self.clock())
@@ -92,7 +83,36 @@ class Library:
         """Every run as it stands, newest first."""
         return await self._listed.use(lambda: self._runs)
 
-    async def open(self, run_id: str) -> OpenedRun:
+    async def projects(self) -> list[dict[str, Any]]:
+        """`models.Project` of those that have runs, the one with the newest run first."""
+        found: dict[str, dict[str, Any]] = {}
+        for run in await self.runs():
+            project = found.setdefault(
+                run.project, {"name": run.project, "runs": 0, "running": 0, "newest_ms": run.started_ms}
+            )
+            project["runs"] += 1
+            project["running"] += run.state == "running"
+        return list(found.values())
+
+    async def page(
+        self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
+    ) -> RunsPage:
+        """Some runs of a filter, in order."""
+        placed = ordered(matching(await self.runs(), wanted), sort)
+        total = len(placed)
+        if after is not None:
+            placed = after_place(placed, sort, after)
+        following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
+        return RunsPage([_with_last(run, last) for _, run in placed[:limit]], total, following)
+
+    async def fields(self, wanted: Filter) -> list[str]:
+        """The fields of configurations and summaries that runs of a filter have."""
+        names: set[str] = set()
+        for run in matching(await self.runs(), wanted):
+            names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
+        return sorted(names)
+
+    async def open(self, run_id: str) -> OpenedJournal:
         """A run by its whole id.
 
         Raises:
@@ -101,7 +121,7 @@ class Library:
         opened = self._opened.pop(run_id, None)
         if opened is None:
             await run_in_threadpool(self._check, run_id)
-            opened = self._opened.pop(run_id, None) or OpenedRun(run_id, self.directory)
+            opened = self._opened.pop(run_id, None) or OpenedJournal(run_id, self.directory)
         self._opened[run_id] = opened
         self._let_go()
         return opened
@@ -117,3 +137,53 @@ class Library:
             if kept <= KEPT_BYTES:
                 return
             kept -= self._opened.pop(run_id).nbytes
+
+    async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+        """The newest sample of each host of the runs of a filter that are running."""
+        found = []
+        for run in matching(await self.runs(), replace(wanted, states=("running",))):
+            times = {host.name: host.last_ms for host in run.hosts}
+            for host, values in run.last.items():
+                shown = {key: value for key, value in values.items() if keys(key) and value == value}
+                t = dict.fromkeys(shown, times.get(host, run.started_ms))
+                found.append(LatestValues(run.id, run.project, host, t, shown))
+        return found
+
+    async def aggregate(
+        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+    ) -> list[FleetSeries]:
+        """One metric over many runs, from their whole journals.
+
+        Raises:
+            ValueError: over more than `MAX_FLEET` runs.
+        """
+        runs = [
+            run
+            for run in matching(await self.runs(), wanted)
+            if run.started_ms <= t1 and run.started_ms + run.duration_ms >= t0
+        ]
+        if len(runs) > MAX_FLEET:
+            raise ValueError(
+                f"{len(runs)} runs from t0 to t1; journals of at most {MAX_FLEET} are read for one answer: "
+                "narrow it by project, state, tag, text or time"
+            )
+        groups: dict[str | None, list[Series]] = {}
+        for run in runs:
+            opened = await self.open(run.id)
+            for one in await opened.use(lambda view: view.samples(Chosen((metric,)), t0, t1)):
+                groups.setdefault(_group(run, one, by), []).append(one)
+        return await run_in_threadpool(fleet_of_series, groups, t0, t1, bucket_ms)
+
+
+def _group(run: Run, series: Series, by: Grouping | None) -> str | None:
+    if by is None:
+        return None
+    return {"project": run.project, "host": series.host, "state": run.state, "run": run.id}[by]
+
+
+def _with_last(run: Run, wanted: Callable[[str], bool]) -> Run:
+    last = {
+        host: {key: value for key, value in values.items() if wanted(key)}
+        for host, values in run.last.items()
+    }
+    return replace(run, last=last)

@@ -22,8 +22,8 @@ from pydantic_core import to_json
 from runvitals.query.model import Run
 from runvitals.query.plain import run_as_dict
 from runvitals.query.rates import between, rate_of
-from runvitals.query.reader import RunReader
-from runvitals.server.library import OpenedRun
+from runvitals.server.series import cursor
+from runvitals.server.views import OpenedRun, Position, RunView
 
 POLL_S = 0.5
 IDLE_POLL_S = 3.0
@@ -48,57 +48,54 @@ class Follower:
     def __init__(self, position: str, clock: Callable[[], int]) -> None:
         self.running = True
         self._clock = clock
-        self._seqs = parse_position(position)
+        self._at: Position = parse_position(position)
         self._counters: dict[str, dict[str, tuple[int, float]]] = {}
         self._facts = b""
 
-    def news(self, reader: RunReader) -> bytes:
+    def news(self, view: RunView) -> bytes:
         """One event, or nothing. What it tells is known from now on."""
+        told = self.told(view)
+        return _event(told, self._at) if told else b""
+
+    @property
+    def cursor(self) -> str:
+        """How far this client has been told."""
+        return cursor(self._at)
+
+    def told(self, view: RunView) -> dict[str, Any]:
+        """What is new, as the event's JSON object; empty where nothing is."""
         told: dict[str, Any] = {}
-        if (
-            sum(writer.count_after(self._seq(name)) for name, writer in reader.samples.writers.items())
-            > MAX_SAMPLES
-        ):
+        now = view.position()
+        if view.count_between(self._at, now) > MAX_SAMPLES:
             told["reload"] = True
             self._counters.clear()
         else:
-            told |= {
-                name: rows
-                for name, rows in (("samples", self._samples(reader)), ("calls", self._calls(reader)))
-                if rows
-            }
-        run = reader.run(self._clock())
+            rows = {"samples": self._samples(view, now), "calls": self._calls(view, now)}
+            told |= {name: found for name, found in rows.items() if found}
+        run = view.run(self._clock())
         self.running = run.state == "running"
         facts = _steady(run)
         if facts != self._facts:
             self._facts = facts
             told["run"] = run_as_dict(run)
-        self._seqs = dict(reader.last_seq)
-        return _event(told, self._seqs) if told else b""
+        self._at = now
+        return told
 
-    def _seq(self, writer: str) -> int:
-        return self._seqs.get(writer, -1)
-
-    def _samples(self, reader: RunReader) -> list[dict[str, Any]]:
+    def _samples(self, view: RunView, now: Position) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        for name, writer in reader.samples.writers.items():
-            counters = self._counters.get(name)
+        for source, host, role, time_ms, values in view.samples_between(self._at, now):
+            counters = self._counters.get(source)
             if counters is None:
-                counters = self._counters[name] = writer.newest(self._seq(name))
-            about = reader.facts.writer(name)
-            for time_ms, values in writer.after(self._seq(name)):
-                row = {**values, **_rates(values, time_ms, counters)}
-                found.append({"host": about.host, "role": about.role, "t": time_ms, "values": row})
+                counters = self._counters[source] = view.newest(source, self._at)
+            row = {**values, **_rates(values, time_ms, counters)}
+            found.append({"host": host, "role": role, "t": time_ms, "values": row})
         return found
 
-    def _calls(self, reader: RunReader) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for name, history in reader.histories.items():
-            about = reader.facts.writer(name)
-            place = {"host": about.host, "rank": about.rank}
-            for step, time_ms, values in history.after(self._seq(name)):
-                found.append({**place, "step": step, "t": time_ms, "values": values})
-        return found
+    def _calls(self, view: RunView, now: Position) -> list[dict[str, Any]]:
+        return [
+            {"host": host, "rank": rank, "step": step, "t": time_ms, "values": values}
+            for host, rank, step, time_ms, values in view.calls_between(self._at, now)
+        ]
 
 
 def parse_position(text: str) -> dict[str, int]:
@@ -146,10 +143,9 @@ def _steady(run: Run) -> bytes:
     return to_json(plain, inf_nan_mode="null", fallback=str)
 
 
-def _event(told: dict[str, Any], seqs: dict[str, int]) -> bytes:
-    position = ",".join(f"{writer}:{seq}" for writer, seq in seqs.items())
+def _event(told: dict[str, Any], at: Position) -> bytes:
     return b"event: news\nid: %b\ndata: %b\n\n" % (
-        position.encode(),
+        cursor(at).encode(),
         to_json(told, inf_nan_mode="null", fallback=str),
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.query.model import State
 
@@ -14,6 +14,30 @@ Values = dict[str, list[Number]]
 
 class ErrorAnswer(BaseModel):
     error: str = Field(description="What was wrong, where, and what is allowed.")
+
+
+class About(BaseModel):
+    version: str
+    kind: Literal["local", "server"] = Field(description="local: the journals of this machine, read only.")
+    capabilities: list[str] = Field(description="`stop`, `delete`, `edit`: calls that change runs.")
+
+
+class Done(BaseModel):
+    run: str
+    done: Literal["stop", "delete", "restore", "edit"]
+
+
+class RunChanges(BaseModel):
+    """What a person says of a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, max_length=256)
+    notes: str | None = Field(None, max_length=100_000)
+    tags: list[Annotated[str, Field(min_length=1, max_length=256)]] | None = Field(None, max_length=1000)
+    group: str | None = Field(None, max_length=256)
+    job_type: str | None = Field(None, max_length=256)
+    project: str | None = Field(None, max_length=256)
 
 
 class Project(BaseModel):
@@ -58,6 +82,7 @@ class RunRow(BaseModel):
     last: dict[str, dict[str, Number]] = Field(
         description="By host: the newest values of the keys asked for in `last`."
     )
+    stop_requested_ms: int | None = Field(description="When a person asked for its end; None: nobody did.")
 
 
 class RunPage(BaseModel):
@@ -120,12 +145,14 @@ class SeriesInfo(BaseModel):
     chart: str = Field(description="Heading of the chart it belongs to; series of one chart share a unit.")
     text: str
     source: str
-    n: int
-    first_ms: int
+    n: int = Field(description="Values: samples that are no gaps.")
+    first_ms: int = Field(description="Of the first value; 0 where there are only gaps.")
     last_ms: int
-    min: Number = Field(description="Of all samples; None where there are only gaps.")
+    min: Number = Field(
+        description="Of all values. None where there are only gaps, and for the rate of a very long series."
+    )
     max: Number
-    last: Number
+    last: Number = Field(description="The newest value.")
 
 
 class MetricGroup(BaseModel):
@@ -170,6 +197,76 @@ class Logged(BaseModel):
     run: str
     cursor: str
     groups: list[LoggedGroup]
+
+
+class NewSample(BaseModel):
+    host: str
+    role: str
+    t: int
+    values: dict[str, Number]
+
+
+class NewCall(BaseModel):
+    host: str
+    rank: int | None
+    step: float
+    t: int
+    values: dict[str, Number]
+
+
+class News(BaseModel):
+    """What came since a cursor."""
+
+    cursor: str
+    samples: list[NewSample] = Field([], description="Rates included.")
+    calls: list[NewCall] = Field([], description="Of `log()`.")
+    run: RunDetail | None = None
+    reload: bool = Field(False, description="Too much is new: ask for the series again.")
+
+
+class Statistics(BaseModel):
+    """Of one series, over the samples that have a value; None where none has."""
+
+    key: str
+    host: str
+    unit: str
+    n: int
+    min: Number
+    max: Number
+    mean: Number
+    p50: Number
+    p95: Number
+    last: Number
+    total: Number = Field(description="What a counter grew by, resets left out; None for a gauge.")
+
+
+class Latest(BaseModel):
+    """The newest values of one host of a run that is running."""
+
+    run: str
+    project: str
+    host: str
+    t: dict[str, int]
+    values: dict[str, float]
+
+
+class FleetGroup(BaseModel):
+    """The buckets of a group that hold a value. For `infinity` in a value there is null."""
+
+    group: str | None = Field(description="A project, host, state or run id; None: all runs.")
+    t: list[int] = Field(description="Where the buckets begin, ms UTC.")
+    n: list[int]
+    min: list[Number]
+    max: list[Number]
+    mean: list[Number]
+
+
+class Aggregate(BaseModel):
+    metric: str
+    t0: int
+    t1: int
+    bucket_ms: int | None
+    groups: list[FleetGroup]
 
 
 class PrintedPiece(BaseModel):

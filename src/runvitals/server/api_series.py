@@ -1,0 +1,153 @@
+"""The calls about one run's series: what there is, columns, statistics, what was logged, what is new."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+import anyio
+from fastapi import APIRouter, Header, HTTPException, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from runvitals.query.statistics import of_columns
+from runvitals.server import live, models, series
+from runvitals.server.answers import answer, json_bytes, packed_answer
+from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
+from runvitals.server.views import RunView
+
+router = APIRouter()
+MAX_WAIT_S = 30
+_AcceptEncoding = Annotated[str, Header()]
+
+
+@router.get("/runs/{run}/series", response_model=list[models.SeriesInfo])
+async def run_series(run: TheRun, chosen: TheChosen) -> Response:
+    """Which series a run has, derived rates included, with what the catalogue says of each."""
+
+    def read(view: RunView) -> bytes:
+        return json_bytes([series.info(one) for one in view.summaries(chosen)])
+
+    return answer(await _read(run, read))
+
+
+@router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News)
+async def run_metrics(
+    request: Request,
+    run: TheRun,
+    runs: TheLibrary,
+    chosen: TheChosen,
+    t0: Millis = None,
+    t1: Millis = None,
+    max_points: MaxPoints = 1000,
+    resolution: Annotated[
+        Literal["auto", "raw"], Query(description="`raw` = every sample, whatever `max_points` says.")
+    ] = "auto",
+    after: Annotated[
+        str | None,
+        Query(description="`cursor` of another answer: only what came since, as soon as there is something."),
+    ] = None,
+    wait: Annotated[
+        float, Query(description="With `after`: how long to wait for news, in seconds.", ge=0, le=MAX_WAIT_S)
+    ] = 0,
+    accept_encoding: _AcceptEncoding = "",
+) -> Response:
+    """Series of a run between two times, as columns.
+
+    Where the samples are more than `max_points`, they are put into buckets that begin at multiples of
+    `bucket_ms`: the same buckets at every request, so a chart does not change its shape when it is drawn
+    again.
+
+    With `after` the answer is what a live event tells (`samples`, `calls`, `run`, `reload`), and a `cursor`.
+    """
+    if after is not None:
+        return await packed_answer(await _news(request, run, runs, after, wait), accept_encoding)
+    points = None if resolution == "raw" else max_points
+
+    def read(view: RunView) -> bytes:
+        return json_bytes(series.metrics(view, chosen, t0, t1, points))
+
+    return await packed_answer(await _read(run, read), accept_encoding)
+
+
+async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wait_s: float) -> bytes:
+    """What came since a cursor, waited for."""
+    try:
+        follower = live.Follower(after, runs.clock)
+    except ValueError as error:
+        raise HTTPException(422, f"after: {error}") from None
+    closing: anyio.Event = request.app.state.closing
+    until_s = time.monotonic() + wait_s
+    while True:
+        told = await run.use(follower.told)
+        known = told.keys() - {"run"}
+        left_s = until_s - time.monotonic()
+        if known or left_s <= 0 or closing.is_set() or not follower.running:
+            return json_bytes({"cursor": follower.cursor, **told})
+        with anyio.move_on_after(min(left_s, live.POLL_S)):
+            await closing.wait()
+
+
+@router.get("/runs/{run}/statistics", response_model=list[models.Statistics])
+async def run_statistics(run: TheRun, chosen: TheChosen, t0: Millis = None, t1: Millis = None) -> Response:
+    """Count, extremes, mean, percentiles and last value of each series, of every sample between two times."""
+
+    def read(view: RunView) -> bytes:
+        start, end = series.stretch(view, chosen, t0, t1)
+        return json_bytes(of_columns(view.samples(chosen, start, end, series.MAX_COUNTED_VALUES)))
+
+    return answer(await _read(run, read))
+
+
+async def _read(run: TheRun, read: Any) -> bytes:
+    """The answer of a reader.
+
+    Raises:
+        HTTPException: 422 for what cannot be answered.
+    """
+    try:
+        found: bytes = await run.use(read)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return found
+
+
+@router.get("/runs/{run}/history", response_model=models.Logged)
+async def run_history(
+    run: TheRun,
+    keys: Annotated[
+        list[str], Query(description="Names that were logged. All without one.", max_length=1000)
+    ] = [],  # noqa: B006
+    rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31)] = None,
+    max_points: MaxPoints = 1000,
+    accept_encoding: _AcceptEncoding = "",
+) -> Response:
+    """The numbers that `log()` wrote, by step, for each process that logged."""
+    body = await run.use(lambda view: json_bytes(series.logged(view, keys, max_points, rank)))
+    return await packed_answer(body, accept_encoding)
+
+
+@router.get(
+    "/runs/{run}/live",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+    description=live.__doc__,
+)
+async def run_live(
+    request: Request,
+    run: TheRun,
+    runs: TheLibrary,
+    after: Annotated[
+        str | None,
+        Query(description="`cursor` of another answer; from now on without one, from the start if empty."),
+    ] = None,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> StreamingResponse:
+    begin = last_event_id or after
+    if begin is None:
+        begin = await run.use(lambda view: series.cursor(view.position()))
+    try:
+        follower = live.Follower(begin, runs.clock)
+    except ValueError as error:
+        raise HTTPException(422, f"after: {error}") from None
+    events = live.stream(run, follower, request.app.state.closing)
+    return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})

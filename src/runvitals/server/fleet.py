@@ -1,0 +1,73 @@
+"""Questions about many runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from runvitals.buckets import Buckets, Grid, combine, reduce
+from runvitals.catalog import CATALOG
+from runvitals.query.columns import Series
+from runvitals.server.journals import within
+from runvitals.server.views import FleetSeries
+from runvitals.store.contract import Aggregate
+
+_MAX_BUCKETS = 100_000
+
+
+def check_aggregate(metric: str, t0: int, t1: int, bucket_ms: int | None) -> None:
+    """
+    Raises:
+        ValueError: a question that has no answer, and what is allowed.
+    """
+    match = CATALOG.find(metric)
+    if match is not None and match.metric.kind == "rate":
+        raise ValueError(
+            f"metric={metric}: a rate is derived where one run is read; over many runs its counter "
+            f"{(match.metric.of or '').format(**match.labels)} can be had, and any stored metric"
+        )
+    if t1 < t0:
+        raise ValueError(f"t1 ({t1}) lies before t0 ({t0})")
+    if bucket_ms is not None and (t1 - t0) // bucket_ms > _MAX_BUCKETS:
+        raise ValueError(
+            f"bucket={bucket_ms} ms makes {(t1 - t0) // bucket_ms:,} buckets from t0 to t1; "
+            f"at most {_MAX_BUCKETS:,} are allowed"
+        )
+
+
+def fleet_grid(t0: int, t1: int, bucket_ms: int | None) -> Grid:
+    """Buckets at multiples of `bucket_ms`, or one that begins at `t0`."""
+    if bucket_ms is None:
+        return Grid(t0, t1 - t0 + 1, 1)
+    return Grid(t0 // bucket_ms * bucket_ms, bucket_ms, t1 // bucket_ms - t0 // bucket_ms + 1)
+
+
+def fleet_of_series(
+    groups: Mapping[str | None, Sequence[Series]], t0: int, t1: int, bucket_ms: int | None
+) -> list[FleetSeries]:
+    """Count, extremes and mean of all series of each group."""
+    on = fleet_grid(t0, t1, bucket_ms)
+    parts = {
+        group: [reduce(on, one.t, one.values) for one in (within(one, t0, t1) for one in series)]
+        for group, series in groups.items()
+    }
+    return [_fleet(group, combine(some)) for group, some in sorted(parts.items(), key=_first) if some]
+
+
+def fleet_of_aggregates(names: Mapping[int, str | None], answers: Iterable[Aggregate]) -> list[FleetSeries]:
+    """The store's answers for several metrics put together by group."""
+    parts: dict[int, list[Buckets]] = {}
+    for one in answers:
+        # An aggregate knows no last value; the highest stands in, and is not shown.
+        parts.setdefault(one.group, []).append(Buckets(one.t, one.n, one.min, one.max, one.mean, one.max))
+    found = [(names[group], combine(some)) for group, some in parts.items()]
+    return [_fleet(name, buckets) for name, buckets in sorted(found, key=_first)]
+
+
+def _first(item: tuple[str | None, object]) -> str:
+    return item[0] or ""
+
+
+def _fleet(group: str | None, buckets: Buckets) -> FleetSeries:
+    there = buckets.n > 0
+    columns = (column[there] for column in (buckets.t, buckets.n, buckets.min, buckets.max, buckets.mean))
+    return FleetSeries(group, *columns)

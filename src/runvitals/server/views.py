@@ -1,0 +1,262 @@
+"""What the API needs of runs, whatever holds them: this disk's journals (`library`) or the store (`stored`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+from runvitals.buckets import Buckets, Floats, Grid, Integers
+from runvitals.catalog import CATALOG
+from runvitals.query.columns import Series
+from runvitals.query.keys import KeyFilter
+from runvitals.query.model import Run
+from runvitals.store.catalogue.filters import Filter
+from runvitals.store.catalogue.listing import Sort
+
+T = TypeVar("T")
+Position = Mapping[str, int]
+"""How far a reader has come: a number that only grows, for each of a run's sources."""
+
+
+class TooMuch(ValueError):
+    """More was asked for than one answer holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which series of a run are meant; None and () mean all.
+
+    Args:
+        keys: keys or globs.
+        host: the machine.
+        rank: what that rank wrote itself, and the monitor of its host.
+        writer: one writer's series.
+        device: an index (`3`), or where devices are known by it a UUID or PCI address.
+    """
+
+    keys: tuple[str, ...] = ()
+    host: str | None = None
+    rank: int | None = None
+    writer: str | None = None
+    device: str | None = None
+
+    @property
+    def wanted(self) -> Callable[[str], bool]:
+        """Which keys, whatever the device."""
+        return KeyFilter(self.keys)
+
+
+def device_index(key: str) -> str | None:
+    """The index of the device that a key is about; None for a key that is about no device.
+
+    Example:
+        >>> device_index("gpu.3.powerWatts"), device_index("cpu.3.cpu_percent")
+        ('3', None)
+    """
+    match = CATALOG.find(key)
+    if match is None or match.metric.scope != "device":
+        return None
+    return next(iter(match.labels.values()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSummary:
+    """What a series amounts to: values that are no gaps, and the times of the first and the last of them."""
+
+    key: str
+    host: str
+    role: str
+    n: int
+    first_ms: int
+    last_ms: int
+    min: float | None
+    max: float | None
+    last: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucketed:
+    """A series on a bucket grid."""
+
+    key: str
+    host: str
+    role: str
+    buckets: Buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Charted:
+    """Series between two times: the samples, or, where a series has too many of them, all on a grid."""
+
+    samples: list[Series] = field(default_factory=list)
+    buckets: list[Bucketed] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """One process's `log()` calls, by name: steps, times in ms UTC and values, in the order of the calls."""
+
+    host: str
+    rank: int | None
+    columns: dict[str, tuple[Floats, Floats, Floats]]
+
+
+class Piece(NamedTuple):
+    """A piece of what a program printed."""
+
+    time_ms: int
+    stream: str
+    text: str
+    host: str
+    rank: int | None
+
+
+class NewSample(NamedTuple):
+    """A sample that came: the source it came from, and where it was taken."""
+
+    source: str
+    host: str
+    role: str
+    time_ms: int
+    values: dict[str, float]
+
+
+class NewCall(NamedTuple):
+    """A `log()` call that came."""
+
+    host: str
+    rank: int | None
+    step: float
+    time_ms: int
+    values: dict[str, float]
+
+
+class RunView(Protocol):
+    """One run as it stands. Used from one thread at a time."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    def run(self, now_ms: int) -> Run:
+        """Everything known of the run but its series."""
+
+    def position(self) -> Position:
+        """How far this view has come."""
+
+    def summaries(self, chosen: Chosen) -> list[SeriesSummary]:
+        """Which series there are, derived rates included."""
+
+    def extent(self, chosen: Chosen) -> tuple[int, int] | None:
+        """Times of the first and the last sample; None without any."""
+
+    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
+        """The samples from `t0` to `t1`, both included; series without one are left out.
+
+        Raises:
+            TooMuch: they are more than `at_most`, all series together.
+        """
+
+    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
+        """The samples, where no series has more than `max_points` from `t0` to `t1`; else their buckets."""
+
+    def calls(self, names: Iterable[str]) -> list[Calls]:
+        """What was logged, under these names or all."""
+
+    def printed(self) -> tuple[bool, list[Piece]]:
+        """The newest output in order of time, and whether older output was left out."""
+
+    def count_between(self, before: Position, now: Position) -> int:
+        """About how many samples and calls came between two positions."""
+
+    def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
+        """The samples that came, of each source in order of time."""
+
+    def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
+        """(time, value) of each counter of a source in its last sample up to a position."""
+
+    def calls_between(self, before: Position, now: Position) -> Iterator[NewCall]:
+        """The `log()` calls that came."""
+
+
+class OpenedRun(Protocol):
+    """A run that requests share."""
+
+    async def use(self, work: Callable[[RunView], T]) -> T:
+        """The result of `work`, in a thread, on a view that is up to date.
+
+        Raises:
+            UnknownRun: the run was deleted.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Some runs of a list; `total`: how many the whole list has; `next`: None on the last page."""
+
+    runs: list[Run]
+    total: int
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatestValues:
+    """The newest values of one host of a run."""
+
+    run: str
+    project: str
+    host: str
+    t: dict[str, int]
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSeries:
+    """One metric over the runs of a group (None: all runs): count and statistics by bucket."""
+
+    group: str | None
+    t: Integers
+    n: Integers
+    min: Floats
+    max: Floats
+    mean: Floats
+
+
+Grouping = Literal["project", "host", "state", "run"]
+
+
+class Library(Protocol):
+    """All runs that a server has."""
+
+    clock: Callable[[], int]
+    kind: Literal["local", "server"]
+
+    async def projects(self) -> list[dict[str, Any]]:
+        """`models.Project` of those that have runs, the one with the newest run first."""
+
+    async def page(
+        self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
+    ) -> RunsPage:
+        """Some runs of a filter, in order, with the newest values of those keys that `last` says.
+
+        Raises:
+            ValueError: an `after` that no page before gave.
+        """
+
+    async def fields(self, wanted: Filter) -> list[str]:
+        """The fields of configurations and summaries that runs of a filter have."""
+
+    async def open(self, run_id: str) -> OpenedRun:
+        """A run by its whole id.
+
+        Raises:
+            UnknownRun: there is none.
+        """
+
+    async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+        """The newest values of all runs of a filter that are running."""
+
+    async def aggregate(
+        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+    ) -> list[FleetSeries]:
+        """One metric over many runs, by group and bucket."""
