@@ -1,0 +1,1 @@
+"""AWS Trainium and Inferentia: what neuron-monitor, neuron-ls and the driver tell."""
