@@ -1,0 +1,100 @@
+"""JSON documents out of a stream of bytes, whatever else is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+# A report of 32 processes with 20 models each is 430 kB.
+LONGEST_BYTES = 16 << 20
+
+
+class Documents:
+    """One document a line, as neuron-monitor prints them; or over several lines, from one that is `{` to one
+    that is `}`, as `jq` prints them. Anything else is passed over and counted.
+
+    Attributes:
+        malformed: lines that were no JSON object, or too long.
+
+    Example:
+        >>> documents = Documents()
+        >>> list(documents.feed(b'{"a": 1}\\n{"b"')), list(documents.feed(b': 2}\\n'))
+        ([{'a': 1}], [{'b': 2}])
+    """
+
+    def __init__(self, longest_bytes: int = LONGEST_BYTES) -> None:
+        self.malformed = 0
+        self._longest_bytes = longest_bytes
+        self._line: list[bytes] = []
+        self._line_bytes = 0
+        self._passing_over = False
+        self._block: list[bytes] = []
+        self._block_bytes = 0
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """The documents that are complete with these bytes."""
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self._extend(end)
+            yield from self._end_of_line()
+        self._extend(rest)
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """What is complete without a newline, now that nothing more comes."""
+        if self._line:
+            yield from self._end_of_line()
+        if self._block:
+            self._drop_block()
+
+    def _extend(self, piece: bytes) -> None:
+        if not piece or self._passing_over:
+            return
+        self._line.append(piece)
+        self._line_bytes += len(piece)
+        if self._line_bytes > self._longest_bytes:
+            self.malformed += 1
+            self._passing_over = True
+            self._line, self._line_bytes = [], 0
+
+    def _end_of_line(self) -> Iterator[dict[str, Any]]:
+        line = b"".join(self._line).rstrip(b"\r")
+        self._line, self._line_bytes = [], 0
+        if self._passing_over:
+            self._passing_over = False
+            self._block = []  # what was too long may have been within it
+        elif self._block:
+            yield from self._in_block(line)
+        elif line == b"{":
+            self._block, self._block_bytes = [line], 1
+        elif line.strip():
+            yield from self._decoded(line)
+
+    def _in_block(self, line: bytes) -> Iterator[dict[str, Any]]:
+        """A line of a document of several. All but its first and last are indented or empty."""
+        if line == b"}":
+            block, self._block = b"\n".join([*self._block, line]), []
+            yield from self._decoded(block)
+        elif line[:1] in (b" ", b"\t", b"") and self._block_bytes + len(line) <= self._longest_bytes:
+            self._block.append(line)
+            self._block_bytes += len(line)
+        else:
+            self._drop_block()
+            if line == b"{":
+                self._block, self._block_bytes = [line], 1
+            elif line.strip():
+                yield from self._decoded(line)
+
+    def _drop_block(self) -> None:
+        self.malformed += 1
+        self._block = []
+
+    def _decoded(self, text: bytes) -> Iterator[dict[str, Any]]:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict):
+            yield document
+        else:
+            self.malformed += 1
