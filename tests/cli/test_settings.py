@@ -29,6 +29,6 @@ def test_every_value_is_shown_with_its_place(
     assert rows["disk_paths"] == {"value": ["/"], "from": "default"}
     assert main(["settings"]) == 0
     assert (
-        "sampling_interval  0.5  (environment variable RUNVITALS_SAMPLING_INTERVAL)"
+        "sampling_interval      0.5  (environment variable RUNVITALS_SAMPLING_INTERVAL)"
         in capsys.readouterr().out
     )

@@ -54,7 +54,12 @@ def read_once(values: dict[str, Any]) -> dict[str, Any]:
     source has to say, and, where some tell of their devices, `machine`.
     """
     scope = Scope(
-        values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], _BETWEEN_S
+        values["host_root"],
+        [os.getpid()],
+        values["process_tree"],
+        values["disk_paths"],
+        _BETWEEN_S,
+        values,
     )
     selection = Selection(values["collectors"])
     site_folders = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]

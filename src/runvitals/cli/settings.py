@@ -25,12 +25,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     traced = trace({}, os.environ, os.getcwd())
     if arguments.json:
-        rows = {name: {"value": value, "from": place} for name, (value, place) in traced.items()}
+        rows = {
+            name: {"value": SETTINGS[name].shown(value), "from": place}
+            for name, (value, place) in traced.items()
+        }
         print(json.dumps(rows, indent=1))
         return 0
     width = max(map(len, SETTINGS))
     for name, (value, place) in traced.items():
-        print(f"{name:<{width}}  {json.dumps(value)}  ({place})")
+        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].shown(value))}  ({place})")
     return 0
 
 

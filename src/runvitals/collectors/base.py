@@ -23,8 +23,8 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, Protocol
 
     class Collector(Protocol):
         """One source. ``sample`` raises only when something broke; "nothing to report" is a key left out."""
@@ -54,6 +54,7 @@ class Scope:
         process_tree: watch descendants too (data-loader workers), not just ``pids``.
         disk_paths: file systems to report, as the user names them.
         interval_s: the sampling interval, for sources that choose between cheap and thorough by it.
+        options: the settings that concern single sources, by name; those not set may be missing.
 
     Example:
         >>> scope = Scope(host_root="/host")
@@ -61,7 +62,7 @@ class Scope:
         '/host/proc/stat'
     """
 
-    __slots__ = ("disk_paths", "host_root", "interval_s", "pids", "process_tree")
+    __slots__ = ("disk_paths", "host_root", "interval_s", "options", "pids", "process_tree")
 
     def __init__(
         self,
@@ -70,12 +71,14 @@ class Scope:
         process_tree: bool = True,
         disk_paths: Sequence[str] = ("/",),
         interval_s: float = 1.0,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.host_root = host_root.rstrip("/")
         self.pids = list(pids)
         self.process_tree = process_tree
         self.disk_paths = tuple(disk_paths)
         self.interval_s = interval_s
+        self.options = dict(options or {})
 
     def path(self, absolute: str) -> str:
         """Where an absolute path of the host lies for us."""

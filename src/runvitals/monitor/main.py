@@ -115,6 +115,7 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
         process_tree=settings["process_tree"],
         disk_paths=settings["disk_paths"],
         interval_s=interval_s,
+        options=order["options"],
     )
     predecessor = Predecessor.find(journal.folder, order["host"], journal.writer)
     selection = Selection(settings["collectors"])

@@ -14,6 +14,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
+from runvitals.sdk.settings import SETTINGS
 from runvitals.sdk.tie import Tie
 
 
@@ -34,6 +35,8 @@ def order(
     values: Mapping[str, Any], run_id: str, directory: str, attach: Mapping[str, Any], argv: list[str]
 ) -> dict[str, Any]:
     """What a monitor needs to know: see `runvitals.monitor.launch.connect`."""
+    options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
+    options = {name: value for name, value in options.items() if value}
     about = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
     return {
         "run": run_id,
@@ -42,17 +45,22 @@ def order(
         "host": host_name(),
         "boot_id": boot_id(),
         "settings": {
-            key: values[key]
-            for key in (
-                "sampling_interval",
-                "disk_paths",
-                "process_tree",
-                "gpu_ids",
-                "collectors",
-                "labels",
-                "host_root",
-            )
+            **{
+                key: values[key]
+                for key in (
+                    "sampling_interval",
+                    "disk_paths",
+                    "process_tree",
+                    "gpu_ids",
+                    "collectors",
+                    "labels",
+                    "host_root",
+                )
+            },
+            # These are written down; the true ones, secrets and all, are handed over beside them.
+            **{name: SETTINGS[name].shown(value) for name, value in options.items()},
         },
+        "options": options,
         "about": {key: value for key, value in about.items() if value},
         "attach": {"op": "attach", **attach},
         "trainer": {

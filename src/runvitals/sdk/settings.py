@@ -13,6 +13,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.journal.jsontext import loads
+from runvitals.sdk import source_settings
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
@@ -32,16 +33,34 @@ class Setting:
     `check` takes the value as given (a Python value, a TOML value, or the text of an environment variable)
     and returns the value in its proper type; it raises ValueError or TypeError for one that is not allowed,
     and `allowed` says in words what is.
+
+    `of_source` is for settings that concern a single source: they are recorded only where they are set.
+    `hide` takes the secrets out of a value that is to be shown or recorded.
     """
 
-    __slots__ = ("allowed", "check", "default", "name", "text")
+    __slots__ = ("allowed", "check", "default", "hide", "name", "of_source", "text")
 
-    def __init__(self, name: str, default: Any, check: Callable[[Any], Any], allowed: str, text: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        default: Any,
+        check: Callable[[Any], Any],
+        allowed: str,
+        text: str,
+        of_source: bool = False,
+        hide: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.name = name
         self.default = default
         self.check = check
         self.allowed = allowed
         self.text = text
+        self.of_source = of_source
+        self.hide = hide
+
+    def shown(self, value: Any) -> Any:
+        """The value without what may be secret in it."""
+        return value if self.hide is None or not value else self.hide(value)
 
     @property
     def variable(self) -> str:
@@ -58,7 +77,7 @@ class Setting:
             return self.check(value)
         except (ValueError, TypeError):
             raise SettingError(
-                f"{self.name} = {value!r} ({where}) is not allowed: it must be {self.allowed}"
+                f"{self.name} = {self.shown(value)!r} ({where}) is not allowed: it must be {self.allowed}"
             ) from None
 
 
@@ -254,6 +273,41 @@ SETTINGS: dict[str, Setting] = {
             _number(0.0, 600.0),
             "a number of seconds from 0 to 600",
             "How long `finish()` may wait for the last sample.",
+        ),
+        Setting(
+            "openmetrics_endpoints",
+            {},
+            source_settings.endpoints,
+            "a table of URLs (http, https, http+unix) by names of A-Z a-z 0-9 _ -, or name=URL with blanks"
+            " between them",
+            "Exporters of Prometheus or OpenMetrics text to read.",
+            of_source=True,
+            hide=source_settings.without_secrets,
+        ),
+        Setting(
+            "openmetrics_filters",
+            [],
+            source_settings.filters,
+            "a list of regular expressions, or a table of such with a table of expressions for labels",
+            "What to keep of them: expressions are searched in `endpoint.metric`; all labels must match.",
+            of_source=True,
+        ),
+        Setting(
+            "openmetrics_headers",
+            {},
+            source_settings.headers,
+            "a table of texts, or Name=value with blanks between them",
+            "Headers for requests to exporters; their values are never recorded.",
+            of_source=True,
+            hide=source_settings.names_only,
+        ),
+        Setting(
+            "neuron_monitor_config",
+            None,
+            _optional(source_settings.file),
+            "the absolute path of a file that can be read",
+            "neuron-monitor's configuration; default: our own.",
+            of_source=True,
         ),
     )
 }

@@ -1,0 +1,118 @@
+"""Settings of single sources: what is allowed in them, and what of them may be shown.
+
+What they need is imported when one of them is set: `re` and the HTTP client are not the burden of every
+training script's start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from runvitals.journal.jsontext import loads
+
+_NAME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def endpoints(value: Any) -> dict[str, str]:
+    """Endpoints of exporters by name: a table, its JSON, or ``name=URL`` with blanks between them.
+
+    Example:
+        >>> endpoints("dcgm=http://localhost:9400/metrics vllm=http://localhost:8000/metrics")
+        {'dcgm': 'http://localhost:9400/metrics', 'vllm': 'http://localhost:8000/metrics'}
+    """
+    from runvitals.collectors.http import Address
+
+    table = _table(value)
+    for name, url in table.items():
+        # No dots: the name is followed by one in a key.
+        if not name or not _NAME_SIGNS.issuperset(name):
+            raise ValueError
+        Address(url)
+    return table
+
+
+def headers(value: Any) -> dict[str, str]:
+    """Headers of a request: a table, its JSON, or ``Name=value`` with blanks between them."""
+    table = _table(value)
+    if any(letter in f"{name}{text}" for name, text in table.items() for letter in "\r\n\0"):
+        raise ValueError
+    return table
+
+
+def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
+    """Which metrics of endpoints are kept: expressions for ``endpoint.metric``, or a table of such with
+    expressions for labels; as text, JSON or one expression.
+
+    Example:
+        >>> filters('{"dcgm.*TEMP": {"gpu": "^[01]$"}}')
+        {'dcgm.*TEMP': {'gpu': '^[01]$'}}
+    """
+    if isinstance(value, str):
+        value = loads(value) if value.lstrip()[:1] in ("[", "{") else [value]
+    if isinstance(value, Mapping):
+        return {_expression(name): _of_labels(labels) for name, labels in value.items()}
+    if not isinstance(value, (list, tuple)):
+        raise TypeError
+    return [_expression(name) for name in value]
+
+
+def file(value: Any) -> str:
+    """The absolute path of a file that can be read."""
+    path = os.path.expanduser(value) if isinstance(value, str) else ""
+    if not os.path.isabs(path) or not os.access(path, os.R_OK):
+        raise ValueError
+    return path
+
+
+def without_secrets(value: Any) -> Any:
+    """Endpoints, or what was meant to be some, without passwords and tokens in the URLs."""
+    from runvitals.collectors import redaction
+
+    if isinstance(value, Mapping):
+        return {name: redaction.text(str(url)) for name, url in value.items()}
+    return redaction.text(str(value))
+
+
+def names_only(value: Any) -> Any:
+    """Headers with their values hidden, whatever they are called: they are set to tell who asks."""
+    from runvitals.collectors.redaction import HIDDEN
+
+    return dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN
+
+
+def _of_labels(labels: Any) -> dict[str, str]:
+    if not isinstance(labels, Mapping):
+        raise TypeError
+    return {str(name): _expression(wanted) for name, wanted in labels.items()}
+
+
+def _expression(value: Any) -> str:
+    import re
+
+    if not isinstance(value, str) or not value:
+        raise TypeError
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _table(value: Any) -> dict[str, str]:
+    if isinstance(value, str):
+        value = loads(value) if value.lstrip().startswith("{") else _pairs(value)
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise TypeError
+    return {str(name): text for name, text in value.items()}
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = {}
+    for part in text.split():
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError
+        pairs[name] = value
+    return pairs

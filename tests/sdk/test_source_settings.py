@@ -1,0 +1,126 @@
+"""Settings of single sources: their forms, what is refused, and that no secret of them is shown or kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.sdk.line import order
+from runvitals.sdk.settings import SettingError, Settings, resolve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DCGM = "http://localhost:9400/metrics"
+SECRETS = {
+    "openmetrics_endpoints": {"a": "http://me:hunter2@host/m?token=tok12345"},
+    "openmetrics_headers": {"X-Scope": "hunter2"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("openmetrics_endpoints", f"dcgm={DCGM}", {"dcgm": DCGM}),
+        ("openmetrics_endpoints", f'{{"dcgm": "{DCGM}"}}', {"dcgm": DCGM}),
+        ("openmetrics_endpoints", f"a={DCGM}?x=1 b={DCGM}", {"a": f"{DCGM}?x=1", "b": DCGM}),
+        ("openmetrics_filters", "dcgm.*TEMP{1,2}", ["dcgm.*TEMP{1,2}"]),
+        ("openmetrics_filters", '["a", "b"]', ["a", "b"]),
+        ("openmetrics_filters", ("a", "b"), ["a", "b"]),
+        ("openmetrics_filters", '{"a": {"gpu": "0"}, "b": {}}', {"a": {"gpu": "0"}, "b": {}}),
+        ("openmetrics_headers", "X-Token=a=b Y=c", {"X-Token": "a=b", "Y": "c"}),
+        ("openmetrics_headers", {"Authorization": "Bearer x"}, {"Authorization": "Bearer x"}),
+    ],
+)
+def test_forms(name: str, given: Any, value: object) -> None:
+    assert resolve(Settings(**{name: given}).given, {}, "/")[name] == value
+    if isinstance(given, str):
+        assert resolve({}, {f"RUNVITALS_{name.upper()}": given}, "/")[name] == value
+
+
+def test_a_table_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "runvitals.toml").write_text(
+        f'openmetrics_endpoints = {{dcgm = "{DCGM}"}}\n[openmetrics_filters]\n"GPU_TEMP" = {{gpu = "[01]"}}\n'
+    )
+    values = resolve({}, {}, str(tmp_path))
+    assert values["openmetrics_endpoints"] == {"dcgm": DCGM}
+    assert values["openmetrics_filters"] == {"GPU_TEMP": {"gpu": "[01]"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("openmetrics_endpoints", {"a.b": DCGM}),
+        ("openmetrics_endpoints", {"": DCGM}),
+        ("openmetrics_endpoints", {"a": "localhost:9400"}),
+        ("openmetrics_endpoints", {"a": 9400}),
+        ("openmetrics_endpoints", [DCGM]),
+        ("openmetrics_endpoints", DCGM),
+        ("openmetrics_filters", ["("]),
+        ("openmetrics_filters", {"a": {"gpu": "["}}),
+        ("openmetrics_filters", {"a": "b"}),
+        ("openmetrics_filters", [""]),
+        ("openmetrics_filters", [3]),
+        ("openmetrics_filters", 3),
+        ("openmetrics_headers", "X-Token"),
+        ("openmetrics_headers", {"X": "a\nY: b"}),
+        ("neuron_monitor_config", "config.json"),
+        ("neuron_monitor_config", "/no/such/file"),
+        ("neuron_monitor_config", 3),
+    ],
+)
+def test_what_is_refused(name: str, given: Any) -> None:
+    with pytest.raises(SettingError, match=f"{name} = .* is not allowed: it must be "):
+        Settings(**{name: given})
+
+
+def test_an_error_does_not_print_the_secrets_of_a_wrong_value() -> None:
+    for name, given in (
+        ("openmetrics_headers", {"X": "hunter2\n"}),
+        ("openmetrics_headers", "hunter2"),
+        ("openmetrics_endpoints", {"a b": "http://me:hunter2@host"}),
+    ):
+        with pytest.raises(SettingError) as caught:
+            Settings(**{name: given})
+        assert "hunter2" not in str(caught.value)
+
+
+def test_no_secret_is_recorded_and_the_monitor_gets_them_all() -> None:
+    values = resolve(Settings(**SECRETS).given, {}, "/")
+    told = order(values, "r", "/d", {"pid": 1}, ["train.py"])
+    assert told["options"] == SECRETS
+    recorded = {key: value for key, value in told.items() if key != "options"}
+    assert told["settings"]["openmetrics_headers"] == {"X-Scope": "***"}
+    assert told["settings"]["openmetrics_endpoints"] == {"a": "http://me:***@host/m?token=***"}
+    assert "hunter2" not in json.dumps(recorded)
+    assert "tok12345" not in json.dumps(recorded)
+
+
+def test_settings_of_sources_that_are_not_set_are_not_recorded() -> None:
+    told = order(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [])
+    assert told["options"] == {}
+    assert not any(name.startswith(("openmetrics", "neuron")) for name in told["settings"])
+
+
+@pytest.mark.parametrize("form", [["settings"], ["settings", "--json"]])
+def test_they_are_shown_without_secrets(
+    form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(f"RUNVITALS_{name.upper()}", json.dumps(value))
+    assert main(form) == 0
+    shown = capsys.readouterr().out
+    assert "X-Scope" in shown
+    assert "hunter2" not in shown
+    assert "tok12345" not in shown
+
+
+def test_the_configuration_of_neuron_monitor_is_an_absolute_path() -> None:
+    assert Settings(neuron_monitor_config=sys.executable).given == {
+        "neuron_monitor_config": os.path.abspath(sys.executable)
+    }
