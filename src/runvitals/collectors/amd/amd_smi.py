@@ -1,0 +1,239 @@
+"""What `amd-smi metric --json`, `static --json`, `list --json` and `process --json` print, ROCm 5.7 to 7.
+
+A list of GPUs, since ROCm 7 inside ``{"gpu_data": […]}``; of each GPU sections of values; a value is a
+number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a whole section may be "N/A".
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors.amd.device import Device
+from runvitals.collectors.quantity import amount
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+METRIC = ("metric", "--json")
+STATIC = ("static", "--json")
+
+# reading -> (unit, unit of bare numbers, (section, fields…)…); the first that has a value counts. Fields are
+# compared in lower case. Amounts of memory are MiB, whatever they call it.
+METRICS: Mapping[str, tuple[str, str, tuple[tuple[str, ...], ...]]] = {
+    "gpu": ("%", "%", (("usage", "gfx_activity", "average_gfx_activity", "apu_gfx_activity", "gfx_usage"),)),
+    "memory": ("%", "%", (("usage", "umc_activity", "mem_activity", "umc_usage", "mem_usage"),)),
+    "powerWatts": (
+        "W", "W",
+        (("power", "socket_power", "current_socket_power", "average_socket_power", "apu_socket_power",
+          "current_power", "average_power"),),
+    ),
+    "enforcedPowerLimitWatts": ("W", "W", (("power", "power_limit", "socket_power_limit", "power_cap"),)),
+    "edgeTemp": ("°C", "C", (("temperature", "edge", "edge_temperature", "temperature_edge", "gfx"),)),
+    "junctionTemp": (
+        "°C", "C",
+        (("temperature", "hotspot", "junction", "hotspot_temperature", "temperature_hotspot"),),
+    ),
+    "memoryTemp": (
+        "°C", "C",
+        (("temperature", "mem", "vram", "hbm", "memory", "mem_temperature", "memory_temperature"),),
+    ),
+    "energyJoules": ("J", "J", (("energy", "total_energy_consumption", "energy_consumption"),)),
+    "correctedMemoryErrors": (
+        "1", "",
+        (("ecc", "total_correctable_count", "total_correctable", "correctable_count"),),
+    ),
+    "unCorrectedMemoryErrors": (
+        "1", "",
+        (("ecc", "total_uncorrectable_count", "total_uncorrectable", "uncorrectable_count"),),
+    ),
+    "fanSpeed": ("%", "%", (("fan", "usage"),)),
+    "pcieReplays": ("1", "", (("pcie", "replay_count", "pcie_replay_count"),)),
+    "memoryOverDrive": ("%", "%", (("mem_overdrive", ""),)),
+    "gttAllocatedBytes": ("bytes", "MB", (("mem_usage", "used_gtt"),)),
+    "gttTotalBytes": ("bytes", "MB", (("mem_usage", "total_gtt"),)),
+}  # fmt: skip
+# Pairs of (used, total), which belong together: the visible part is a window of 256 MiB on many cards, and
+# counts only where nothing else is told (partitions).
+_MEMORY = (
+    ("mem_usage", "used_vram", "total_vram"),
+    ("vram", "used", "total"),
+    ("vram", "vram_used", "vram_total"),
+    ("fb_usage", "used", "total"),
+    ("mem_usage", "used_visible_vram", "total_visible_vram"),
+)
+# The cap in force, then the highest that could be set.
+_LIMITS = ("socket_power_limit", "socket_power", "current_power_limit", "max_power_limit", "max_power")
+
+
+def parse_metric(answer: Any) -> list[Device]:
+    """The GPUs of `amd-smi metric`, in its order.
+
+    Raises:
+        ValueError: it is neither a list nor an object.
+
+    Example:
+        >>> parse_metric([{"gpu": 1, "usage": {"gfx_activity": {"value": 42, "unit": "%"}}}])[0].readings
+        {'gpu': 42.0}
+    """
+    devices = []
+    for index, gpu in _gpus(answer):
+        device = Device(index)
+        for reading, (unit, default, places) in METRICS.items():
+            for section, *fields in places:
+                value = _first(gpu.get(section), fields, unit, default)
+                if value is not None:
+                    device.readings[reading] = value
+        _read_memory(gpu, device.readings)
+        _read_clocks(gpu.get("clock"), device.readings)
+        if "gpu" not in device.readings:
+            _read_partitions(gpu.get("usage"), device.readings)
+        _identify(gpu, device)
+        device.clean()
+        devices.append(device)
+    return devices
+
+
+def parse_static(answer: Any) -> list[Device]:
+    """Who is who, power limits and sizes: of `amd-smi static`, and as far as it goes of `list`."""
+    devices = []
+    for index, gpu in _gpus(answer):
+        device = Device(index)
+        _identify(gpu, device)
+        limit = gpu.get("limit")
+        if isinstance(limit, dict):
+            # Since ROCm 7.2 the limits lie in ppt0; ppt1 is another, for short peaks.
+            places = [limit, limit.get("ppt0"), limit.get("ppt1")]
+            found = [_first_positive(place, _LIMITS) for place in places]
+            device.readings["enforcedPowerLimitWatts"] = next((watts for watts in found if watts), 0.0)
+        vram = gpu.get("vram")
+        size = _first(vram, ("size", "vram_size", "total"), "bytes", "MB")
+        if size is not None:
+            device.readings["memoryTotalBytes"] = size
+        device.clean()
+        devices.append(device)
+    return devices
+
+
+def parse_processes(answer: Any) -> dict[int, dict[int, float]]:
+    """GPU → process id → bytes of its memory, of `amd-smi process`.
+
+    Example:
+        >>> info = {"pid": 7, "memory_usage": {"vram_mem": {"value": 4096, "unit": "B"}}}
+        >>> parse_processes([{"gpu": 0, "process_list": [{"process_info": info}]}])
+        {0: {7: 4096.0}}
+    """
+    found: dict[int, dict[int, float]] = {}
+    for index, gpu in _gpus(answer):
+        users = found.setdefault(index, {})
+        listed = gpu.get("process_list")
+        for entry in listed if isinstance(listed, list) else []:
+            info = entry.get("process_info", entry) if isinstance(entry, dict) else None
+            if not isinstance(info, dict):
+                continue  # "No running processes detected"
+            pid = amount(info.get("pid"), "1")
+            used = _first(info.get("memory_usage"), ("vram_mem", "vram"), "bytes", "B")
+            if pid is not None and used is not None:
+                users[int(pid)] = used
+    return found
+
+
+def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:
+    """(index, sections) of each GPU, keys in lower case."""
+    if isinstance(answer, dict):
+        inner = answer.get("gpu_data", answer.get("gpus"))
+        if inner is None:
+            # One GPU alone, or an object of them by name: {"gpu0": {…}}.
+            named = [value for key, value in answer.items() if str(key).lower().startswith(("gpu_", "gpu"))]
+            inner = named if named and all(isinstance(value, dict) for value in named) else [answer]
+        answer = inner
+    if isinstance(answer, dict):
+        answer = list(answer.values())
+    if not isinstance(answer, list):
+        raise ValueError(f"amd-smi answered with no list of GPUs: {answer!r:.80}")
+    found = []
+    for position, gpu in enumerate(answer):
+        if isinstance(gpu, dict):
+            sections = {str(key).lower(): value for key, value in gpu.items()}
+            index = amount(sections.get("gpu", sections.get("gpu_id")), "1")
+            found.append((position if index is None else int(index), sections))
+    return found
+
+
+def _first(section: Any, fields: list[str] | tuple[str, ...], unit: str, default: str) -> float | None:
+    if not isinstance(section, dict):
+        return amount(section, unit, default) if "" in fields else None
+    lower = {str(key).lower(): value for key, value in section.items()}
+    if "value" in lower and "" in fields:
+        return amount(section, unit, default)
+    for field in fields:
+        value = amount(lower.get(field), unit, default)
+        if value is not None:
+            return value
+    return None
+
+
+def _first_positive(section: Any, fields: tuple[str, ...]) -> float | None:
+    if not isinstance(section, dict):
+        return None
+    lower = {str(key).lower(): value for key, value in section.items()}
+    found = [amount(lower.get(field), "W", "W") for field in fields]
+    return next((watts for watts in found if watts is not None and watts > 0.0), None)
+
+
+def _read_memory(gpu: Mapping[str, Any], readings: dict[str, float]) -> None:
+    for section, used_field, total_field in _MEMORY:
+        used = _first(gpu.get(section), (used_field,), "bytes", "MB")
+        total = _first(gpu.get(section), (total_field,), "bytes", "MB")
+        if used is not None and total:
+            readings["memoryAllocatedBytes"] = used
+            readings["memoryTotalBytes"] = total
+            return
+
+
+def _read_clocks(section: Any, readings: dict[str, float]) -> None:
+    """One clock per die or engine: the fastest of those that run."""
+    if not isinstance(section, dict):
+        return
+    for reading, prefixes in (("graphicsClock", ("gfx", "sclk")), ("memoryClock", ("mem", "mclk"))):
+        found = []
+        for name, clock in section.items():
+            if str(name).lower().rstrip("0123456789_") in prefixes:
+                fields = ("clk", "cur_clk", "current_clock", "value")
+                value = clock
+                if isinstance(clock, dict) and "value" not in clock:
+                    lower = {str(key).lower(): each for key, each in clock.items()}
+                    value = next((lower[field] for field in fields if field in lower), None)
+                found.append(amount(value, "MHz", "MHz"))
+        known = [clock for clock in found if clock is not None]
+        if known:
+            readings[reading] = max(known)
+
+
+def _read_partitions(usage: Any, readings: dict[str, float]) -> None:
+    """The mean over the dies, where the GPU as a whole tells none."""
+    instances = usage.get("gfx_busy_inst") if isinstance(usage, dict) else None
+    if not isinstance(instances, dict):
+        return
+    lists = [dies for dies in instances.values() if isinstance(dies, list)]
+    busy = [amount(die, "%", "%") for dies in lists for die in dies]
+    known = [percent for percent in busy if percent is not None]
+    if known:
+        readings["gpu"] = sum(known) / len(known)
+
+
+def _identify(gpu: Mapping[str, Any], device: Device) -> None:
+    asic, bus = gpu.get("asic"), gpu.get("bus")
+    asic = asic if isinstance(asic, dict) else {}
+    bus = bus if isinstance(bus, dict) else {}
+    device.pci = _text(bus.get("bdf", gpu.get("bdf"))).lower()
+    device.title = _text(asic.get("market_name"))
+    device.unique_id = _text(gpu.get("uuid", asic.get("asic_serial"))).lower()
+    hip = amount(gpu.get("hip_id"), "1")
+    device.hip_index = None if hip is None else int(hip)
+    part = amount(gpu.get("partition_id"), "1")
+    device.partition = 0 if part is None else int(part)
+
+
+def _text(value: Any) -> str:
+    text = "" if value is None or isinstance(value, (dict, list)) else str(value).strip()
+    return "" if text.lower() in ("n/a", "unknown", "none") else text

@@ -1,0 +1,84 @@
+"""One AMD GPU as some source describes it: who it is, and its readings under names that all sources share."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Percentages above this, or negative numbers of anything but a temperature, are errors of a driver.
+_MOST_PERCENT = 100.5
+_PERCENT = ("gpu", "memory", "memoryAllocated")
+# A GPU that is said to be fully busy, and takes less than this share of its limit, probably is not: some
+# firmware counts an idle queue as work.
+_IDLE_POWER_PERCENT = 25.0
+_BUSY_PERCENT = 99.5
+# The pages of W&B report the memory's sensor; where there is none, the chip's hottest place, then its rim.
+_TEMPERATURES = ("memoryTemp", "junctionTemp", "edgeTemp")
+
+
+class Device:
+    """One GPU of an answer.
+
+    Args:
+        index: the source's own number of it.
+
+    ``readings`` maps names to values: those of ``gpu.{i}.…`` keys, and ``memoryTotalBytes``,
+    ``gttTotalBytes``, ``edgeTemp``, ``junctionTemp``, from which others are derived.
+    """
+
+    __slots__ = ("hip_index", "index", "partition", "pci", "readings", "title", "unique_id")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.pci = ""
+        self.unique_id = ""
+        self.title = ""
+        self.partition = 0
+        self.hip_index: int | None = None
+        self.readings: dict[str, float] = {}
+
+    def clean(self) -> None:
+        """Drop what cannot be: -1 % busy, -1 W, and the 0 W of a die that has no sensor of its own."""
+        readings = self.readings
+        for name, value in list(readings.items()):
+            if (value < 0.0 and not name.endswith("Temp")) or (name in _PERCENT and value > _MOST_PERCENT):
+                del readings[name]
+        for name in ("enforcedPowerLimitWatts", "memoryTotalBytes", "gttTotalBytes", "energyJoules"):
+            if readings.get(name) == 0.0:
+                del readings[name]
+        if readings.get("powerWatts") == 0.0 and "enforcedPowerLimitWatts" not in readings:
+            del readings["powerWatts"]
+
+
+def derive(readings: Mapping[str, float]) -> dict[str, float]:
+    """The readings of one GPU, from all its sources together, as they are written: with ``temp``,
+    ``memoryAllocated``, ``powerPercent`` and ``busySuspect``, without those that only served for them.
+
+    Example:
+        >>> derive({"gpu": 100.0, "powerWatts": 20.0, "enforcedPowerLimitWatts": 200.0, "edgeTemp": 40.0})
+        {'gpu': 100.0, 'powerWatts': 20.0, 'enforcedPowerLimitWatts': 200.0, 'temp': 40.0, \
+'powerPercent': 10.0, 'busySuspect': 1.0}
+    """
+    written = dict(readings)
+    total = written.pop("memoryTotalBytes", 0.0)
+    gtt_total = written.pop("gttTotalBytes", 0.0)
+    for name in ("edgeTemp", "junctionTemp"):
+        written.pop(name, None)
+    for name in _TEMPERATURES:
+        if name in readings:
+            written["temp"] = readings[name]
+            break
+    used = readings.get("memoryAllocatedBytes")
+    if used is not None and total > 0.0:
+        written["memoryAllocated"] = used * 100.0 / total
+    gtt = readings.get("gttAllocatedBytes")
+    if gtt is not None and gtt_total > 0.0:
+        written["gttAllocated"] = gtt * 100.0 / gtt_total
+    power, limit = readings.get("powerWatts"), readings.get("enforcedPowerLimitWatts", 0.0)
+    if power is not None and limit > 0.0:
+        percent = written["powerPercent"] = power * 100.0 / limit
+        if "gpu" in readings:
+            suspect = readings["gpu"] >= _BUSY_PERCENT and percent < _IDLE_POWER_PERCENT
+            written["busySuspect"] = 1.0 if suspect else 0.0
+    return written

@@ -1,0 +1,117 @@
+"""The driver's binary table of readings, `gpu_metrics`: 4 bytes of size and revision, then what that says.
+
+Layouts are those of the kernel's ``kgd_pp_interface.h`` (natural alignment). A field of ones is no value.
+Reading it has the firmware fill the whole table, 1 ms on some chips, so it is asked only for what no file
+holds: the energy of Instinct cards, how busy each partition is, and the use of chips whose own file for it
+fails.
+"""
+
+from __future__ import annotations
+
+from struct import error as StructError
+from struct import unpack_from
+
+from runvitals.collectors.base import PseudoFile
+from runvitals.collectors.quantity import SENTINELS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The accumulator's unit in revisions 1.4 and later; earlier ones do not say theirs.
+JOULES = 2.0**-16
+_DIES = 8
+_PARTITIONS = 8
+
+# (format, content) -> (offset, struct code, factor) of each reading.
+_HALF = "<H"
+_EARLY = {"gpu": (16, _HALF, 1.0), "memory": (18, _HALF, 1.0)}
+_LATE = {"gpu": (12, _HALF, 1.0), "memory": (14, _HALF, 1.0)}
+LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
+    (1, 1): _EARLY,
+    (1, 2): _EARLY,
+    (1, 3): _EARLY,
+    (1, 4): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
+    (1, 5): {**_LATE, "energyJoules": (88, "<Q", JOULES)},
+    (1, 6): {**_LATE, "energyJoules": (16, "<Q", JOULES)},
+    (1, 7): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
+    (1, 8): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
+    (2, 1): {"gpu": (28, _HALF, 1.0)},
+    (2, 2): {"gpu": (28, _HALF, 1.0)},
+    (2, 3): {"gpu": (28, _HALF, 1.0)},
+    (2, 4): {"gpu": (28, _HALF, 0.01)},
+    (3, 0): {"gpu": (42, _HALF, 1.0)},
+}
+# (format, content) -> offset of the number of partitions, of the first partition, size of each, which begins
+# with the use of its dies.
+PARTITIONS = {(1, 6): (306, 312, 168), (1, 7): (338, 344, 232), (1, 8): (338, 344, 376)}
+
+
+class GpuMetrics:
+    """The table of one card.
+
+    ``partitions`` is the use of each partition, %, as of the last `read`.
+    """
+
+    __slots__ = ("_file", "_path", "partitions")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: PseudoFile | None = None
+        self.partitions: list[float] = []
+
+    def read(self) -> dict[str, float]:
+        """The readings it has; none where it cannot be read, or is of a revision that is not known here."""
+        self.partitions = []
+        try:
+            if self._file is None:
+                self._file = PseudoFile(self._path)
+            table = self._file.read()
+        except OSError:  # EOPNOTSUPP, EBUSY during a reset
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+            return {}
+        self.partitions = partitions(table)
+        return decode(table)
+
+
+def decode(table: bytes) -> dict[str, float]:
+    """The readings of a table.
+
+    Example:
+        >>> decode(bytes([20, 0, 1, 3]) + bytes(12) + bytes([97, 0, 255, 255]))
+        {'gpu': 97.0}
+    """
+    found = {}
+    for reading, (offset, code, factor) in LAYOUTS.get(_revision(table), {}).items():
+        try:
+            (value,) = unpack_from(code, table, offset)
+        except StructError:
+            continue  # shorter than its revision says
+        if value not in SENTINELS:
+            found[reading] = value * factor
+    return found
+
+
+def partitions(table: bytes) -> list[float]:
+    """How busy each partition is, %, as the mean over its dies."""
+    layout = PARTITIONS.get(_revision(table))
+    if layout is None:
+        return []
+    count_at, first, size = layout
+    busy = []
+    try:
+        (count,) = unpack_from(_HALF, table, count_at)
+        for number in range(count if count <= _PARTITIONS else 0):
+            dies = [die for die in unpack_from(f"<{_DIES}I", table, first + number * size) if die <= 100]
+            if not dies:
+                return []
+            busy.append(sum(dies) / len(dies))
+    except StructError:
+        return []
+    return busy
+
+
+def _revision(table: bytes) -> tuple[int, int]:
+    return (table[2], table[3]) if len(table) >= 4 else (0, 0)

@@ -1,0 +1,135 @@
+"""AMD's library `amdsmi`, asked in a process of its own: prints a line of JSON for each moment.
+
+Importing it takes 25 MB, its first call may hang on a broken driver, and it may take the process down with
+it; so the monitor starts this file as a child and reads what it prints::
+
+    python -I -S -E library.py SECONDS FOLDER…
+
+FOLDER… are put on the module path. Each line is ``{"gpus": [{"index", "pci", "uuid", "readings": {…}}]}``, or
+``{"error": "…"}``, after which it ends. It also ends when nobody reads its lines any more.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+MIB = 1 << 20
+
+
+def number(value: object) -> float | None:
+    """What the library gives for a number: "N/A" and fields of ones are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return None if value in (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else float(value)
+
+
+def first(answer: Any, *names: str) -> float | None:
+    """The first usable one of some fields, whose names differ between versions."""
+    if not isinstance(answer, dict):
+        return number(answer)
+    found = [number(answer.get(name)) for name in names]
+    return next((value for value in found if value is not None), None)
+
+
+class Library:
+    """The library, each call guarded: what one version or card does not have is a reading less."""
+
+    def __init__(self, amdsmi: Any) -> None:
+        self.amdsmi = amdsmi
+
+    def ask(self, function: str, *arguments: object) -> Any:
+        try:
+            return getattr(self.amdsmi, function)(*arguments)
+        except (self.amdsmi.AmdSmiException, AttributeError, TypeError, ValueError, KeyError):
+            return None
+
+    def constant(self, group: str, *names: str) -> Any:
+        values = [getattr(getattr(self.amdsmi, group, None), name, None) for name in names]
+        return next((value for value in values if value is not None), None)
+
+    def gpus(self) -> list[dict[str, Any]]:
+        handles = self.amdsmi.amdsmi_get_processor_handles()
+        return [
+            {
+                "index": index,
+                "pci": str(self.ask("amdsmi_get_gpu_device_bdf", handle) or ""),
+                "uuid": str(self.ask("amdsmi_get_gpu_device_uuid", handle) or ""),
+                "readings": self.readings(handle),
+            }
+            for index, handle in enumerate(handles)
+        ]
+
+    def readings(self, handle: object) -> dict[str, float]:
+        ask = self.ask
+        activity = ask("amdsmi_get_gpu_activity", handle)
+        power = ask("amdsmi_get_power_info", handle)
+        memory = ask("amdsmi_get_gpu_vram_usage", handle)
+        errors = ask("amdsmi_get_gpu_total_ecc_count", handle)
+        found = {
+            "gpu": first(activity, "gfx_activity"),
+            "memory": first(activity, "umc_activity"),
+            # Which one is told depends on the generation: the other is "N/A".
+            "powerWatts": first(power, "socket_power", "current_socket_power", "average_socket_power"),
+            "enforcedPowerLimitWatts": self.limit(handle),
+            "energyJoules": self.energy(handle),
+            "edgeTemp": self.temperature(handle, "EDGE"),
+            "junctionTemp": self.temperature(handle, "HOTSPOT", "JUNCTION"),
+            "memoryTemp": self.temperature(handle, "VRAM"),
+            "graphicsClock": self.clock(handle, "GFX"),
+            "memoryClock": self.clock(handle, "MEM"),
+            "correctedMemoryErrors": first(errors, "correctable_count"),
+            "unCorrectedMemoryErrors": first(errors, "uncorrectable_count"),
+        }
+        used, total = first(memory, "vram_used"), first(memory, "vram_total")
+        if used is not None and total is not None:
+            found["memoryAllocatedBytes"], found["memoryTotalBytes"] = used * MIB, total * MIB
+        return {name: value for name, value in found.items() if value is not None}
+
+    def limit(self, handle: object) -> float | None:
+        cap = first(self.ask("amdsmi_get_power_cap_info", handle), "power_cap")
+        # Microwatts; early versions said watts.
+        return cap / 1e6 if cap is not None and cap > 10_000 else cap
+
+    def energy(self, handle: object) -> float | None:
+        count = self.ask("amdsmi_get_energy_count", handle)
+        steps = first(count, "energy_accumulator", "power") if isinstance(count, dict) else None
+        resolution = first(count, "counter_resolution") if isinstance(count, dict) else None
+        # The library knows what a step is worth, in microjoules: it is not the same on all chips.
+        return None if steps is None or resolution is None else steps * resolution / 1e6
+
+    def temperature(self, handle: object, *sensors: str) -> float | None:
+        sensor = self.constant("AmdSmiTemperatureType", *sensors)
+        current = self.constant("AmdSmiTemperatureMetric", "CURRENT")
+        return None if sensor is None else number(self.ask("amdsmi_get_temp_metric", handle, sensor, current))
+
+    def clock(self, handle: object, domain: str) -> float | None:
+        kind = self.constant("AmdSmiClkType", domain)
+        return (
+            None if kind is None else first(self.ask("amdsmi_get_clock_info", handle, kind), "clk", "cur_clk")
+        )
+
+
+def main(every_s: float, folders: list[str]) -> int:
+    """Print for as long as somebody reads. Exit code 1 where the library does not work here."""
+    sys.path += folders
+    try:
+        import amdsmi  # type: ignore[import-not-found]
+
+        amdsmi.amdsmi_init()
+    except Exception as error:  # noqa: BLE001 - whatever keeps a vendor's library from starting is told
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        return 1
+    library = Library(amdsmi)
+    while True:
+        try:
+            print(json.dumps({"gpus": library.gpus()}), flush=True)
+        except BrokenPipeError:
+            return 0
+        time.sleep(every_s)
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))

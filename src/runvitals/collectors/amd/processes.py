@@ -1,0 +1,134 @@
+"""What the run's own processes use of each GPU: the driver's notes on their open files (fdinfo), and ROCm's
+on each process.
+
+No root is needed for one's own processes. Memory of ROCm's processes is complete in /sys/class/kfd; in a
+container with process ids of its own those notes go by the host's ids, and fdinfo is what remains. Time in
+the engines is told for graphics and for kernels that the driver submits, not for ROCm's own queues: where
+none has been counted, there is no reading.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.amd.kfd import process_memory
+from runvitals.collectors.base import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from runvitals.collectors.amd.kfd import Node
+
+_ENGINES = ("drm-engine-gfx", "drm-engine-compute")
+_UNITS = {"": 1.0, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
+
+
+class Client:
+    """One user of a GPU, as one open file or several copies of it show it."""
+
+    __slots__ = ("busy_ns", "vram_bytes")
+
+    def __init__(self, busy_ns: int, vram_bytes: float) -> None:
+        self.busy_ns = busy_ns
+        self.vram_bytes = vram_bytes
+
+
+class ProcessUse:
+    """Use of each GPU by some processes.
+
+    Args:
+        root: the host's root, for /sys.
+        proc: where procfs lies, with ids as ours are.
+    """
+
+    def __init__(self, root: str, proc: str = "/proc") -> None:
+        self._root = root
+        self._proc = proc
+        self._before: dict[tuple[str, str], int] = {}
+        self._before_s = 0.0
+
+    def read(
+        self, pids: Iterable[int], nodes: Mapping[str, Node], mono_s: float
+    ) -> dict[str, dict[str, float]]:
+        """PCI address → ``memoryAllocatedBytes`` and, from the second time on and where it is counted,
+        ``gpu`` in %; only of GPUs that one of the processes uses.
+
+        Args:
+            nodes: PCI address → its node in ROCm's topology.
+        """
+        clients: dict[tuple[str, str], Client] = {}
+        rocm: dict[str, float] = {}
+        for pid in pids:
+            clients.update(self._clients(pid))
+            for pci, node in nodes.items():
+                used = process_memory(self._root, pid, node)
+                if used is not None:
+                    rocm[pci] = rocm.get(pci, 0.0) + used
+        elapsed_ns = (mono_s - self._before_s) * 1e9
+        found: dict[str, dict[str, float]] = {}
+        for (pci, number), client in clients.items():
+            use = found.setdefault(pci, {"memoryAllocatedBytes": 0.0})
+            use["memoryAllocatedBytes"] += client.vram_bytes
+            before = self._before.get((pci, number))
+            if client.busy_ns and before is not None and client.busy_ns >= before and elapsed_ns > 0:
+                share = (client.busy_ns - before) * 100.0 / elapsed_ns
+                use["gpu"] = min(use.get("gpu", 0.0) + share, 100.0)
+        for pci, used in rocm.items():
+            found.setdefault(pci, {})["memoryAllocatedBytes"] = used
+        self._before = {key: client.busy_ns for key, client in clients.items()}
+        self._before_s = mono_s
+        return found
+
+    def _clients(self, pid: int) -> dict[tuple[str, str], Client]:
+        """(PCI address, client) → its use: copies of one open file, in forked workers too, are one client."""
+        try:
+            descriptors = os.listdir(f"{self._proc}/{pid}/fd")
+        except OSError:  # it has ended, or is another user's
+            return {}
+        clients = {}
+        for descriptor in descriptors:
+            try:
+                target = os.readlink(f"{self._proc}/{pid}/fd/{descriptor}")
+            except OSError:
+                continue
+            if target.startswith("/dev/dri/"):
+                text = read_text(f"{self._proc}/{pid}/fdinfo/{descriptor}")
+                entry = parse_fdinfo(text) if text is not None else None
+                if entry is not None:
+                    pci, number, client = entry
+                    clients[(pci, number)] = client
+        return clients
+
+
+def parse_fdinfo(text: str) -> tuple[str, str, Client] | None:
+    """(PCI address, client id, use) of an open file of an amdgpu card, None for any other.
+
+    Example:
+        >>> pci, number, client = parse_fdinfo(
+        ...     "drm-driver:\\tamdgpu\\ndrm-client-id:\\t9\\ndrm-pdev:\\t0000:03:00.0\\n"
+        ...     "drm-memory-vram:\\t2 KiB\\ndrm-engine-gfx:\\t500 ns\\n")
+        >>> pci, number, client.vram_bytes, client.busy_ns
+        ('0000:03:00.0', '9', 2048.0, 500)
+    """
+    fields = {}
+    for line in text.split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            fields[name.strip()] = value.strip()
+    if fields.get("drm-driver") != "amdgpu" or "drm-pdev" not in fields:
+        return None
+    # drm-memory-vram is the older name of drm-resident-vram; the total holds what was swapped out, too.
+    memory = fields.get("drm-memory-vram") or fields.get("drm-resident-vram") or "0"
+    busy = sum(_first_integer(fields.get(engine, "0")) for engine in _ENGINES)
+    return fields["drm-pdev"].lower(), fields.get("drm-client-id", ""), Client(busy, _bytes(memory))
+
+
+def _first_integer(text: str) -> int:
+    word = text.split(None, 1)[0] if text else ""
+    return int(word) if word.isdigit() else 0
+
+
+def _bytes(text: str) -> float:
+    word, _, unit = text.partition(" ")
+    return int(word) * _UNITS.get(unit.strip(), 0.0) if word.isdigit() else 0.0

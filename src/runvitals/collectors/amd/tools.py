@@ -1,0 +1,223 @@
+"""AMD's own programs as sources: the library `amdsmi`, `amd-smi`, `rocm-smi`, whichever is there and answers.
+
+They are asked for what sysfs does not tell, or where there is no sysfs. A program of another ROCm version may
+print "Invalid platform" and say that all went well; so an answer counts when there are GPUs in it, and else
+the next program is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from runvitals.collectors import loosejson
+from runvitals.collectors.amd import amd_smi, rocm_smi
+from runvitals.collectors.amd.device import Device
+from runvitals.collectors.amd.presence import places
+from runvitals.collectors.base import Every
+from runvitals.collectors.tool import Stream, Tool, ToolFailed
+from runvitals.journal.jsontext import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    class Program(Protocol):
+        """One of them. `devices` raises ToolFailed or ValueError when it failed or said nonsense."""
+
+        name: str
+
+        def devices(self, mono_s: float) -> list[Device] | None: ...
+        def close(self) -> None: ...
+
+
+# Starting amd-smi or rocm-smi takes 0.3 to 2 s of a core. 8 GPUs may take some seconds to answer.
+PROGRAM_EVERY_S = 10.0
+LIBRARY_EVERY_S = 2.0
+FILL_EVERY_S = 30.0
+TIMEOUT_S = 10.0
+STATIC_EVERY_S = 900.0
+# After all have failed, or none has seen a GPU.
+PAUSE_S = 300.0
+LIBRARY_FOLDERS = ("/opt/rocm/share/amd_smi", "/opt/rocm/lib/python3/site-packages")
+
+
+class Tools:
+    """Asks one program after another until one answers, and then that one.
+
+    Args:
+        programs: in the order of preference.
+
+    ``name`` is the program that answered last, "" before; ``failure`` why none answers, "" when one does.
+    """
+
+    def __init__(self, programs: Sequence[Program]) -> None:
+        self.name = ""
+        self.failure = ""
+        self._programs = list(programs)
+        self._turn = 0
+        self._failures: list[str] = []
+        self._resume_s = float("-inf")
+
+    def devices(self, mono_s: float) -> list[Device] | None:
+        """The GPUs of an answer that has come since the last call, else None."""
+        if mono_s < self._resume_s:
+            return None
+        program = self._programs[self._turn]
+        try:
+            devices = program.devices(mono_s)
+        except (ToolFailed, ValueError) as error:
+            self._next(mono_s, f"{program.name}: {error}")
+            return None
+        if devices is None:
+            return None
+        if not devices:
+            self._next(mono_s, f"{program.name} sees no GPU")
+            return None
+        self.name = program.name
+        self.failure = ""
+        self._failures = []
+        return devices
+
+    def pause(self, mono_s: float) -> None:
+        """Ask no more for a while: the answers hold nothing that is missing."""
+        self._resume_s = mono_s + PAUSE_S
+        self.close()
+
+    def close(self) -> None:
+        for program in self._programs:
+            program.close()
+
+    def _next(self, mono_s: float, failure: str) -> None:
+        self.close()
+        self._failures.append(failure)
+        self._turn = (self._turn + 1) % len(self._programs)
+        if len(self._failures) >= len(self._programs):
+            self.failure = "; ".join(self._failures)
+            self._failures = []
+            self._turn = 0
+            self._resume_s = mono_s + PAUSE_S
+
+
+class AmdSmi:
+    """`amd-smi`: readings again and again, names and limits now and then."""
+
+    name = "amd-smi"
+
+    def __init__(self, path: str, every_s: float) -> None:
+        self._metric = Tool([path, *amd_smi.METRIC], every_s, TIMEOUT_S)
+        self._static = Tool([path, *amd_smi.STATIC], STATIC_EVERY_S, TIMEOUT_S)
+        self._known: dict[int, Device] = {}
+
+    def devices(self, mono_s: float) -> list[Device] | None:
+        self._read_static(mono_s)
+        output = _output(self._metric, mono_s)
+        if output is None:
+            return None
+        devices = amd_smi.parse_metric(loosejson.find(output))
+        for device in devices:
+            known = self._known.get(device.index)
+            if known is not None:
+                device.pci = device.pci or known.pci
+                device.title, device.unique_id = known.title, known.unique_id
+                device.hip_index, device.partition = known.hip_index, known.partition
+                device.readings = known.readings | device.readings
+        return devices
+
+    def close(self) -> None:
+        self._metric.close()
+        self._static.close()
+
+    def _read_static(self, mono_s: float) -> None:
+        # Without it there are no limits and no addresses; everything else goes on.
+        try:
+            output = _output(self._static, mono_s)
+            if output is not None:
+                self._known = {each.index: each for each in amd_smi.parse_static(loosejson.find(output))}
+        except (ToolFailed, ValueError):
+            self._known = {}
+
+
+class RocmSmi:
+    """`rocm-smi`, of ROCm 4 to 7."""
+
+    name = "rocm-smi"
+
+    def __init__(self, path: str, every_s: float) -> None:
+        self._tool = Tool([path, *rocm_smi.ARGUMENTS], every_s, TIMEOUT_S)
+
+    def devices(self, mono_s: float) -> list[Device] | None:
+        output = _output(self._tool, mono_s)
+        return None if output is None else rocm_smi.parse(loosejson.find(output))
+
+    def close(self) -> None:
+        self._tool.close()
+
+
+class AmdSmiLibrary:
+    """The Python module `amdsmi`, in a child that goes on printing.
+
+    Args:
+        folder: where the module lies.
+    """
+
+    name = "amdsmi"
+
+    def __init__(self, folder: str, every_s: float) -> None:
+        script = os.path.join(os.path.dirname(__file__), "library.py")
+        self._stream = Stream([sys.executable, "-I", "-S", "-E", script, str(every_s), folder])
+        self._silent = Every(TIMEOUT_S + every_s)
+        self._heard = True
+
+    def devices(self, mono_s: float) -> list[Device] | None:
+        lines = self._stream.lines(mono_s)
+        if not lines:
+            if self._silent.due(mono_s):
+                if not self._heard:
+                    raise ToolFailed(f"the library in {self._stream.argv[5]} does not answer")
+                self._heard = False
+            return None
+        self._heard = True
+        answer = loads(lines[-1])
+        if not isinstance(answer, dict) or "gpus" not in answer:
+            raise ToolFailed(str(answer.get("error") if isinstance(answer, dict) else answer))
+        return [_from_library(gpu) for gpu in answer["gpus"]]
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def programs(every_s: float, library_every_s: float) -> list[Program]:
+    """The programs that are on this machine, in the order of preference."""
+    found: list[Program] = []
+    for folder in (*sys.path, *LIBRARY_FOLDERS):
+        if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
+            found.append(AmdSmiLibrary(folder, library_every_s))
+            break
+    found += [AmdSmi(path, every_s) for path in places("amd-smi")]
+    found += [RocmSmi(path, every_s) for path in places("rocm-smi")]
+    return found
+
+
+def _output(tool: Tool, mono_s: float) -> bytes | None:
+    """What it printed. One that printed JSON and crashed afterwards has answered."""
+    try:
+        return tool.output(mono_s)
+    except ToolFailed as failed:
+        if b"}" not in failed.output:
+            raise
+        return failed.output
+
+
+def _from_library(gpu: dict[str, object]) -> Device:
+    index, readings = gpu.get("index"), gpu.get("readings")
+    device = Device(index if isinstance(index, int) else 0)
+    device.pci = str(gpu.get("pci") or "").lower()
+    device.unique_id = str(gpu.get("uuid") or "").lower()
+    if isinstance(readings, dict):
+        device.readings = {
+            str(name): float(value) for name, value in readings.items() if isinstance(value, (int, float))
+        }
+    device.clean()
+    return device
