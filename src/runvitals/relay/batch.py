@@ -90,26 +90,27 @@ class Samples:
     Attributes:
         keys: canonical keys (`cpu`, `gpu.0.powerWatts`, …), the columns.
         times_ms: UTC, a row each, ascending as they were taken (the clock may have been set back).
-        first_seq: the journal's number of the first row.
+        seqs: the journal's number of each row.
 
     Example:
         >>> table.keys, table.times_ms, table.columns()[0].tolist()
         (('cpu', 'memory_percent'), [1700000000000, 1700000001000], [12.5, 13.0])
     """
 
-    __slots__ = ("_rows", "first_seq", "keys", "times_ms")
+    __slots__ = ("_rows", "keys", "seqs", "times_ms")
 
-    def __init__(self, keys: Sequence[str], first_seq: int) -> None:
+    def __init__(self, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
-        self.first_seq = first_seq
+        self.seqs: list[int] = []
         self.times_ms: list[int] = []
         self._rows: list[bytes] = []
 
     def __len__(self) -> int:
         return len(self.times_ms)
 
-    def add(self, time_ms: int, packed: bytes) -> None:
+    def add(self, seq: int, time_ms: int, packed: bytes) -> None:
         """Append a row: one little-endian float64 for each key."""
+        self.seqs.append(seq)
         self.times_ms.append(time_ms)
         self._rows.append(packed)
 
@@ -146,7 +147,11 @@ class LogRow:
 
     def numbers(self) -> dict[str, float]:
         """What of `data` is a number (bool counts as 0 or 1), NaN and infinities included."""
-        return {key: float(value) for key, value in self.data.items() if isinstance(value, (int, float))}
+        return {
+            key: float(value)
+            for key, value in self.data.items()
+            if isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
+        }
 
 
 class Note:

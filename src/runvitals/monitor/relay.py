@@ -1,0 +1,236 @@
+"""The monitor's line to the relay, the process that delivers journals elsewhere: one for each user and data
+folder.
+
+As with the monitor itself (`launch.py`), whoever comes first binds the socket's name and hands the listening
+descriptor to the process it starts. Nothing of this is loaded in a run without a destination.
+
+To the relay: `{"op": "serve", "run", "destinations": […], "cwd"}`; the line says that the run goes on for as
+long as it is open. From the relay: `{"op": "stop", "text"}`, when somebody asked at a destination for the end
+of the run.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+import zlib
+
+from runvitals.journal.jsontext import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+DOOR_FD = 3  # the listening socket, in a relay
+_UCRED_SIZE = 12
+_HIGHEST_INHERITED_FD = 5  # a monitor's order, door and trainer, which a relay must not hold open
+_IN_BACKGROUND = 'exec 0</dev/null >/dev/null 2>&1; "$0" "$@" &'
+# A relay that dies is replaced at once, then after 1, 2, 4 … 60 s.
+_LONGEST_WAIT_S = 60.0
+
+
+def socket_name(directory: str) -> str:
+    """The address of the relay of a data folder: abstract on Linux, a file in a private folder elsewhere."""
+    part = f"relay-{zlib.crc32(os.path.abspath(directory).encode()):08x}"
+    if sys.platform == "linux":
+        try:
+            namespace = os.stat("/proc/self/ns/pid").st_ino
+        except OSError:
+            namespace = 0
+        return f"\0runvitals-{os.getuid()}-{namespace}-{part}"
+    folder = f"/tmp/runvitals-{os.getuid()}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return f"{folder}/{part}.sock"
+
+
+def call(directory: str) -> _socket.socket | None:
+    """A connection to the relay of a data folder, or None where there is none of our own user."""
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.connect(socket_name(directory))
+    except OSError:
+        sock.close()
+        return None
+    if _is_ours(sock):
+        return sock
+    sock.close()
+    return None
+
+
+def _is_ours(sock: _socket.socket) -> bool:
+    """Anybody may bind an abstract name. Without SO_PEERCRED (macOS) the folder's mode keeps others out."""
+    peercred = getattr(_socket, "SO_PEERCRED", None)
+    if peercred is None:
+        return True
+    raw = sock.getsockopt(_socket.SOL_SOCKET, peercred, _UCRED_SIZE)
+    return int.from_bytes(raw[4:8], "little") == os.getuid()
+
+
+def bind(directory: str) -> _socket.socket | None:
+    """The listening socket of a data folder's relay; None when somebody else has it.
+
+    Raises:
+        OSError: there can be none.
+    """
+    name = socket_name(directory)
+    door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    if not name.startswith("\0"):
+        try:
+            os.unlink(name)  # nobody answered on it
+        except FileNotFoundError:
+            pass
+    try:
+        door.bind(name)
+    except OSError:
+        door.close()
+        return None
+    door.listen(128)
+    return door
+
+
+def start(directory: str, door: _socket.socket) -> None:
+    """Start a relay on a listening socket. It is nobody's child, and outlives us. 1 to 2 ms.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    # Without the working directory, in which a user's file may have the name of a module.
+    boot = (
+        f"import sys; sys.path = [p for p in sys.path if p and p != {source!r}] + [{source!r}]; "
+        "from runvitals.relay.main import main; main()"
+    )
+    command = [sys.executable, "-c", boot, "runvitals-relay", os.path.abspath(directory)]
+    shell = ["/bin/sh", "-c", _IN_BACKGROUND, *command]
+    import fcntl
+
+    high = fcntl.fcntl(door.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)  # so that DOOR_FD is not the door itself
+    actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, high, DOOR_FD)]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(DOOR_FD + 1, _HIGHEST_INHERITED_FD + 1)]
+    try:
+        try:
+            pid = os.posix_spawn(shell[0], shell, os.environ, file_actions=actions, setsid=True)
+        except NotImplementedError:  # a C library whose posix_spawn cannot make a session
+            env = ["env", "setsid", *shell]
+            pid = os.posix_spawn("/usr/bin/env", env, os.environ, file_actions=actions)
+    finally:
+        os.close(high)
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        pass  # SIGCHLD is ignored in this process: the shell is already reaped
+
+
+class RelayLine:
+    """A run's line to the relay, which is started if there is none, and again if it dies.
+
+    Args:
+        directory: the data folder.
+        run: the run's id.
+        destinations: where it goes.
+        cwd: what relative paths of destinations are relative to.
+
+    Attributes:
+        fd: to be polled; -1 while there is no relay.
+
+    Example:
+        >>> line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me")
+        >>> line.mind(time.monotonic())     # every now and then
+        >>> line.messages()                 # when `fd` is readable
+        [{'op': 'stop', 'text': 'asked for on http://127.0.0.1:8900'}]
+    """
+
+    __slots__ = ("_buffer", "_directory", "_losses", "_retry_at_s", "_said", "_sock", "fd")
+
+    def __init__(self, directory: str, run: str, destinations: list[str], cwd: str) -> None:
+        self._directory = directory
+        self._said = {"op": "serve", "run": run, "destinations": destinations, "cwd": cwd}
+        self._sock: _socket.socket | None = None
+        self._buffer = b""
+        self._losses = 0
+        self._retry_at_s = 0.0
+        self.fd = -1
+
+    def mind(self, now_s: float) -> bool:
+        """See that there is a relay; True when a new line was made. Nothing but a comparison when there is
+        one."""
+        if self._sock is not None or now_s < self._retry_at_s:
+            return False
+        self._retry_at_s = now_s + min(2.0**self._losses, _LONGEST_WAIT_S)
+        self._losses += 1
+        sock = call(self._directory) or self._start()
+        if sock is None:
+            return False
+        sock.setblocking(False)
+        try:
+            sock.send(dumps(self._said) + b"\n")
+        except OSError:
+            sock.close()
+            return False
+        self._sock, self.fd = sock, sock.fileno()
+        return True
+
+    def _start(self) -> _socket.socket | None:
+        try:
+            door = bind(self._directory)
+            if door is not None:
+                try:
+                    start(self._directory, door)
+                finally:
+                    door.close()
+        except OSError:
+            return None  # no process can be made just now; the journal waits
+        return call(self._directory)
+
+    def messages(self) -> list[Mapping[str, Any]]:
+        """What the relay says. When it has gone, `fd` is -1."""
+        assert self._sock is not None
+        try:
+            data = self._sock.recv(65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return []
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        return [loads(line) for line in lines if line]
+
+    def close(self) -> None:
+        """Say that the run is over here."""
+        if self._sock is not None:
+            self._sock.close()
+            self._sock, self.fd, self._buffer = None, -1, b""
+
+
+def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
+    """One line from a relay, or None when it has gone or the socket's time is over."""
+    answer = b""
+    while b"\n" not in answer:
+        try:
+            data = sock.recv(65536)
+        except OSError:
+            return None
+        if not data:
+            return None
+        answer += data
+    value = loads(answer.partition(b"\n")[0])
+    return value if isinstance(value, dict) else None
+
+
+def ask(directory: str, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
+    """The relay's answer to a question; None where there is no relay, or none in time."""
+    sock = call(directory)
+    if sock is None:
+        return None
+    sock.settimeout(timeout_s)
+    try:
+        sock.sendall(dumps(message) + b"\n")
+        return read_answer(sock)
+    except OSError:
+        return None
+    finally:
+        sock.close()

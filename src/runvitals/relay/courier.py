@@ -1,0 +1,209 @@
+"""A destination's own thread: it takes its runs in turn, and waits when the far side is not there."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+
+from runvitals.relay.cursor import Cursor
+from runvitals.relay.delivery import DELIVERED, Delivery, is_over
+from runvitals.relay.destination import Gone, Retry
+
+POLL_S = 1.0
+LONGEST_WAIT_S = 60.0
+LONGEST_ASKED_S = 3600.0
+
+
+class Courier(threading.Thread):
+    """Delivers runs to one destination until it is told to end.
+
+    All runs that go on are served in turn; of those that are over and left behind, one at a time. After a
+    failure one attempt at a time is made, after 1, 2, 4 … 60 s with jitter, each with the next run in line,
+    so that a run that the far side never takes does not hold up the others.
+
+    Args:
+        name: of the destination, for the thread's name.
+        clock: monotonic seconds; tests hand in their own.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(name=f"to {name}", daemon=True)
+        self._clock = clock
+        self._wake = threading.Condition()
+        self._ending = False
+        self._live: deque[Delivery] = deque()
+        self._left: deque[Delivery] = deque()
+        self._flush: set[str] = set()
+        self._flushed: dict[str, int] = {}
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    # -- what other threads call
+
+    def serve(self, delivery: Delivery) -> None:
+        """Take over a run whose delivery's lock is held."""
+        with self._wake:
+            (self._live if delivery.live else self._left).append(delivery)
+            self._wake.notify()
+
+    def find(self, run_id: str) -> Delivery | None:
+        """The run's delivery, if it is in this courier's hands."""
+        with self._wake:
+            return next((one for one in (*self._live, *self._left) if one.run_id == run_id), None)
+
+    def set_live(self, run_id: str, live: bool) -> None:
+        """The run's monitor came, or went."""
+        with self._wake:
+            for delivery in (*self._live, *self._left):
+                if delivery.run_id == run_id:
+                    delivery.live = live
+                    if live and delivery in self._left:
+                        self._left.remove(delivery)
+                        self._live.append(delivery)
+            self._flush.add(run_id)
+            self._wake.notify()
+
+    def flush(self, run_id: str, timeout_s: float) -> bool:
+        """Deliver at once what there is of a run now, and wait for it; whether it is delivered."""
+        until_s = time.monotonic() + timeout_s
+        with self._wake:
+            before = self._flushed.get(run_id, 0)
+            self._flush.add(run_id)
+            self._not_before_s = 0.0
+            self._wake.notify()
+            while self._flushed.get(run_id, 0) == before:
+                left_s = until_s - time.monotonic()
+                if left_s <= 0 or not self.is_alive():
+                    return False
+                self._wake.wait(left_s)
+                self._flush.add(run_id)
+            return True
+
+    @property
+    def idle(self) -> bool:
+        """There is no run left to serve."""
+        with self._wake:
+            return not self._live and not self._left
+
+    def end(self) -> None:
+        """Finish the attempt that is being made, keep the positions, and stop."""
+        with self._wake:
+            self._ending = True
+            self._wake.notify()
+
+    # -- the thread
+
+    def run(self) -> None:
+        """Until `end()`."""
+        while not self._ending:
+            now_s = self._clock()
+            wait_s = self._not_before_s - now_s
+            if wait_s <= 0:
+                wait_s = 0.0 if self.turn(now_s) else POLL_S
+            with self._wake:
+                if wait_s > 0 and not self._ending and not (self._flush and self._not_before_s <= now_s):
+                    self._wake.wait(wait_s)
+        for delivery in (*self._live, *self._left):
+            self._release(delivery)
+
+    def turn(self, now_s: float) -> bool:
+        """Serve every run that is due; True when there is more to do at once."""
+        with self._wake:
+            line = [*self._live, *[one for one in self._left if one.run_id in self._flush]]
+            line += [one for one in list(self._left)[:1] if one not in line]
+            flush, self._flush = self._flush, set()
+        more = False
+        for delivery in line:
+            if self._ending:
+                break
+            wanted = delivery.run_id in flush
+            try:
+                if delivery.step(now_s, flush=wanted):
+                    more = True
+                    if wanted:
+                        self._flush.add(delivery.run_id)
+            except Gone as error:
+                self._drop(delivery, f"not wanted any more: {error}")
+            except Exception as error:  # noqa: BLE001 - whatever a destination raises, other runs go on
+                self._failed(delivery, error, now_s, wanted)
+                return False
+            else:
+                self._failures = 0
+                if delivery.caught_up:
+                    self._caught_up(delivery, wanted)
+        return more
+
+    def _caught_up(self, delivery: Delivery, wanted: bool) -> None:
+        if not delivery.live and is_over(delivery.cursor.folder, delivery.cursor.host):
+            self._drop(delivery, DELIVERED)
+        if wanted:
+            with self._wake:
+                self._flushed[delivery.run_id] = self._flushed.get(delivery.run_id, 0) + 1
+                self._wake.notify_all()
+
+    def _drop(self, delivery: Delivery, why: str) -> None:
+        with self._wake:
+            for line in (self._live, self._left):
+                if delivery in line:
+                    line.remove(delivery)
+        self._release(delivery, why)
+
+    def _release(self, delivery: Delivery, why: str = "") -> None:
+        """Let go of a run; with its last word in the cursor."""
+        cursor = delivery.cursor
+        try:
+            delivery.close()
+        except Exception as error:  # noqa: BLE001 - the destination's last words are its own affair
+            cursor.error = f"at its end: {_text(error)}"
+        try:
+            if why:
+                delivery.finish(why)
+        except OSError as error:
+            cursor.error = str(error)  # the run's folder is gone, or its disk is full
+        cursor.unlock()
+
+    def _failed(self, delivery: Delivery, error: Exception, now_s: float, wanted: bool) -> None:
+        """Wait, and put the run at the end of the line."""
+        delivery.cursor.error = _text(error)
+        _keep(delivery.cursor)
+        asked_s = error.after_s if isinstance(error, Retry) else None
+        wait_s = backoff_s(self._failures, asked_s)
+        self._failures += 1
+        with self._wake:
+            self._not_before_s = now_s + wait_s
+            if wanted:
+                self._flush.add(delivery.run_id)
+            for line in (self._live, self._left):
+                if delivery in line:
+                    line.remove(delivery)
+                    line.append(delivery)
+
+
+def _keep(cursor: Cursor) -> None:
+    try:
+        cursor.save()
+    except OSError as error:
+        cursor.error = f"{cursor.error}; nor can the position be saved: {error}"
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, (Retry, OSError, ValueError, ImportError)):
+        return str(error) or type(error).__name__
+    return traceback.format_exception_only(error)[-1].strip()
+
+
+def backoff_s(failures: int, asked_s: float | None) -> float:
+    """How long to wait after so many failures before: what the far side asked for, else 1, 2, 4 … 60 s; up to
+    a half longer, so that a thousand senders do not come back at once.
+
+    Example:
+        >>> 1.0 <= backoff_s(0, None) <= 1.5, 7.0 <= backoff_s(5, asked_s=7.0) <= 10.5
+        (True, True)
+    """
+    own_s = min(2.0 ** min(failures, 10), LONGEST_WAIT_S)
+    wait_s = own_s if asked_s is None else min(max(asked_s, 0.0), LONGEST_ASKED_S)
+    return wait_s * (1.0 + 0.5 * random.random())

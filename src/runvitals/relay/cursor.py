@@ -1,0 +1,230 @@
+"""How far a run is delivered to a destination: a small file in the run's folder, replaced as a whole.
+
+`<run>/relay/<destination>@<host>.json` belongs to the writers of one host. It says for each writer which
+record is wanted next, and which stretch is being sent: that is written down before anything is sent, so that
+whoever goes on after a `kill -9` sends the very same stretch again. Whoever delivers holds the lock beside
+it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from runvitals.journal import paths
+from runvitals.journal.jsontext import dumps, loads
+from runvitals.relay.specs import Spec
+
+FOLDER = "relay"
+VERSION = 1
+_COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "missing")
+
+
+class Position:
+    """Where a writer's delivery stands.
+
+    Attributes:
+        next_seq: the first record that is not delivered.
+        flight: (first, last) of the stretch that is being sent, or None.
+        about: what the writer's files say of it (its START record).
+        carry: the beginning of a character that output was cut in, by stream, hexadecimal.
+    """
+
+    __slots__ = ("about", "carry", "flight", "next_seq")
+
+    def __init__(self, value: dict[str, Any] | None = None) -> None:
+        value = value or {}
+        flight = value.get("flight")
+        self.next_seq = int(value.get("next", 0))
+        self.flight: tuple[int, int] | None = None if flight is None else (int(flight[0]), int(flight[1]))
+        self.about: dict[str, Any] = dict(value.get("about", {}))
+        self.carry: dict[str, str] = dict(value.get("carry", {}))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"next": self.next_seq, "flight": self.flight, "about": self.about, "carry": self.carry}
+
+
+class Cursor:
+    """What is known of the delivery of one run's writers of one host to one destination.
+
+    Args:
+        folder: the run's folder.
+        spec: the destination.
+        host: whose writers; as in writers' names.
+
+    Attributes:
+        positions: by writer.
+        state: the destination's own.
+        counts: samples, log rows, notes, points and batches delivered, batches rejected, records missing.
+        error: text of the last failure, "" when the last attempt went well.
+        rejection: text of the last rejection.
+        closed: "" while there may be more; "delivered", or why nothing more is wanted.
+        cwd: the working directory of the training.
+        damaged: why the file that was found could not be used, else "".
+    """
+
+    def __init__(self, folder: str, spec: Spec, host: str) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.host = host
+        self.positions: dict[str, Position] = {}
+        self.state: dict[str, Any] = {}
+        self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
+        self.error = ""
+        self.rejection = ""
+        self.closed = ""
+        self.cwd = ""
+        self.delivered_ms = 0
+        self.damaged = ""
+        self._lock_fd = -1
+        self._facts: bytes | None = None
+        self._load()
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.folder, FOLDER, f"{self.spec.slug}@{self.host}.json")
+
+    def position(self, writer: str) -> Position:
+        found = self.positions.get(writer)
+        if found is None:
+            found = self.positions[writer] = Position()
+        return found
+
+    def _load(self) -> None:
+        try:
+            with open(self.path, "rb") as file:
+                self._take(loads(file.read()))
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+            self.damaged = f"{self.path} was damaged ({error}): the run is delivered from its beginning again"
+            self.positions, self.state = {}, {}
+
+    def _take(self, value: dict[str, Any]) -> None:
+        if value["version"] != VERSION:
+            raise ValueError(f"it has version {value['version']}, this is {VERSION}")
+        self.positions = {writer: Position(one) for writer, one in value["writers"].items()}
+        self.state = dict(value["state"])
+        self.counts.update({name: int(count) for name, count in value["counts"].items()})
+        self.error, self.rejection = str(value["error"]), str(value["rejection"])
+        self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
+        self.delivered_ms = int(value["delivered_ms"])
+
+    def save(self) -> None:
+        """Replace the file, and wait until it is on the disk.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        value = {
+            "version": VERSION,
+            "destination": self.spec.text,
+            "run": os.path.basename(self.folder),
+            "host": self.host,
+            "writers": {writer: position.as_json() for writer, position in self.positions.items()},
+            "state": self.state,
+            "counts": self.counts,
+            "error": self.error,
+            "rejection": self.rejection,
+            "closed": self.closed,
+            "cwd": self.cwd,
+            "delivered_ms": self.delivered_ms,
+        }
+        _replace(self.path, dumps(value))
+
+    def load_facts(self) -> dict[str, Any] | None:
+        """The run's facts as `save_facts` kept them, or None."""
+        try:
+            with open(self._facts_path(), "rb") as file:
+                value = loads(file.read())
+        except (FileNotFoundError, ValueError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def save_facts(self, facts: dict[str, Any]) -> None:
+        """Keep what the run's records said of it so far, if it has changed. They need not be read again.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        text = dumps(facts)
+        if text != self._facts:
+            _replace(self._facts_path(), text)
+            self._facts = text
+
+    def _facts_path(self) -> str:
+        return self.path.removesuffix(".json") + ".facts"
+
+    def lock(self) -> bool:
+        """Be the one who delivers; False when another process is. Ends with the process, however it ends."""
+        if self._lock_fd >= 0:
+            return True
+        _make_folder(os.path.dirname(self.path))
+        flags = os.O_RDWR | os.O_CREAT | paths.OPEN_FLAGS
+        fd = os.open(self.path.removesuffix(".json") + ".lock", flags, 0o600)
+        if not _flock(fd):
+            os.close(fd)
+            return False
+        self._lock_fd = fd
+        self._load()  # another may have come further since this object was made
+        return True
+
+    def unlock(self) -> None:
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+
+def _flock(fd: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        return True  # Windows has no relay that runs by itself; two `runvitals sync` are the user's own doing
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a network file system without locks
+    return True
+
+
+def _make_folder(path: str) -> None:
+    """Not with its parents: a run that was deleted must not come back."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+
+
+def _replace(path: str, data: bytes) -> None:
+    _make_folder(os.path.dirname(path))
+    part = f"{path}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | paths.OPEN_FLAGS, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(part, path)
+
+
+def cursors_of(folder: str) -> Iterator[Cursor]:
+    """Every cursor in a run's folder that can be read."""
+    where = os.path.join(folder, FOLDER)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for name in sorted(os.listdir(where)):
+            cursor = _named(folder, os.path.join(where, name)) if name.endswith(".json") else None
+            if cursor is not None:
+                yield cursor
+
+
+def _named(folder: str, path: str) -> Cursor | None:
+    try:
+        with open(path, "rb") as file:
+            value = loads(file.read())
+        return Cursor(folder, Spec(value["destination"]), str(value["host"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

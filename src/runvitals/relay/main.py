@@ -1,0 +1,325 @@
+"""Where the relay process begins, and its main thread: who is to be served, and when it is time to go.
+
+Started by a run's monitor (`monitor/relay.py`), or as `runvitals relay`. One for each user and data folder. A
+thread for each destination does the work (`courier.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from runvitals.journal import paths
+from runvitals.journal.jsontext import dumps, loads
+from runvitals.monitor.relay import DOOR_FD
+from runvitals.relay.courier import Courier
+from runvitals.relay.cursor import Cursor, cursors_of
+from runvitals.relay.delivery import Delivery
+from runvitals.relay.specs import Spec
+
+# Kinder than the monitor, which is kinder than the training.
+NICE = 10
+TICK_S = 1.0
+# How long a relay without a run that goes on keeps trying to deliver what is left. Then it waits on the disk
+# for the next relay, or for `runvitals sync`.
+KEEP_TRYING_S = 3600.0
+# How long it stays when there is nothing to do: a job may begin one run after the other.
+LINGER_S = 5.0
+# A position of another host, whose lock is free, is taken up when nobody has touched it for so long.
+FOREIGN_AGE_S = 900.0
+_LONGEST_LINE = 1024 * 1024
+
+
+def main() -> None:
+    """Run a relay on the listening socket that was handed on."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+    os.umask(0o077)
+    os.chdir("/")
+    be_kind()
+    directory = sys.argv[2]
+    try:
+        Relay(directory, socket.socket(fileno=DOOR_FD)).run()
+    except Exception:
+        # Nobody sees our stderr.
+        with open(os.path.join(directory, "relay.log"), "a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} the relay failed\n")
+            traceback.print_exc(file=log)
+        raise
+
+
+def be_kind() -> None:
+    """Leave the CPU to others, and be found under our name."""
+    try:
+        os.nice(max(0, NICE - os.nice(0)))
+        with open("/proc/self/comm", "w") as comm:
+            comm.write("runvitals-relay")
+    except OSError:
+        return  # a container may forbid either; neither is needed
+
+
+class Line:
+    """A connection of a monitor, or of a process that asks something."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.runs: set[str] = set()
+        self._buffer = b""
+        self._lock = threading.Lock()
+
+    def messages(self) -> list[Any] | None:
+        """What came in; None when the other side has gone, or says what is no message."""
+        try:
+            data = self.sock.recv(65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        if not data or len(self._buffer) > _LONGEST_LINE:
+            return None
+        try:
+            return [loads(line) for line in lines if line]
+        except ValueError:
+            return None
+
+    def send(self, message: dict[str, object]) -> None:
+        """Tell the other side. One that has gone, or does not read, misses it."""
+        with self._lock:
+            try:
+                self.sock.sendall(dumps(message) + b"\n")
+            except OSError:
+                return
+
+
+class Relay:
+    """Serves every run of a data folder that has a destination.
+
+    Args:
+        directory: the data folder.
+        door: the listening socket.
+        linger_s, keep_trying_s: see `LINGER_S` and `KEEP_TRYING_S`; for ever where they are infinite.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        door: socket.socket,
+        linger_s: float = LINGER_S,
+        keep_trying_s: float = KEEP_TRYING_S,
+    ) -> None:
+        self.directory = directory
+        self.door = door
+        self.host = own_host()
+        self._linger_s = linger_s
+        self._keep_trying_s = keep_trying_s
+        self._couriers: dict[str, Courier] = {}
+        self._lines: dict[int, Line] = {}
+        self._left = left_behind(directory, self.host)
+        self._wanted: list[tuple[Cursor, bool]] = []
+        self._ending = False
+        self._busy_s = self._lined_s = time.monotonic()
+        self._selector = selectors.DefaultSelector()
+        door.setblocking(False)
+        self._selector.register(door, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        """Until there is nothing left to do, or SIGTERM."""
+        wake, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda number, frame: self._end())
+        self._selector.register(wake, selectors.EVENT_READ)
+        while not self._ending:
+            for key, _ in self._selector.select(TICK_S):
+                if key.fileobj is self.door:
+                    self._accept()
+                elif key.fd in self._lines:
+                    self._hear(self._lines[key.fd])
+            self._take_up()
+            if self._is_time_to_go():
+                break
+        self.door.close()
+        for courier in self._couriers.values():
+            courier.end()
+        for courier in self._couriers.values():
+            courier.join()
+
+    def _end(self) -> None:
+        self._ending = True
+
+    def _is_time_to_go(self) -> bool:
+        now_s = time.monotonic()
+        idle = not self._left and not self._wanted and all(one.idle for one in self._couriers.values())
+        if self._lines or not idle:
+            self._busy_s = now_s
+        if self._lines:
+            self._lined_s = now_s
+        return now_s - self._busy_s > self._linger_s or now_s - self._lined_s > self._keep_trying_s
+
+    # -- who is served
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self.door.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            if not _is_ours(sock):
+                sock.close()
+                continue
+            self._lines[sock.fileno()] = Line(sock)
+            self._selector.register(sock, selectors.EVENT_READ)
+
+    def _hear(self, line: Line) -> None:
+        messages = line.messages()
+        if messages is None:
+            self._selector.unregister(line.sock)
+            del self._lines[line.sock.fileno()]
+            line.sock.close()
+            for run_id in line.runs - {run for other in self._lines.values() for run in other.runs}:
+                for courier in self._couriers.values():
+                    courier.set_live(run_id, False)
+            return
+        for message in messages:
+            self._obey(line, message)
+
+    def _obey(self, line: Line, message: dict[str, Any]) -> None:
+        op = message.get("op")
+        if op == "serve":
+            line.runs.add(str(message["run"]))
+            for text in message["destinations"]:
+                self.serve(str(message["run"]), Spec(str(text)), str(message.get("cwd", "")))
+        elif op == "flush":
+            arguments = (line, str(message["run"]), float(message.get("timeout_s", 10.0)))
+            threading.Thread(target=self._flush, args=arguments, daemon=True).start()
+        elif op == "hello":
+            line.send({"op": "hello", "pid": os.getpid(), "runs": self._served()})
+
+    def _served(self) -> list[str]:
+        return sorted({run for line in self._lines.values() for run in line.runs})
+
+    def serve(self, run_id: str, spec: Spec, cwd: str) -> None:
+        """Deliver a run that goes on. Its position is written at once, so that it is not forgotten."""
+        courier = self._courier(spec)
+        if courier.find(run_id) is not None:
+            courier.set_live(run_id, True)
+            return
+        cursor = Cursor(paths.run_dir(run_id, self.directory), spec, self.host)
+        cursor.cwd = cwd
+        self._wanted.append((cursor, True))
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Runs whose lock was not free, and one at a time of those left behind."""
+        wanted, self._wanted = self._wanted, []
+        for cursor, live in wanted:
+            if not self._take(cursor, live):
+                self._wanted.append((cursor, live))
+        for text, cursors in list(self._left.items()):
+            courier = self._courier(Spec(text))
+            while cursors and courier.idle:
+                self._take(cursors.pop(0), False)
+            if not cursors:
+                del self._left[text]
+
+    def _take(self, cursor: Cursor, live: bool) -> bool:
+        """Hand a run to its courier; False when another process is at it."""
+        cwd = cursor.cwd
+        run_id = os.path.basename(cursor.folder)
+        live = live and any(run_id in line.runs for line in self._lines.values())
+        try:
+            if not cursor.lock():
+                return False
+            if live:
+                cursor.closed, cursor.cwd = "", cwd or cursor.cwd
+                cursor.save()
+            elif cursor.closed:
+                cursor.unlock()
+                return True
+            delivery = Delivery(cursor, lambda text: self._request_stop(run_id, text))
+        except OSError:
+            cursor.unlock()
+            return True  # the run was deleted meanwhile, or its disk is full: nobody could keep the position
+        delivery.live = live
+        self._courier(cursor.spec).serve(delivery)
+        return True
+
+    def _courier(self, spec: Spec) -> Courier:
+        courier = self._couriers.get(spec.text)
+        if courier is None:
+            courier = self._couriers[spec.text] = Courier(spec.text)
+            courier.start()
+        return courier
+
+    # -- what is answered, and passed on
+
+    def _flush(self, line: Line, run_id: str, timeout_s: float) -> None:
+        """Answer when a run is delivered, or the time is over."""
+        until_s = time.monotonic() + timeout_s
+        reports = []
+        for courier in list(self._couriers.values()):
+            delivery = courier.find(run_id)
+            if delivery is not None:
+                done = courier.flush(run_id, max(until_s - time.monotonic(), 0.0))
+                reports.append(report(delivery.cursor, done))
+        line.send({"op": "flushed", "run": run_id, "destinations": reports})
+
+    def _request_stop(self, run_id: str, text: str) -> None:
+        for line in list(self._lines.values()):
+            if run_id in line.runs:
+                line.send({"op": "stop", "text": text})
+
+
+def report(cursor: Cursor, done: bool) -> dict[str, object]:
+    """What a trainer's `finish()` tells its user of one destination."""
+    return {
+        "destination": cursor.spec.text,
+        "delivered": done,
+        "samples": cursor.counts["samples"],
+        "logs": cursor.counts["logs"],
+        "rejected": cursor.counts["rejected"],
+        "error": cursor.error or cursor.rejection,
+    }
+
+
+def own_host() -> str:
+    """This host's name as writers' names have it."""
+    return paths.safe_name(socket.gethostname() or "localhost")
+
+
+def left_behind(directory: str, host: str) -> dict[str, list[Cursor]]:
+    """Runs that are not delivered to the end, by destination: of this host, and of hosts that seem to be
+    gone."""
+    found: dict[str, list[Cursor]] = {}
+    try:
+        runs = sorted(os.listdir(paths.runs_dir(directory)))
+    except FileNotFoundError:
+        return found
+    for run_id in runs:
+        for cursor in cursors_of(os.path.join(paths.runs_dir(directory), run_id)):
+            if not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
+                found.setdefault(cursor.spec.text, []).append(cursor)
+    return found
+
+
+def _is_old(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_mtime > FOREIGN_AGE_S
+    except FileNotFoundError:
+        return False
+
+
+def _is_ours(sock: socket.socket) -> bool:
+    peercred = getattr(socket, "SO_PEERCRED", None)
+    if peercred is None:
+        return True  # macOS: the socket's folder keeps others out
+    return int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, peercred, 12)[4:8], "little") == os.getuid()

@@ -1,0 +1,197 @@
+"""HTTP for destinations: one connection that is kept, proxies from the environment, verified TLS, time
+limits.
+
+Standard library only. A destination that has a client library of its own uses that.
+"""
+
+from __future__ import annotations
+
+import http.client
+import urllib.request
+from collections.abc import Mapping
+from email.message import Message
+from typing import Any
+from urllib.parse import urlsplit
+
+from runvitals import __version__
+from runvitals.relay.destination import Rejected, Retry
+
+TIMEOUT_S = 30.0
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_TEMPORARY = frozenset({408, 425, 429})
+
+
+class Answer:
+    """What the far side said."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: Message, body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def temporary(self) -> bool:
+        """The same request may succeed later: 408, 425, 429 and 5xx."""
+        return self.status in _TEMPORARY or self.status >= 500
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """What `Retry-After` asks for, in seconds; None where it does not."""
+        text = self.headers.get("Retry-After", "").strip()
+        if not text:
+            return None
+        try:
+            return max(float(text), 0.0)
+        except ValueError:
+            pass  # the other form it may have is a date
+        from email.utils import parsedate_to_datetime
+        from time import time
+
+        try:
+            return max(parsedate_to_datetime(text).timestamp() - time(), 0.0)
+        except ValueError:
+            return None
+
+    def check(self, what: str) -> None:
+        """Raise what a destination should for an answer that is no success; `what` names the request.
+
+        Raises:
+            Retry: a temporary failure.
+            Rejected: any other that is not 2xx.
+        """
+        if 200 <= self.status < 300:
+            return
+        text = f"{what}: {self.status} {self.text()}".strip()
+        if self.temporary:
+            raise Retry(text, self.retry_after_s)
+        raise Rejected(text)
+
+    def text(self) -> str:
+        """The beginning of the body, on one line."""
+        return " ".join(self.body[:500].decode("utf-8", "replace").split())
+
+
+class Web:
+    """A server, by the URL that its paths begin with.
+
+    Args:
+        url: `http://host[:port][/path]` or https.
+        timeout_s: for connecting, and for each wait.
+
+    Raises:
+        ValueError: anything else.
+
+    Example:
+        >>> web = Web("https://runs.example.org")
+        >>> web.post("/api/v1/ingest", b"{}", {"Content-Type": "application/json"}).status
+        200
+    """
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of a server: http://host[:port] or https://… is")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError(
+                f"the address of {parts.hostname} holds a password, which would be written down: it must not"
+            )
+        self.url = url.rstrip("/")
+        self._path = parts.path.rstrip("/")
+        self._secure = parts.scheme == "https"
+        self._host = parts.hostname
+        self._port = parts.port or (443 if self._secure else 80)
+        self._timeout_s = timeout_s
+        self._connection: http.client.HTTPConnection | None = None
+        self._absolute = ""  # what a proxy for plain HTTP wants before each path
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """See `request`."""
+        return self.request("POST", path, body, headers)
+
+    def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """Ask, and read the whole answer. Redirections are not followed.
+
+        A kept connection that the server has closed meanwhile is opened again, once; the request must be one
+        that may be repeated.
+
+        Raises:
+            OSError: no connection, or none any more; no answer in time.
+            Rejected: TLS that cannot be verified: no retry will help.
+        """
+        kept = self._connection is not None
+        try:
+            return self._ask(method, path, body, headers)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            self.close()
+            if not kept:
+                raise
+        return self._ask(method, path, body, headers)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = self._connect()
+        sent = {"User-Agent": f"runvitals/{__version__}", **headers}
+        try:
+            connection.request(method, f"{self._absolute}{self._path}{path}", body, sent)
+            response = connection.getresponse()
+            answer = Answer(response.status, response.headers, response.read(MAX_ANSWER_BYTES))
+            if not response.isclosed():
+                self.close()  # an answer beyond all measure
+            return answer
+        except http.client.HTTPException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise  # RemoteDisconnected
+            raise ConnectionError(f"{self.url} answered what is no HTTP: {error!r}") from error
+        except OSError:
+            self.close()
+            raise
+
+    def _connect(self) -> http.client.HTTPConnection:
+        proxy = self._proxy()
+        host, port = (self._host, self._port) if proxy is None else (proxy.hostname or "", proxy.port or 80)
+        if not self._secure:
+            if proxy is not None:
+                self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
+            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+        import ssl  # 5 MB that plain HTTP need not pay
+
+        context = ssl.create_default_context()
+        secure = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
+        if proxy is not None:
+            secure.set_tunnel(self._host, self._port, headers=_proxy_headers(proxy))
+        return secure
+
+    def _proxy(self) -> Any:
+        """The proxy that the environment names for this host, or None."""
+        if urllib.request.proxy_bypass(f"{self._host}:{self._port}") or urllib.request.proxy_bypass(
+            self._host
+        ):
+            return None
+        proxies = urllib.request.getproxies()
+        named = proxies.get("https" if self._secure else "http") or proxies.get("all")
+        if not named:
+            return None
+        return urlsplit(named if "://" in named else f"http://{named}")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _proxy_headers(proxy: Any) -> dict[str, str]:
+    if proxy.username is None:
+        return {}
+    from base64 import b64encode
+    from urllib.parse import unquote
+
+    secret = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {b64encode(secret.encode()).decode()}"}
