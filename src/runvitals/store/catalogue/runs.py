@@ -175,6 +175,13 @@ class Runs:
             )
             return dict(connection.execute(statement).all())
 
+    def deleted(self, run_ids: Iterable[int]) -> set[int]:
+        """Of these runs those that were thrown away."""
+        with self._database.read() as connection:
+            theirs = among(connection, run.c.id, run_ids)
+            statement = select(run.c.id).where(theirs, run.c.deleted_ms.is_not(None))
+            return set(connection.execute(statement).scalars())
+
     def delete(self, run_ids: Iterable[int], now_ms: int) -> None:
         """Throw runs away: no list has them any more but that of `Filter(deleted=True)`. `restore` undoes it.
 

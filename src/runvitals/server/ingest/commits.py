@@ -1,0 +1,69 @@
+"""The way of batches from the event loop to the store and back.
+
+A store commits in a thread of its own. What comes within one turn of the event loop is handed over together,
+because waking another thread costs more than all else here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from runvitals.store.contract import Ack, Batch, SampleStore, StoreClosed
+
+_Waiting = tuple[Sequence[Batch], "asyncio.Future[tuple[bool, ...]]"]
+
+
+class Commits:
+    """Batches on their way. Used by one event loop's thread."""
+
+    def __init__(self, store: SampleStore) -> None:
+        self._store = store
+        self._waiting: list[_Waiting] = []
+        self.batches = 0
+
+    def add(self, batches: Sequence[Batch]) -> asyncio.Future[tuple[bool, ...]]:
+        """Of each batch whether it was new, once they are durable.
+
+        The future raises what `SampleStore.append` does.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[bool, ...]] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._hand_over, loop)
+        self._waiting.append((batches, future))
+        self.batches += len(batches)
+        return future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._submit(waiting, loop)
+
+    def _submit(self, waiting: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            done = self._store.submit([batch for batches, _ in waiting for batch in batches])
+        except StoreClosed as error:
+            self._settle(waiting, error)
+            return
+        done.add_done_callback(lambda done: loop.call_soon_threadsafe(self._done, waiting, done, loop))
+
+    def _done(self, waiting: list[_Waiting], done: Future[Ack], loop: asyncio.AbstractEventLoop) -> None:
+        error = done.exception()
+        if isinstance(error, ValueError) and len(waiting) > 1:
+            for one in waiting:  # one of them is bad; the others are not to suffer for it
+                self._submit([one], loop)
+            return
+        self._settle(waiting, error if error is not None else done.result())
+
+    def _settle(self, waiting: list[_Waiting], answer: Ack | BaseException) -> None:
+        start = 0
+        for batches, future in waiting:
+            end = start + len(batches)
+            self.batches -= len(batches)
+            if not future.done():  # else its request was cancelled
+                if isinstance(answer, Ack):
+                    future.set_result(answer.fresh[start:end])
+                else:
+                    future.set_exception(answer)
+            start = end

@@ -1,0 +1,153 @@
+"""`POST /api/v1/ingest` as a bare ASGI application: no framework, because it answers thousands a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from runvitals.server.ingest.admission import Admission, Visit
+from runvitals.server.ingest.bodies import Bodies, ClientLeft
+from runvitals.server.ingest.envelope import decoded
+from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.prepare import Prepared
+from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.refusal import Refused, malformed, too_large
+from runvitals.server.ingest.unpacking import unpacked
+
+PATH = "/api/v1/ingest"
+_LONG_BODIES_AT_ONCE = 2
+_CLOSES = (408, 413)
+"""Statuses after which the connection is not used again: who knows how much of the body is still to come."""
+_encode = msgspec.json.Encoder().encode
+
+
+class Tally(Protocol):
+    """Who counts what is taken in."""
+
+    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+        """A request was acknowledged, so long after it came."""
+
+    def refused(self, status: int) -> None:
+        """A request was not taken in."""
+
+
+class Ingest:
+    """The endpoint.
+
+    Args:
+        recorder: takes envelopes in.
+        tally: is told of each request.
+    """
+
+    def __init__(self, recorder: Recorder, limits: Limits, tally: Tally) -> None:
+        self.admission = Admission(limits)
+        self._recorder = recorder
+        self._limits = limits
+        self._tally = tally
+        self._bodies = Bodies(limits.body_bytes, limits.body_s)
+        self._decoding = anyio.CapacityLimiter(_LONG_BODIES_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["method"] != "POST":
+                raise Refused(405, f"{scope['method']} {PATH}: only POST is allowed")
+            visit = self.admission.enter()
+            try:
+                answer = await self._take_in(scope, receive, visit)
+            finally:
+                visit.leave()
+        except Refused as error:
+            self._tally.refused(error.status)
+            await _refuse(send, error)
+        except ClientLeft:
+            self._tally.refused(499)
+        else:
+            await _answer(send, 200, answer)
+
+    async def _take_in(self, scope: Scope, receive: Receive, visit: Visit) -> bytes:
+        """The answer to a request, once its envelopes are durable."""
+        began_s = time.monotonic()
+        content_type, encoding, length = _headers(scope["headers"])
+        if length > self._limits.body_bytes:
+            raise too_large(f"the body has {length} bytes; at most {self._limits.body_bytes} are allowed")
+        visit.hold(length)
+        body = await self._bodies.read(receive, visit.hold)
+        size = len(body)
+        if size <= self._limits.thread_bytes:
+            prepared, is_list = self._prepared(body, content_type, encoding)
+        else:
+            prepared, is_list = await anyio.to_thread.run_sync(
+                self._prepared, body, content_type, encoding, limiter=self._decoding
+            )
+        points, held = _extent(prepared)
+        visit.hold(size + held)
+        acks = await self._recorder.record(prepared)
+        self._tally.ingested(len(prepared), points, size, time.monotonic() - began_s)
+        return _encode({"acks": acks}) if is_list else _encode(acks[0])
+
+    def _prepared(self, body: bytes, content_type: str, encoding: str) -> tuple[list[Prepared], bool]:
+        data = unpacked(body, encoding, self._limits.message_bytes) if encoding else body
+        envelopes, is_list = decoded(data, content_type, self._limits)
+        try:
+            return self._recorder.prepared(envelopes), is_list
+        except Refused as error:
+            if not is_list:
+                error.index = None
+            raise
+
+
+def _headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str, int]:
+    """Content-Type, Content-Encoding and Content-Length (0 where it is not known)."""
+    content_type = encoding = ""
+    length = 0
+    for name, value in headers:
+        if name == b"content-type":
+            content_type = value.decode("latin-1")
+        elif name == b"content-encoding":
+            encoding = value.decode("latin-1")
+        elif name == b"content-length":
+            if not value.isdigit():
+                raise malformed(f"Content-Length {value.decode('latin-1')!r} is no number")
+            length = int(value[:20])
+    return content_type, encoding, length
+
+
+def _extent(prepared: Sequence[Prepared]) -> tuple[int, int]:
+    """How many points there are, and how many bytes their arrays take."""
+    points = rows = 0
+    for one in prepared:
+        if one.columns is not None:
+            points += one.columns.values.size
+            rows += len(one.columns.t)
+    return points, 8 * (points + rows)
+
+
+async def _refuse(send: Send, error: Refused) -> None:
+    said: dict[str, object] = {"error": error.text}
+    if error.index is not None:
+        said = {"error": f"envelope {error.index}: {error.text}", "index": error.index}
+    extra = []
+    if error.retry_after_s is not None:
+        extra.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
+    if error.status == 405:
+        extra.append((b"allow", b"POST"))
+    if error.status in _CLOSES:
+        extra.append((b"connection", b"close"))
+    await _answer(send, error.status, _encode(said), extra)
+
+
+async def _answer(send: Send, status: int, body: bytes, extra: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode("ascii")),
+        (b"cache-control", b"no-store"),
+        *extra,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,112 @@
+"""Looking at an envelope from all sides before anything of it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from runvitals.server.ingest.columns import STEP, Columns, columns
+from runvitals.server.ingest.envelope import NOT_SENT, Envelope, key_list
+from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.members import Members, joining
+from runvitals.server.ingest.notes import Notes, notes
+from runvitals.server.ingest.refusal import Refused, malformed, out_of_range
+from runvitals.store.catalogue import Schema
+from runvitals.store.catalogue.metrics import MAX_KEY, Metrics
+
+_MOST_LISTS = 20_000
+_MOST_LIST_BYTES = 32 << 20
+_NULLS = (b"", b"null", b"\xc0")
+
+
+@dataclass(slots=True)
+class Prepared:
+    """An envelope of which everything can be stored.
+
+    `keys`: its list of keys, the texts where the list has no number yet; None: it has none.
+    """
+
+    envelope: Envelope
+    raw_keys: bytes
+    keys: tuple[str, ...] | Schema | None
+    columns: Columns | None
+    notes: Notes | None
+
+
+class Preparation:
+    """Prepares envelopes; knows the lists of keys that were sent before, as the bytes they were sent as."""
+
+    def __init__(self, metrics: Metrics, members: Members, limits: Limits) -> None:
+        self._metrics = metrics
+        self._members = members
+        self._limits = limits
+        self._lists: dict[bytes, Schema] = {}
+        self._list_bytes = 0
+
+    def prepared(self, envelope: Envelope, now_ms: int, room_bytes: int) -> Prepared:
+        """
+        Args:
+            room_bytes: what its times and values may take.
+
+        Raises:
+            Refused: 400, 409, 413, 422: what is wrong, where, and what is allowed.
+        """
+        if self._members.find(envelope.run, envelope.writer) is None:
+            joining(envelope)
+        raw = b"" if envelope.keys is NOT_SENT else bytes(envelope.keys)
+        keys = self._keys(envelope, raw)
+        count = _count(keys)
+        rows = columns(envelope, count, now_ms, self._limits, room_bytes)
+        if rows is not None and rows.has_step and self._has_step(keys):
+            raise out_of_range(f"keys: {STEP!r} is not allowed beside step, which is stored under that key")
+        records = notes(envelope, now_ms, self._limits)
+        if envelope.seq is None and (rows is not None or records is not None):
+            raise malformed("seq is needed, the number that names this envelope for ever")
+        return Prepared(envelope, raw, keys, rows, records)
+
+    def keep(self, raw: bytes, schema: Schema) -> None:
+        """Know a list of keys again when the same bytes come."""
+        if len(self._lists) >= _MOST_LISTS or self._list_bytes > _MOST_LIST_BYTES:
+            self._lists.clear()
+            self._list_bytes = 0
+        self._lists[raw] = schema
+        self._list_bytes += len(raw)
+
+    def _keys(self, envelope: Envelope, raw: bytes) -> tuple[str, ...] | Schema | None:
+        known = self._lists.get(raw)
+        if known is not None:
+            return known
+        if raw not in _NULLS:
+            return _checked(key_list(raw, self._limits))
+        if envelope.schema is None:
+            if envelope.step is not None:
+                return ()
+            if envelope.t or envelope.v or envelope.body is not None:
+                raise malformed("keys (or schema, the number of a list of keys) are needed")
+            return None
+        try:
+            return self._metrics.schema_of(envelope.schema)
+        except LookupError as error:
+            raise Refused(409, str(error)) from None
+
+    def _has_step(self, keys: tuple[str, ...] | Schema | None) -> bool:
+        if isinstance(keys, Schema):
+            return STEP in self._metrics.keys(keys.metric_ids).values()
+        return keys is not None and STEP in keys
+
+
+def _count(keys: tuple[str, ...] | Schema | None) -> int:
+    if isinstance(keys, Schema):
+        return len(keys.metric_ids)
+    return len(keys) if keys else 0
+
+
+def _checked(keys: list[str]) -> tuple[str, ...]:
+    for index, key in enumerate(keys):
+        if not 1 <= len(key) <= MAX_KEY:
+            shown = key if len(key) < 60 else f"{key[:60]}…"
+            raise out_of_range(f"keys[{index}] {shown!r}: a text of 1 to {MAX_KEY} characters is allowed")
+    if len(set(keys)) != len(keys):
+        twice, _ = Counter(keys).most_common(1)[0]
+        raise out_of_range(f"keys: {twice!r} occurs twice")
+    return tuple(keys)

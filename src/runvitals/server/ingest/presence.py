@@ -1,0 +1,93 @@
+"""Signs of life, and what a person wants of runs: told to and asked from the catalogue once a second.
+
+A request says that its writer is alive. A commit for each would cost more than its samples; the state of a
+run, which waits for ten silent seconds at least, does not get worse from a second of delay.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from runvitals.store.catalogue import Catalogue, Heard
+
+EVERY_S = 1.0
+_ASKED_FOR_S = 300.0
+"""Runs that were silent for longer are not asked about."""
+
+log = logging.getLogger("runvitals.server")
+
+
+class Presence:
+    """A thread that looks after both.
+
+    Attributes:
+        stopped: numbers of the runs that a person wants to end.
+        deleted: of those that were thrown away.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self.stopped: frozenset[int] = frozenset()
+        self.deleted: frozenset[int] = frozenset()
+        self._signs: dict[int, Heard] = {}
+        self._active: dict[int, float] = {}
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="runvitals-presence", daemon=True)
+        self._thread.start()
+
+    def heard(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
+        """Note that something came from a writer; its newest record is of `last_ms`."""
+        with self._lock:
+            before = self._signs.get(writer_id)
+            if before is not None and before.last_ms > last_ms:
+                last_ms = before.last_ms
+            self._signs[writer_id] = Heard(writer_id, heard_ms, last_ms)
+            self._active[run_id] = time.monotonic()
+
+    def thrown_away(self, run_id: int) -> None:
+        """Note a run that its writers are to send no more of, before the next look."""
+        self.deleted |= {run_id}
+
+    def forget(self, run_ids: Iterable[int]) -> None:
+        """Runs that are gone for good."""
+        with self._lock:
+            for run_id in run_ids:
+                self._active.pop(run_id, None)
+
+    def flush(self) -> None:
+        """Tell what was heard, and ask what is wanted, now."""
+        since_s = time.monotonic() - _ASKED_FOR_S
+        with self._lock:
+            signs, self._signs = self._signs, {}
+            self._active = {run_id: at_s for run_id, at_s in self._active.items() if at_s >= since_s}
+            active = list(self._active)
+        try:
+            self._catalogue.writers.heard(list(signs.values()))
+        except SQLAlchemyError:
+            with self._lock:
+                self._signs = {**signs, **self._signs}
+            raise
+        self.stopped = frozenset(self._catalogue.runs.stops_requested(active))
+        self.deleted = frozenset(self._catalogue.runs.deleted(active))
+
+    def close(self) -> None:
+        """Tell what is left to tell, and end."""
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            ends = self._closing.wait(EVERY_S)
+            if self._signs or self._active:
+                try:
+                    self.flush()
+                except SQLAlchemyError as error:
+                    log.error("the catalogue cannot be told who is alive: %s", error)
+            if ends:
+                return

@@ -1,0 +1,188 @@
+"""From envelopes to the catalogue and the store, and back to what became of them.
+
+What an envelope says beside its samples is written first: that can be written twice without harm. The samples
+come last, with the envelope's number, and the answer after them. So a server that dies at any moment has
+either acknowledged all of an envelope, or will get it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sqlalchemy.exc import SQLAlchemyError
+
+from runvitals.server.ingest.commits import Commits
+from runvitals.server.ingest.envelope import Ack, Envelope
+from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.members import Member, Members
+from runvitals.server.ingest.notes import Notes
+from runvitals.server.ingest.prepare import Preparation, Prepared
+from runvitals.server.ingest.presence import Presence
+from runvitals.server.ingest.refusal import Refused, out_of_range, unavailable
+from runvitals.server.ingest.together import Together
+from runvitals.store.catalogue import Catalogue, Schema, UnknownRun
+from runvitals.store.contract import Batch, SampleStore, StoreError
+
+_NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
+
+log = logging.getLogger("runvitals.server")
+
+
+class Recorder:
+    """Takes envelopes in.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(
+        self, store: SampleStore, catalogue: Catalogue, clock: Callable[[], int], limits: Limits
+    ) -> None:
+        self._catalogue = catalogue
+        self._clock = clock
+        self._limits = limits
+        self.members = Members(catalogue)
+        self.presence = Presence(catalogue)
+        self.commits = Commits(store)
+        self._preparation = Preparation(catalogue.metrics, self.members, limits)
+        self._notes = Together("notes", self._write_notes, (ValueError, UnknownRun))
+
+    def close(self) -> None:
+        """Finish what was begun. No more envelopes may come."""
+        self._notes.close()
+        self.members.close()
+        self.presence.close()
+
+    def prepared(self, envelopes: Sequence[Envelope]) -> list[Prepared]:
+        """Look at envelopes; nothing is written yet.
+
+        Raises:
+            Refused: naming the first that cannot be stored.
+        """
+        now_ms = self._clock()
+        found: list[Prepared] = []
+        room_bytes = self._limits.unpacked_bytes
+        for index, envelope in enumerate(envelopes):
+            try:
+                one = self._preparation.prepared(envelope, now_ms, room_bytes)
+            except Refused as error:
+                error.index = index
+                raise
+            found.append(one)
+            if one.columns is not None:
+                room_bytes -= one.columns.nbytes
+        return found
+
+    async def record(self, prepared: Sequence[Prepared]) -> list[Ack]:
+        """Store envelopes, all or none; what became of them, once all is durable.
+
+        Raises:
+            Refused: 503 where the store or the catalogue cannot be written; nothing was acknowledged.
+        """
+        try:
+            return await self._record(prepared)
+        except StoreError as error:
+            raise unavailable(f"the store cannot be written: {error}") from error
+        except SQLAlchemyError as error:
+            log.exception("the catalogue cannot be written")
+            raise unavailable(f"the catalogue cannot be written: {type(error).__name__}") from error
+        except UnknownRun as error:  # it was deleted for good a moment ago
+            self.members.forget(
+                member.who.run_id
+                for one in prepared
+                if (member := self.members.find(one.envelope.run, one.envelope.writer)) is not None
+            )
+            raise unavailable(str(error)) from error
+        except ValueError as error:
+            raise out_of_range(str(error)) from error
+
+    async def _record(self, prepared: Sequence[Prepared]) -> list[Ack]:
+        now_ms = self._clock()
+        acks: list[Ack] = []
+        batches: list[Batch] = []
+        carriers: list[Ack] = []
+        written: list[Notes] = []
+        for one in prepared:
+            envelope = one.envelope
+            member = self.members.find(envelope.run, envelope.writer)
+            if member is None:
+                member = await self.members.join(envelope, now_ms)
+                if member.who.deleted:
+                    self.presence.thrown_away(member.who.run_id)
+            run_id = member.who.run_id
+            gone = run_id in self.presence.deleted
+            sent, stored = (None, None) if gone else await self._schemas(one, member)
+            ack = Ack(
+                envelope.run,
+                envelope.writer,
+                envelope.seq,
+                stored=False,
+                schema=sent.id if sent else None,
+                stop=run_id in self.presence.stopped,
+                deleted=gone,
+            )
+            acks.append(ack)
+            self.presence.heard(run_id, member.who.writer_id, now_ms, _last_ms(one))
+            if gone:
+                continue
+            if one.notes is not None:
+                written.append(one.notes.of(member.who))
+            if envelope.seq is not None:
+                batches.append(_batch(one, member, stored))
+                carriers.append(ack)
+        if written:
+            await self._notes.ask(written)
+        if batches:
+            for ack, fresh in zip(carriers, await self.commits.add(batches), strict=True):
+                ack.stored = fresh
+        return acks
+
+    async def _schemas(self, one: Prepared, member: Member) -> tuple[Schema | None, Schema | None]:
+        """The list of an envelope's keys, and the one its samples are stored under."""
+        keys = one.keys
+        if keys is None:
+            return None, None
+        has_step = one.columns is not None and one.columns.has_step
+        if isinstance(keys, Schema):
+            known = member.stored_as.get((keys.id, has_step))
+            if known is not None:
+                return keys, known
+        sent, stored = await self.members.note_list(member, keys, has_step)
+        if one.raw_keys:
+            self._preparation.keep(one.raw_keys, sent)
+        return sent, stored
+
+    def _write_notes(self, asked: Sequence[Sequence[Notes]]) -> list[None]:
+        """Write what many envelopes say; the ends last, so that who sees a run ended sees all of it."""
+        every = [notes for some in asked for notes in some]
+        self._catalogue.sections.merge([update for notes in every for update in notes.updates])
+        self._catalogue.writers.note_processes([one for notes in every for one in notes.processes])
+        self._catalogue.events.add([event for notes in every for event in notes.events])
+        self._catalogue.console.add([piece for notes in every for piece in notes.printed])
+        self._catalogue.writers.end([end for notes in every for end in notes.ends])
+        return [None] * len(asked)
+
+
+def _last_ms(one: Prepared) -> int:
+    last_ms = 0 if one.columns is None else one.columns.last_ms
+    return last_ms if one.notes is None else max(last_ms, one.notes.last_ms)
+
+
+def _batch(one: Prepared, member: Member, stored: Schema | None) -> Batch:
+    """The batch of an envelope: without rows where it has none, so that its number is remembered."""
+    seq = one.envelope.seq
+    assert seq is not None
+    who = member.who
+    if one.columns is None or stored is None:
+        return Batch(who.lane_id, who.writer_id, seq, (), _NO_TIMES, _NO_VALUES)
+    return Batch(
+        who.lane_id,
+        who.writer_id,
+        seq,
+        stored.metric_ids,
+        one.columns.t,
+        one.columns.values,
+        one.columns.body,
+    )
