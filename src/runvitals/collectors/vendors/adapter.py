@@ -1,0 +1,378 @@
+"""A vendor's command as a source: what to run, how to read it, and which of its names are which of our keys.
+
+A vendor is a `Vendor`, a table and a function, in a file of its own; another package can add one the same
+way::
+
+    ACME = Vendor(
+        name="acme",
+        title="Acme accelerator",
+        programs=("acme-smi",),
+        commands=(("--query=index,load,heat", "--format=csv"),),
+        rows=lambda output: csv(text_of(output), key="index"),
+        readings=(Reading("gpu", "%", "load"), Reading("temp", "°C", "heat")),
+    )
+
+    def probe(scope: Scope) -> Smi:
+        return watch(scope, ACME)
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors import pci
+from runvitals.collectors.base import Absent
+from runvitals.collectors.quantity import amount
+from runvitals.collectors.tool import Tool, ToolFailed, find
+from runvitals.collectors.vendors.doors import first_index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from runvitals.collectors.base import Scope, Tick
+    from runvitals.collectors.vendors.formats import Row
+
+# The size of the device's memory: a fact about it, and what its used share is taken of; not a key.
+TOTAL = "memoryTotal"
+USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
+POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
+
+
+class Reading:
+    """One number of a device: its key's last part, its unit there, and the tool's names for it, best first.
+
+    Args:
+        key: of ``gpu.{i}.{key}``, or `TOTAL`.
+        unit: of the key, as in the catalogue: ``%``, ``bytes``, ``°C``, ``W``, ``MHz``, ``J``, ``1``.
+        names: in the rows of the tool; the first with a number counts.
+        bare: unit of a number without one, where the tool's is another than the key's.
+        counter: a running total rather than a level.
+    """
+
+    __slots__ = ("bare", "counter", "key", "names", "unit")
+
+    def __init__(
+        self, key: str, unit: str, *names: str, bare: str | None = None, counter: bool = False
+    ) -> None:
+        self.key = key
+        self.unit = unit
+        self.names = names
+        self.bare = bare
+        self.counter = counter
+
+    def of(self, row: Row) -> float | None:
+        """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
+        for name in self.names:
+            value = amount(row.get(name), self.unit, self.bare)
+            if value is not None:
+                return value
+        return None
+
+
+class Vendor:
+    """What there is to know of a vendor's tool.
+
+    Args:
+        name: of the source; facts about the devices are kept as ``accelerator_{name}``.
+        title: for people.
+        programs: its file names, best first; `folders` are searched too when none is on PATH.
+        commands: arguments, best first. The next ones are tried as long as none has worked.
+        rows: makes rows of what was printed, one for each device. Raises ValueError where it cannot.
+        readings: what the rows hold.
+        identity: index, name, uuid, pci, serial: the rows' names for them, best first.
+        every_s: how often to ask; some tools hold up the driver or take a core for a second.
+        timeout_s: how long an answer may take.
+        environ: variables the tool needs.
+        answers_and_fails: whether the tool is known to exit with an error after a good answer.
+        missing: key -> why this vendor has no such reading.
+    """
+
+    __slots__ = (
+        "answers_and_fails", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
+        "programs", "readings", "rows", "timeout_s", "title",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        programs: Sequence[str],
+        commands: Sequence[Sequence[str]],
+        rows: Callable[[bytes], list[Row]],
+        readings: Sequence[Reading],
+        identity: Mapping[str, Sequence[str]] | None = None,
+        folders: Sequence[str] = (),
+        every_s: float = 1.0,
+        timeout_s: float = 5.0,
+        environ: Mapping[str, str] | None = None,
+        answers_and_fails: bool = False,
+        missing: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.programs = programs
+        self.commands = commands
+        self.rows = rows
+        self.readings = readings
+        self.identity = identity or {
+            "index": ("index",),
+            "name": ("name",),
+            "uuid": ("uuid",),
+            "pci": ("pci",),
+        }
+        self.folders = (*folders, "/usr/bin", "/usr/local/bin")
+        self.every_s = every_s
+        self.timeout_s = timeout_s
+        self.environ = environ
+        self.answers_and_fails = answers_and_fails
+        self.missing = missing or {}
+
+
+class Device:
+    """One device in one answer: its number among the vendor's, who it is, and its readings."""
+
+    __slots__ = ("counters", "gauges", "identity", "index")
+
+    def __init__(self, index: int, identity: dict[str, object]) -> None:
+        self.index = index
+        self.identity = identity
+        self.gauges: dict[str, float] = {}
+        self.counters: dict[str, float] = {}
+
+    def has(self, key: str) -> bool:
+        return key in self.gauges or key in self.counters
+
+
+def watch(scope: Scope, vendor: Vendor) -> Smi:
+    """The source of a vendor whose accelerators are here. Absent where its tool is not."""
+    return Smi(vendor, locate(vendor), first_index(scope, vendor.name))
+
+
+def locate(vendor: Vendor) -> str:
+    """Where a vendor's tool lies. Absent where it is not."""
+    for name in vendor.programs:
+        path = find(name, *[f"{folder}/{name}" for folder in vendor.folders])
+        if path is not None:
+            return path
+    raise Absent(
+        f"{vendor.title} is here, but {' or '.join(vendor.programs)} is neither on PATH nor in "
+        f"{', '.join(vendor.folders)}: install the vendor's tools, or mount them into the container"
+    )
+
+
+class Smi:
+    """`gpu.{i}.…` of one vendor's devices, from its command line tool.
+
+    Args:
+        path: where the tool is.
+        offset: added to the tool's own device numbers.
+    """
+
+    def __init__(self, vendor: Vendor, path: str, offset: int = 0) -> None:
+        self.name = vendor.name
+        self.absent: dict[str, str] = dict(vendor.missing)
+        self.facts: dict[str, object] | None = None
+        self._vendor = vendor
+        self._offset = offset
+        self._tools = [
+            Tool([path, *command], vendor.every_s, vendor.timeout_s, environ=vendor.environ)
+            for command in vendor.commands
+        ]
+        self._failed = ""
+        self._worked = False
+        self._seen = False
+        self._roll = Roll(vendor.name, path)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the first answer is under way."""
+        return not self._worked and self._tools[0].running
+
+    def sample(self, tick: Tick) -> None:
+        """Write the newest answer, if there is one.
+
+        Raises:
+            ToolFailed: the tool could not be asked or understood; again at each call until it answers.
+        """
+        rows = self._ask(tick.mono_s)
+        if rows is None:
+            return
+        devices = self._roll.devices(rows, self._vendor)
+        write(tick, devices, self._offset)
+        tick.events += self._roll.changes(devices, self._offset)
+        self._tell(devices)
+
+    def _tell(self, devices: Sequence[Device]) -> None:
+        """Keep `facts` and `absent` true; a new object only where something changed."""
+        facts = self._roll.facts(devices, self._offset)
+        if facts != self.facts:
+            self.facts = facts
+        if devices and not self._seen:
+            self._seen = True
+            self.absent = {**_silent(self._vendor, devices), **self._vendor.missing}
+        elif not self._seen and not self.absent.get("devices"):
+            self.absent = {**self.absent, "devices": f"{self._tools[0].argv[0]} lists none"}
+        elif any(device.has(key) for device in devices for key in self.absent):
+            still = [key for key in self.absent if not any(device.has(key) for device in devices)]
+            self.absent = {key: self.absent[key] for key in still}
+
+    def close(self) -> None:
+        """End what runs."""
+        for tool in self._tools:
+            tool.close()
+
+    def _ask(self, mono_s: float) -> list[Row] | None:
+        tool = self._tools[0]
+        try:
+            output = self._output(tool, mono_s)
+            rows = None if output is None else self._vendor.rows(output)
+        except (ToolFailed, ValueError) as error:
+            text = str(error) if isinstance(error, ToolFailed) else f"{tool.argv[0]}: {error}"
+            self._failed = text
+            if not self._worked:  # perhaps this release wants to be asked in another way
+                self._tools = [*self._tools[1:], tool]
+            raise ToolFailed(text) from None
+        if rows is None:
+            if self._failed:
+                raise ToolFailed(self._failed)  # no news is not good news
+            return None
+        self._worked = True
+        if self._failed:
+            self._failed = ""
+            return None  # as old as the pause after the failure: a good sign, but no readings
+        return rows
+
+    def _output(self, tool: Tool, mono_s: float) -> bytes | None:
+        try:
+            return tool.output(mono_s)
+        except ToolFailed as failed:
+            if self._vendor.answers_and_fails and failed.output.strip():
+                return failed.output
+            raise
+
+
+class Roll:
+    """The devices of one vendor that were seen so far: numbers for those whose tool gives none, and who is
+    lost.
+
+    Args:
+        vendor: name of the source.
+        teller: who tells of them: a program, a folder.
+    """
+
+    def __init__(self, vendor: str, teller: str) -> None:
+        self._vendor = vendor
+        self._teller = teller
+        self._about: dict[int, dict[str, object]] = {}
+        self._numbers: dict[str, int] = {}
+        self._here: dict[int, str] | None = None
+        self._lost: dict[int, str] = {}
+
+    def devices(self, rows: Iterable[Row], vendor: Vendor) -> list[Device]:
+        """The rows as devices, by number; rows that are no device are left out."""
+        found: dict[int, Device] = {}
+        identities = [(_identity(row, vendor.identity), row) for row in rows]
+        self._count([identity for identity, _ in identities])
+        for position, (identity, row) in enumerate(identities):
+            index = self._number(identity, position)
+            device = Device(index, identity)
+            for reading in vendor.readings:
+                value = reading.of(row)
+                if value is not None:
+                    (device.counters if reading.counter else device.gauges)[reading.key] = value
+            complete(device)
+            found.setdefault(index, device)
+        return [found[index] for index in sorted(found)]
+
+    def changes(self, devices: Iterable[Device], offset: int) -> list[dict[str, object]]:
+        """Events: which devices are missing since the last answer, and which have come back."""
+        now = {device.index: _title(device, offset) for device in devices}
+        before, self._here = self._here, now
+        events: list[dict[str, object]] = []
+        if before is None:
+            return events
+        for index in sorted(before.keys() - now.keys()):
+            self._lost[index] = before[index]
+            text = f"{before[index]} is no longer told of by {self._teller}"
+            events.append(self._event("device_lost", "warning", text))
+        back = sorted(self._lost.keys() & now.keys())
+        return events + [
+            self._event("device_back", "info", f"{self._lost.pop(index)} is back") for index in back
+        ]
+
+    def facts(self, devices: Iterable[Device], offset: int) -> dict[str, object]:
+        """What belongs to the facts about the machine: every device that was ever seen."""
+        for device in devices:
+            about = {"index": device.index + offset, **device.identity}
+            if TOTAL in device.gauges:
+                about["memory_bytes"] = device.gauges[TOTAL]
+            self._about[device.index] = about
+        return {f"accelerator_{self._vendor}": [self._about[index] for index in sorted(self._about)]}
+
+    def _event(self, name: str, level: str, text: str) -> dict[str, object]:
+        return {"name": name, "level": level, "source": self._vendor, "text": text}
+
+    def _count(self, identities: Sequence[Mapping[str, object]]) -> None:
+        """Number devices without an index by address, those of later answers after those of earlier ones."""
+        unnumbered = [who for each in identities if "index" not in each and (who := _who(each))]
+        for who in sorted(unnumbered):
+            self._numbers.setdefault(who, len(self._numbers))
+
+    def _number(self, identity: dict[str, object], position: int) -> int:
+        index = identity.pop("index", None)
+        return index if isinstance(index, int) else self._numbers.get(_who(identity), position)
+
+
+def complete(device: Device) -> None:
+    """Add what follows from other readings: the used share of memory, the share of the power limit."""
+    gauges = device.gauges
+    total, limit = gauges.get(TOTAL, 0.0), gauges.get(LIMIT, 0.0)
+    if total > 0.0 and USED in gauges:
+        gauges[SHARE] = gauges[USED] * 100.0 / total
+    if limit > 0.0 and POWER in gauges:
+        gauges[POWER_SHARE] = gauges[POWER] * 100.0 / limit
+
+
+def write(tick: Tick, devices: Iterable[Device], offset: int) -> None:
+    """Put devices' readings into a tick. A limit of 0 W is none."""
+    for device in devices:
+        prefix = f"gpu.{device.index + offset}."
+        for key, value in device.gauges.items():
+            if key != TOTAL and not (key == LIMIT and value <= 0.0):
+                tick.gauges[prefix + key] = value
+        for key, value in device.counters.items():
+            tick.counters[prefix + key] = value
+
+
+def _silent(vendor: Vendor, devices: Sequence[Device]) -> dict[str, str]:
+    """Key -> why, of readings that no device has."""
+    return {
+        reading.key: f"{vendor.programs[0]} does not tell"
+        for reading in vendor.readings
+        if reading.key != TOTAL and not any(device.has(reading.key) for device in devices)
+    }
+
+
+def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    identity: dict[str, object] = {}
+    for what, candidates in names.items():
+        for name in candidates:
+            text = str(row.get(name, "")).strip()
+            if what == "pci":
+                text = pci.normal(text)
+            if what == "index":
+                if text.isdigit():
+                    identity["index"] = int(text)
+                    break
+            elif text and text.upper() not in ("N/A", "NA", "NONE", "UNKNOWN", "[N/A]"):
+                identity[what] = text
+                break
+    return identity
+
+
+def _who(identity: Mapping[str, object]) -> str:
+    return str(identity.get("pci") or identity.get("uuid") or identity.get("serial") or "")
+
+
+def _title(device: Device, offset: int) -> str:
+    who = [str(device.identity[what]) for what in ("name", "pci") if what in device.identity]
+    return f"gpu.{device.index + offset}" + (f" ({', '.join(who)})" if who else "")

@@ -1,0 +1,43 @@
+"""Cambricon MLU: cnmon's table, or the sections of `cnmon info`."""
+
+from __future__ import annotations
+
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.formats import table, text_of, tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope
+    from runvitals.collectors.vendors.formats import Row
+
+
+def rows(output: bytes) -> list[Row]:
+    text = text_of(output)
+    if "|===" in text:
+        return table(text)
+    found = tree(text, "Card ")
+    for row in found:
+        row["index"] = str(row[""]).split()[0] if row[""] else ""
+    return found
+
+
+CAMBRICON = Vendor(
+    name="cambricon",
+    title="Cambricon MLU",
+    programs=("cnmon",),
+    folders=("/usr/local/neuware/bin",),
+    commands=((), ("info", "-m", "-u", "-e", "-p")),
+    rows=rows,
+    readings=(
+        Reading("gpu", "%", "utilization", "Utilization.MLU Average"),
+        Reading(USED, "bytes", "memory.used", "Physical Memory Usage.Used", bare="MiB"),
+        Reading(TOTAL, "bytes", "memory.total", "Physical Memory Usage.Total", bare="MiB"),
+        Reading("temp", "°C", "temp", "Temperature.Chip", "Temperature.Board"),
+        Reading(POWER, "W", "power", "Power.Usage"),
+        Reading(LIMIT, "W", "limit", "Power.Cap"),
+    ),
+)
+
+
+def probe(scope: Scope) -> Smi:
+    return watch(scope, CAMBRICON)

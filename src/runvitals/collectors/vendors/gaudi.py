@@ -1,0 +1,42 @@
+"""Intel Gaudi (Habana): hl-smi."""
+
+from __future__ import annotations
+
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.formats import csv, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope
+    from runvitals.collectors.vendors.formats import Row
+
+COLUMNS = (
+    "index", "uuid", "name", "driver_version", "memory.total", "memory.used", "memory.free", "power.draw",
+    "power.max", "temperature.aip", "utilization.aip",
+)  # fmt: skip
+
+
+def rows(output: bytes) -> list[Row]:
+    return csv(text_of(output), COLUMNS)
+
+
+GAUDI = Vendor(
+    name="gaudi",
+    title="Intel Gaudi",
+    programs=("hl-smi",),
+    folders=("/opt/habanalabs/bin",),
+    commands=(("-Q", ",".join(COLUMNS), "--format", "csv,noheader"),),
+    rows=rows,
+    readings=(
+        Reading("gpu", "%", "utilization.aip"),
+        Reading(USED, "bytes", "memory.used", bare="MiB"),
+        Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
+        Reading("temp", "°C", "temperature.aip"),
+        Reading(POWER, "W", "power.draw"),
+        Reading(LIMIT, "W", "power.max"),
+    ),
+)
+
+
+def probe(scope: Scope) -> Smi:
+    return watch(scope, GAUDI)
