@@ -1,0 +1,246 @@
+"""`POST /api/v1/ingest` as clients see it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anyio
+import httpx
+import msgspec
+import numpy as np
+import pytest
+import zstandard
+
+from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
+from runvitals.store import body
+from runvitals.store.catalogue import Catalogue, Filter, open_catalogue
+from runvitals.store.sqlite_chunks import SqliteChunks
+
+NOW = 1_760_000_000_000
+ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}
+ENVELOPE = {**ROW, "v": [[1.5, 2.5], [None, 7]]}
+
+
+class Counted:
+    """A tally of what the endpoint says."""
+
+    def __init__(self) -> None:
+        self.points = 0
+        self.statuses: list[int] = []
+
+    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+        self.points += points
+
+    def refused(self, status: int) -> None:
+        self.statuses.append(status)
+
+
+class Server:
+    """An endpoint over an empty store and catalogue."""
+
+    def __init__(self, folder: str, limits: Limits) -> None:
+        self.store = SqliteChunks(folder)
+        self.catalogue: Catalogue = open_catalogue(f"{folder}/catalogue.db")
+        self.recorder = Recorder(self.store, self.catalogue, lambda: NOW, limits)
+        self.tally = Counted()
+        self.endpoint = Ingest(self.recorder, limits, self.tally)
+
+    def close(self) -> None:
+        self.recorder.close()
+        self.catalogue.close()
+        self.store.close()
+
+    def post(self, content: bytes, kind: str = "application/json", **headers: str) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self.endpoint, raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                return await client.post(PATH, content=content, headers={"content-type": kind, **headers})
+
+        return anyio.run(send)
+
+    def json(self, value: Any) -> httpx.Response:
+        return self.post(json.dumps(value).encode())
+
+    def samples(self) -> dict[str, list[tuple[int, float]]]:
+        """Everything that is stored, by key."""
+        runs = self.store.active_runs(0)
+        series = self.store.read(runs, None, 0, 2 * NOW).series
+        keys = self.catalogue.metrics.keys(one.metric for one in series)
+        return {
+            keys[one.metric]: list(zip(one.t.tolist(), one.values.tolist(), strict=True)) for one in series
+        }
+
+    def runs(self) -> int:
+        return self.catalogue.runs.count(Filter(), NOW)
+
+
+@pytest.fixture
+def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    made: list[Server] = []
+
+    def server(**limits: Any) -> Server:
+        made.append(Server(str(tmp_path_factory.mktemp("store")), Limits(**limits)))
+        return made[-1]
+
+    yield server
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def server(make: Callable[..., Server]) -> Server:
+    return make()
+
+
+def test_json_is_stored_and_acknowledged(server: Server) -> None:
+    answer = server.json(ENVELOPE)
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {
+            "run": "abc",
+            "writer": "curl",
+            "seq": 1,
+            "stored": True,
+            "schema": 1,
+            "stop": False,
+            "deleted": False,
+        },
+    )
+    stored = server.samples()
+    assert stored["cpu"] == [(NOW, 1.5), (NOW + 1000, 2.5)]
+    assert np.isnan(stored["disk"][0][1])
+    assert server.tally.points == 4
+
+
+def test_an_envelope_that_comes_again_is_acknowledged_and_not_stored_again(server: Server) -> None:
+    assert server.json(ENVELOPE).json()["stored"] is True
+    again = server.json({**ENVELOPE, "v": [[9, 9], [9, 9]]})
+    assert (again.status_code, again.json()["stored"]) == (200, False)
+    assert server.samples()["cpu"] == [(NOW, 1.5), (NOW + 1000, 2.5)]
+
+
+def test_all_forms_say_the_same(server: Server) -> None:
+    t, v = np.array(ROW["t"], "<i8"), np.array([[1.5, 2.5], [3.5, 4.5]])
+    columns = {"t": t.tobytes(), "v": v.astype("<f8").tobytes()}
+    packed = {"body": body.pack(t, v.T)}
+    for seq, (fields, kind) in enumerate(
+        [(columns, "application/msgpack"), (packed, "application/x-msgpack"), ({"v": v.tolist()}, "")]
+    ):
+        envelope = {**ROW, "writer": f"w{seq}", **fields}
+        if "body" in fields:
+            del envelope["t"]
+        answer = server.post(msgspec.msgpack.encode(envelope), kind) if kind else server.json(envelope)
+        assert (answer.status_code, answer.json()["schema"]) == (200, 1), answer.text
+    every = server.store.read(server.store.active_runs(0), None, 0, 2 * NOW).series
+    assert [one.values.tolist() for one in every] == [[1.5, 2.5], [3.5, 4.5]] * 3
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", zstandard.ZstdCompressor().compress)],
+)
+def test_content_encodings(server: Server, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(json.dumps(ENVELOPE).encode())
+    headers = {"content-encoding": encoding}
+    assert server.post(packed, **headers).status_code == 200
+    assert server.post(packed[:-6], **headers).status_code == 400
+    assert server.post(pack(b" " * (17 << 20)), **headers).status_code == 413
+
+
+def test_a_schema_number_stands_for_its_keys(server: Server) -> None:
+    schema = server.json(ENVELOPE).json()["schema"]
+    numbered = {**ENVELOPE, "seq": 2, "schema": schema, "t": [NOW + 2000, NOW + 3000]}
+    del numbered["keys"]
+    assert server.json(numbered).json()["stored"] is True
+    assert len(server.samples()["cpu"]) == 4
+    assert server.json({**numbered, "schema": 77}).status_code == 409
+
+
+def test_steps_are_stored_beside_what_was_logged(server: Server) -> None:
+    assert server.json({**ENVELOPE, "step": [10, 11]}).status_code == 200
+    assert server.samples()["_step"] == [(NOW, 10.0), (NOW + 1000, 11.0)]
+
+
+def test_records_come_into_the_catalogue(server: Server) -> None:
+    records = [
+        [1, "info", {"t": NOW, "config": {"lr": 0.1}}],
+        [2, "info", {"t": NOW, "machine": {"cpus": 4}}],
+        [3, "event", {"t": NOW, "name": "alert", "level": "warning", "text": "loss is NaN", "step": 7}],
+        [4, "lifecycle", {"t": NOW, "what": "attach", "pid": 7, "rank": 0}],
+        [5, "console", {"t": NOW, "stream": 1, "text": "epoch 1\n"}],
+        [6, "lifecycle", {"t": NOW + 1, "what": "end", "state": "failed", "exit_code": 3}],
+    ]
+    envelope = {"run": "abc", "writer": "monitor.node1.a", "seq": 1, "records": records}
+    for stored in (True, False):
+        assert server.json(envelope).json()["stored"] is stored
+    run = server.catalogue.runs.find("abc", NOW + 5)
+    assert run is not None
+    assert (run.state, run.ending.exit_code) == ("failed", 3)
+    sections = server.catalogue.sections.read([run.id])[run.id]
+    assert sections.shared == {"config": {"lr": 0.1}}
+    assert sections.by_host == {"machine": {"node1": {"cpus": 4}}}
+    assert [(one.name, one.data) for one in server.catalogue.events.of_run(run.id)] == [
+        ("alert", {"step": 7})
+    ]
+    assert [(one.host, one.pid, one.rank) for one in server.catalogue.writers.processes(run.id)] == [
+        ("node1", 7, 0)
+    ]
+    assert [one.text for one in server.catalogue.console.tail(run.id).pieces] == ["epoch 1\n"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "text"),
+    [
+        ({"run": "a/b"}, 422, "run id 'a/b' is not allowed"),
+        ({"run": 7}, 400, "Expected `str`, got `int` - at `$.run`"),
+        ({"seq": None}, 400, "seq is needed"),
+        ({"seq": -1}, 400, "Expected `int` >= 0"),
+        ({"v": [[1, 2]]}, 400, "one list for each of the 2 keys"),
+        ({"v": [[1], [2, 3]]}, 400, "v[0]: 2 values are needed"),
+        ({"t": [1, 2]}, 422, "ms UTC from"),
+        ({"t": [NOW // 1000, NOW]}, 422, "is it in seconds?"),
+        ({"t": [NOW, 10**30]}, 422, "is no time in ms UTC"),
+        ({"keys": ["a", "a"]}, 422, "'a' occurs twice"),
+        ({"keys": ["a", ""]}, 422, "keys[1] ''"),
+        ({"keys": None}, 400, "keys (or schema"),
+        ({"t": "AAAA"}, 400, "t is a text"),
+        ({"records": [[1, "poem", {"t": NOW}]]}, 422, "records[0]: kind 'poem'"),
+        ({"records": [[1, "lifecycle", {"t": NOW, "what": "end", "state": "lost"}]]}, 422, "state 'lost'"),
+    ],
+)
+def test_what_is_wrong_is_named_and_leaves_nothing(
+    server: Server, change: dict[str, Any], status: int, text: str
+) -> None:
+    answer = server.json({**ENVELOPE, **change})
+    assert (answer.status_code, text in answer.json()["error"]) == (status, True), answer.text
+    assert server.runs() == 0
+    listed = server.json([{**ENVELOPE, "run": "good"}, {**ENVELOPE, **change}])
+    assert (listed.status_code, listed.json()["index"]) == (status, 1), listed.text
+    assert server.runs() == 0
+
+
+def test_other_requests_are_refused(server: Server) -> None:
+    assert server.post(b"", "text/csv").status_code == 415
+    assert server.post(b"{}", **{"content-encoding": "br"}).status_code == 415
+    assert server.post(b"[" * 100_000).status_code == 400
+    assert server.post(b" " * (9 << 20)).status_code == 413
+
+
+def test_more_than_there_is_room_for_is_told_to_come_again(make: Callable[..., Server]) -> None:
+    answer = make(bytes_in_flight=10).json(ENVELOPE)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+
+
+def test_a_run_that_was_thrown_away_wants_no_more(server: Server) -> None:
+    server.json(ENVELOPE)
+    run = server.catalogue.runs.find("abc", NOW)
+    assert run is not None
+    server.catalogue.runs.request_stop(run.id, NOW)
+    server.catalogue.runs.delete([run.id], NOW)
+    server.recorder.presence.flush()
+    answer = server.json({**ENVELOPE, "seq": 2}).json()
+    assert (answer["stop"], answer["deleted"], answer["stored"]) == (True, True, False)
