@@ -1,4 +1,4 @@
-"""What the API needs of runs, whatever holds them: this disk's journals (`library`) or the store (`stored`)."""
+"""What the API needs of runs, whatever holds them: journals on this disk or the shared store."""
 
 from __future__ import annotations
 

@@ -149,16 +149,22 @@ class Metrics:
 
     def of_run(self, run_id: int) -> dict[int, set[int]]:
         """The metrics that a run has: their numbers by writer id."""
+        found = self.lists_of_run(run_id)
+        return {writer_id: {number for one in lists for number in one} for writer_id, lists in found.items()}
+
+    def lists_of_run(self, run_id: int) -> dict[int, list[tuple[int, ...]]]:
+        """The lists of metrics that a run's writers sent batches of, by writer id; the oldest lists first."""
         statement = (
             select(writer_schema.c.writer_id, schema.c.metric_ids)
             .join(schema, schema.c.id == writer_schema.c.schema_id)
             .join(writer, writer.c.id == writer_schema.c.writer_id)
             .where(writer.c.run_id == run_id)
+            .order_by(schema.c.id)
         )
-        found: dict[int, set[int]] = defaultdict(set)
+        found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
         with self._database.read() as connection:
             for writer_id, packed in connection.execute(statement):
-                found[writer_id].update(_unpacked(packed))
+                found[writer_id].append(_unpacked(packed))
         return dict(found)
 
 
