@@ -78,8 +78,9 @@ class _Server:
                 time.sleep(0.1)
         raise OSError(f"{PROGRAM} does not answer")
 
-    def post(self, path: str, data: bytes) -> bytes:
-        self._connection.request("POST", path, data)
+    def post(self, path: str, data: bytes, form: bool = False) -> bytes:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        self._connection.request("POST", path, data, headers)
         answer = self._connection.getresponse()
         read = answer.read()
         if answer.status >= 300:
@@ -94,7 +95,7 @@ class _Server:
         for function in ("min_over_time", "max_over_time"):
             fields = {"query": f"{function}({series}[{step}s])", "step": f"{step}s", "nocache": "1"}
             times = {"start": str(one.t[0] / 1000), "end": str(one.t[-1] / 1000)}
-            read = self.post("/api/v1/query_range", urlencode(fields | times).encode())
+            read = self.post("/api/v1/query_range", urlencode(fields | times).encode(), form=True)
         return read
 
     def close(self) -> None:
@@ -164,7 +165,7 @@ def _churn(one: RunSamples, path: str) -> Numbers:
         end = int(one.t[CHURN_TICKS]) // 1000 + CHURN_RUNS
         fields = {"query": "avg(avg_over_time(m1[1d]))", "time": str(end), "nocache": "1"}
         found["churn, 1 metric over all runs, ms"] = repeated_ms(
-            lambda: server.post("/api/v1/query", urlencode(fields).encode()), 3
+            lambda: server.post("/api/v1/query", urlencode(fields).encode(), form=True), 3
         )
     finally:
         server.close()
