@@ -39,6 +39,21 @@ LINUX = {
     "ena": "runvitals.collectors.host.ena:probe",
     "energy": "runvitals.collectors.host.energy:probe",
     "thermal": "runvitals.collectors.host.thermal:probe",
+    "gaudi": "runvitals.collectors.vendors.doors:gaudi",
+    "ascend": "runvitals.collectors.vendors.doors:ascend",
+    "cambricon": "runvitals.collectors.vendors.doors:cambricon",
+    "moorethreads": "runvitals.collectors.vendors.doors:moorethreads",
+    "metax": "runvitals.collectors.vendors.doors:metax",
+    "iluvatar": "runvitals.collectors.vendors.doors:iluvatar",
+    "kunlunxin": "runvitals.collectors.vendors.doors:kunlunxin",
+    "hygon": "runvitals.collectors.vendors.doors:hygon",
+    "thead": "runvitals.collectors.vendors.doors:thead",
+    "tenstorrent": "runvitals.collectors.vendors.doors:tenstorrent",
+    "rebellions": "runvitals.collectors.vendors.doors:rebellions",
+    "furiosa": "runvitals.collectors.vendors.doors:furiosa",
+    "jetson": "runvitals.collectors.vendors.doors:jetson",
+    "intel": "runvitals.collectors.vendors.doors:intel",
+    "npu": "runvitals.collectors.vendors.doors:npu",
 }
 # macOS and Windows: what psutil tells.
 PORTABLE = {

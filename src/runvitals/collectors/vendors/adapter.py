@@ -46,24 +46,32 @@ class Reading:
         names: in the rows of the tool; the first with a number counts.
         bare: unit of a number without one, where the tool's is another than the key's.
         counter: a running total rather than a level.
+        most: a greater value is nonsense, and left out.
     """
 
-    __slots__ = ("bare", "counter", "key", "names", "unit")
+    __slots__ = ("bare", "counter", "key", "most", "names", "unit")
 
     def __init__(
-        self, key: str, unit: str, *names: str, bare: str | None = None, counter: bool = False
+        self,
+        key: str,
+        unit: str,
+        *names: str,
+        bare: str | None = None,
+        counter: bool = False,
+        most: float = float("inf"),
     ) -> None:
         self.key = key
         self.unit = unit
         self.names = names
         self.bare = bare
         self.counter = counter
+        self.most = most
 
     def of(self, row: Row) -> float | None:
         """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
         for name in self.names:
             value = amount(row.get(name), self.unit, self.bare)
-            if value is not None:
+            if value is not None and value <= self.most:
                 return value
         return None
 
@@ -293,7 +301,7 @@ class Roll:
         for index in sorted(before.keys() - now.keys()):
             self._lost[index] = before[index]
             text = f"{before[index]} is no longer told of by {self._teller}"
-            events.append(self._event("device_lost", "warning", text))
+            events.append(self._event("device_lost", "error", text))
         back = sorted(self._lost.keys() & now.keys())
         return events + [
             self._event("device_back", "info", f"{self._lost.pop(index)} is back") for index in back

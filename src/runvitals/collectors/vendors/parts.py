@@ -68,12 +68,11 @@ class Parts:
                 close()
 
     def _absent(self) -> dict[str, str]:
-        """What no part has; and which of them fail."""
-        told: list[dict[str, str]] = [getattr(part, "absent", {}) for part in self.parts]
-        missing = {
-            key: why for each in told for key, why in each.items() if all(key in other for other in told)
-        }
-        return {**missing, **self._failures}
+        """What the parts miss; and which of them fail."""
+        absent: dict[str, str] = {}
+        for part in self.parts:
+            absent.update(getattr(part, "absent", {}))
+        return {**absent, **self._failures}
 
     def _facts(self) -> dict[str, object]:
         """The facts of all parts; of one name, those of the first that has it."""

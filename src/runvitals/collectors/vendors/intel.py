@@ -1,0 +1,146 @@
+"""Intel GPUs: what the drivers xe and i915 tell in sysfs, and `xpu-smi dump` for cards with own memory.
+
+Load from sysfs is the share of time in which the GPU was awake, which is at least the share in which it
+worked: xpu-smi's own number takes its place where there is one.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors import pci
+from runvitals.collectors.base import Absent, read_text
+from runvitals.collectors.tool import find
+from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, USED, Device, complete, write
+from runvitals.collectors.vendors.doors import first_index, intel
+from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.xpu_smi import XpuSmi
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Collector, Scope, Tick
+
+# Where a processor's own graphics are; cards are on other buses.
+INTEGRATED = "0000:00:02.0"
+XPU_SMI = ("/usr/bin/xpu-smi", "/usr/local/bin/xpu-smi", "/opt/intel/xpu-smi/bin/xpu-smi")
+
+
+def probe(scope: Scope) -> Parts:
+    """sysfs, and xpu-smi where there is a card for it. Absent without a driver."""
+    cards = find_cards(scope)
+    if not cards:
+        on_bus = ", ".join(card.address for card in intel.cards(scope))
+        raise Absent(f"Intel's GPU at {on_bus} is driven by neither xe nor i915")
+    kernel = IntelSysfs(cards)
+    parts: list[Collector] = [kernel]
+    numbers = [card.device.index for card in cards if card.address != INTEGRATED]
+    if numbers:
+        tool = find("xpu-smi", *XPU_SMI)
+        if tool is None:
+            kernel.absent |= dict.fromkeys(
+                (USED, SHARE), "told by xpu-smi, which is not on PATH: install the package xpu-smi"
+            )
+        else:
+            parts.append(XpuSmi(tool, numbers))
+    return Parts("intel", parts)
+
+
+def find_cards(scope: Scope) -> list[Card]:
+    """The GPUs that xe or i915 drives, by PCI address."""
+    drm = scope.path("/sys/class/drm")
+    found: dict[str, tuple[str, str]] = {}
+    for name in sysfs.names(drm):
+        driver = sysfs.link_name(f"{drm}/{name}/device/driver")
+        if name.startswith("card") and name[4:].isdigit() and driver in ("xe", "i915"):
+            found[pci.normal(sysfs.link_name(f"{drm}/{name}/device"))] = (f"{drm}/{name}", driver)
+    start = first_index(scope, "intel")
+    return [Card(start + number, address, *found[address]) for number, address in enumerate(sorted(found))]
+
+
+class Card:
+    """One GPU and its files.
+
+    Args:
+        index: in keys ``gpu.{i}.…``.
+        address: on PCI.
+        folder: ``/sys/class/drm/card0``.
+        driver: ``xe`` or ``i915``.
+    """
+
+    def __init__(self, index: int, address: str, folder: str, driver: str) -> None:
+        number = read_text(f"{folder}/device/device") or "?"
+        self.address = address
+        self.device = Device(index, {"name": f"Intel GPU {number}", "pci": address, "driver": driver})
+        self._awake = [sysfs.Rate(level) for level in _idle_files(folder)]
+        self._levels = {
+            "graphicsClock": sysfs.first(
+                folder, ("gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq")
+            )
+        }
+        self._energy: sysfs.Rate | None = None
+        sensors = sysfs.hwmon(f"{folder}/device")
+        if sensors is not None:
+            self._find_sensors(sensors)
+
+    def _find_sensors(self, sensors: str) -> None:
+        energy = sysfs.labelled(sensors, "energy", "card") or "energy1"
+        heat = sysfs.labelled(sensors, "temp", "pkg") or "temp1"
+        memory = sysfs.labelled(sensors, "temp", "vram")
+        joules = sysfs.first(sensors, (f"{energy}_input", "energy2_input"), 1e-6)
+        self._energy = None if joules is None else sysfs.Rate(joules)
+        self._levels["temp"] = sysfs.first(sensors, (f"{heat}_input",), 1e-3)
+        self._levels["memoryTemp"] = sysfs.first(sensors, (f"{memory}_input",), 1e-3) if memory else None
+        self._levels[LIMIT] = sysfs.first(sensors, ("power1_max", "power2_max"), 1e-6)
+
+    def read(self, mono_s: float) -> Device:
+        """The card's readings at this moment."""
+        device = self.device
+        device.gauges.clear()
+        device.counters.clear()
+        for key, level in self._levels.items():
+            value = None if level is None else level.read()
+            if value is not None:
+                device.gauges[key] = value
+        if self._energy is not None:
+            joules = self._energy.total.read()
+            if joules is not None:
+                device.counters["energyJoules"] = joules
+            watts = self._energy.of(joules, mono_s)
+            if watts is not None:
+                device.gauges[POWER] = watts
+        idle = [rate.of(rate.total.read(), mono_s) for rate in self._awake]
+        known = [share for share in idle if share is not None]
+        if known:
+            device.gauges["gpu"] = min(max(100.0 - 100.0 * sum(known) / len(known), 0.0), 100.0)
+        complete(device)
+        return device
+
+
+class IntelSysfs:
+    """Load, clock, power, energy, temperatures and power limit, as far as the driver tells them."""
+
+    name = "sysfs"
+
+    def __init__(self, cards: list[Card]) -> None:
+        self._cards = cards
+        self.absent: dict[str, str] = {}
+        self.facts = {
+            "accelerator_intel": [{"index": card.device.index, **card.device.identity} for card in cards]
+        }
+
+    def sample(self, tick: Tick) -> None:
+        write(tick, [card.read(tick.mono_s) for card in self._cards], 0)
+
+
+def _idle_files(folder: str) -> list[sysfs.Level]:
+    """Seconds asleep since the driver was loaded: of the first engine group of each tile, or of all."""
+    found = []
+    for tile in sysfs.names(f"{folder}/device"):
+        if tile.startswith("tile") and tile[4:].isdigit():
+            groups = [name for name in sysfs.names(f"{folder}/device/{tile}") if name[:2] == "gt"]
+            places = [f"{name}/gtidle/idle_residency_ms" for name in groups]
+            level = sysfs.first(f"{folder}/device/{tile}", places, 1e-3)
+            found += [level] if level is not None else []
+    if found:
+        return found
+    older = sysfs.first(folder, ("gt/gt0/rc6_residency_ms", "power/rc6_residency_ms"), 1e-3)
+    return [older] if older is not None else []

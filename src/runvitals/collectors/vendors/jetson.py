@@ -1,0 +1,126 @@
+"""NVIDIA Jetson: the kernel's files, and tegrastats for what they do not tell.
+
+Its memory is the host's, shared with the processor. Power is that of the whole module where it has a meter,
+since few boards have one for the GPU alone.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors.base import Absent, PseudoFile, open_if_there, read_text
+from runvitals.collectors.tool import find
+from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
+from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.tegrastats import RAILS, Tegrastats
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Collector, Scope, Tick
+
+_LOADS = ("/sys/devices/platform/gpu.0/load", "/sys/devices/gpu.0/load")
+_CHIPS = (".gpu", ".ga10b", ".gv11b", ".gp10b", ".gm20b")
+_ZONES = ("gpu-thermal", "GPU-therm", "tj-thermal")
+
+
+def probe(scope: Scope) -> Parts:
+    """The board's GPU. Absent on other machines that have devfreq."""
+    compatible = read_text(scope.path("/proc/device-tree/compatible")) or ""
+    if "nvidia,tegra" not in compatible:
+        raise Absent("no NVIDIA Jetson: /proc/device-tree/compatible names no nvidia,tegra")
+    index = first_index(scope, "jetson")
+    kernel = JetsonSysfs(scope, index)
+    parts: list[Collector] = [kernel]
+    if kernel.absent:
+        tool = find("tegrastats", "/usr/bin/tegrastats")
+        if tool is not None:
+            kernel.absent = {}
+            parts.insert(0, Tegrastats(tool, index))
+    return Parts("jetson", parts)
+
+
+class JetsonSysfs:
+    """`gpu.{i}.gpu`, `.graphicsClock`, `.temp`, `.powerWatts` and memory, from sysfs and /proc/meminfo."""
+
+    name = "sysfs"
+
+    def __init__(self, scope: Scope, index: int) -> None:
+        self._index = index
+        self._meminfo = open_if_there(scope.path("/proc/meminfo"))
+        devfreq = _devfreq(scope)
+        places = [*([f"{devfreq}/device/load"] if devfreq else []), *(scope.path(path) for path in _LOADS)]
+        load = next((file for file in map(open_if_there, places) if file is not None), None)
+        self._levels = {
+            "gpu": None if load is None else sysfs.Level(load, 0.1),  # per mille
+            "graphicsClock": sysfs.first(devfreq, ("cur_freq",), 1e-6) if devfreq else None,
+            "temp": _zone(scope),
+        }
+        self._rail = _rail(scope)
+        missing = [key for key, level in self._levels.items() if level is None]
+        missing += [POWER] if self._rail is None else []
+        self.absent = dict.fromkeys(missing, "this kernel has no file for it")
+        model = (read_text(scope.path("/proc/device-tree/model")) or "NVIDIA Jetson").rstrip("\0")
+        self.facts = {"accelerator_jetson": [{"index": index, "name": model}]}
+
+    def sample(self, tick: Tick) -> None:
+        device = Device(self._index, {})
+        gauges = device.gauges
+        for key, level in self._levels.items():
+            value = None if level is None else level.read()
+            if value is not None:
+                gauges[key] = value
+        if self._rail is not None:
+            volts, amperes = (level.read() for level in self._rail)
+            if volts is not None and amperes is not None:
+                gauges[POWER] = volts * amperes
+        if self._meminfo is not None:
+            gauges.update(_memory(self._meminfo))
+        complete(device)
+        write(tick, [device], 0)
+
+
+def _devfreq(scope: Scope) -> str | None:
+    folder = scope.path("/sys/class/devfreq")
+    for name in sysfs.names(folder):
+        if name.endswith(_CHIPS) or name.startswith("gpu-gpc-"):
+            return f"{folder}/{name}"
+    return None
+
+
+def _zone(scope: Scope) -> sysfs.Level | None:
+    """The GPU's thermal zone, or the hottest junction's."""
+    folder = scope.path("/sys/class/thermal")
+    kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}
+    zone = next((kinds[kind] for kind in _ZONES if kind in kinds), None)
+    return None if zone is None else sysfs.first(f"{folder}/{zone}", ("temp",), 1e-3)
+
+
+def _rail(scope: Scope) -> tuple[sysfs.Level, sysfs.Level] | None:
+    """Volts and amperes of the best rail of the INA3221 power monitors."""
+    found: dict[str, tuple[sysfs.Level, sysfs.Level]] = {}
+    folder = scope.path("/sys/class/hwmon")
+    for name in sysfs.names(folder):
+        sensors = f"{folder}/{name}"
+        if read_text(f"{sensors}/name") != "ina3221":
+            continue
+        for file in sysfs.names(sensors):
+            if not (file.startswith("in") and file.endswith("_label")):
+                continue
+            number = file.removeprefix("in").removesuffix("_label")
+            volts = sysfs.first(sensors, (f"in{number}_input",), 1e-3)
+            amperes = sysfs.first(sensors, (f"curr{number}_input",), 1e-3)
+            if volts is not None and amperes is not None:
+                found[read_text(f"{sensors}/{file}") or ""] = volts, amperes
+    return next((found[label] for label in RAILS if label in found), None)
+
+
+def _memory(meminfo: PseudoFile) -> dict[str, float]:
+    """Total and used bytes, as /proc/meminfo counts what is available."""
+    fields: dict[str, float] = {}
+    for line in meminfo.read_start(512).split(b"\n"):
+        words = line.split()
+        if len(words) == 3 and words[0] in (b"MemTotal:", b"MemAvailable:"):
+            fields[words[0].decode()] = float(words[1]) * 1024.0
+    if len(fields) < 2:
+        return {}
+    return {TOTAL: fields["MemTotal:"], USED: fields["MemTotal:"] - fields["MemAvailable:"]}

@@ -1,0 +1,72 @@
+"""The NPU inside a processor: what the driver intel_vpu tells in sysfs. AMD's amdxdna tells nothing there."""
+
+from __future__ import annotations
+
+from runvitals.collectors.base import Absent
+from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.vendors.adapter import USED, Device, write
+from runvitals.collectors.vendors.doors import first_index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope, Tick
+
+
+def probe(scope: Scope) -> Npu:
+    """The NPUs of intel_vpu. Absent where another driver's accelerators are all there is."""
+    folder = scope.path("/sys/class/accel")
+    devices = [
+        f"{folder}/{name}/device"
+        for name in sysfs.names(folder)
+        if sysfs.link_name(f"{folder}/{name}/device/driver") == "intel_vpu"
+    ]
+    if not devices:
+        raise Absent("/sys/class/accel has no device of intel_vpu, the one driver that tells its NPU's load")
+    return Npu(devices, first_index(scope, "npu"))
+
+
+class Npu:
+    """`gpu.{i}.gpu`, `.memoryAllocatedBytes` (of the host's memory) and `.graphicsClock` of NPUs.
+
+    Args:
+        folders: of the devices.
+        start: index of the first.
+    """
+
+    name = "npu"
+
+    def __init__(self, folders: list[str], start: int) -> None:
+        self.absent = {"powerWatts": "the driver does not tell", "temp": "the driver does not tell"}
+        self.facts = {
+            "accelerator_npu": [
+                {"index": start + number, "name": "Intel NPU", "pci": sysfs.link_name(folder)}
+                for number, folder in enumerate(folders)
+            ]
+        }
+        self._devices = [_Files(start + number, folder) for number, folder in enumerate(folders)]
+
+    def sample(self, tick: Tick) -> None:
+        write(tick, [files.read(tick.mono_s) for files in self._devices], 0)
+
+
+class _Files:
+    def __init__(self, index: int, folder: str) -> None:
+        self._index = index
+        busy = sysfs.first(folder, ("npu_busy_time_us",), 1e-6)
+        self._busy = None if busy is None else sysfs.Rate(busy)
+        self._levels = {
+            USED: sysfs.first(folder, ("npu_memory_utilization",)),
+            "graphicsClock": sysfs.first(folder, ("npu_current_frequency_mhz",)),
+        }
+
+    def read(self, mono_s: float) -> Device:
+        device = Device(self._index, {})
+        for key, level in self._levels.items():
+            value = None if level is None else level.read()
+            if value is not None:
+                device.gauges[key] = value
+        if self._busy is not None:
+            share = self._busy.of(self._busy.total.read(), mono_s)
+            if share is not None:
+                device.gauges["gpu"] = min(share * 100.0, 100.0)
+        return device

@@ -1,0 +1,123 @@
+"""Tenstorrent: the driver's sensors in sysfs, else a snapshot of `tt-smi -s`.
+
+tt-smi starts a Python interpreter and takes a lock on each chip, so it is asked four times a minute only.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors import loosejson, pci
+from runvitals.collectors.base import read_text
+from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, Device, Reading, Vendor, complete, watch, write
+from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.formats import objects
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Collector, Scope, Tick
+    from runvitals.collectors.vendors.formats import Row
+
+# Early firmware of p150 cards tells nonsense; no card takes as much.
+MOST_WATTS = 1500.0
+MISSING = {
+    "gpu": "Tenstorrent's firmware counts no load",
+    "memoryAllocatedBytes": "Tenstorrent's tools do not tell how much memory is in use",
+}
+
+
+def rows(output: bytes) -> list[Row]:
+    """A row for each chip, in the tool's order, which is its index. A chip without PCI is behind another."""
+    answer = loosejson.find(output)
+    chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)
+    for index, chip in enumerate(chips):
+        chip["index"] = str(index)
+    return chips
+
+
+TENSTORRENT = Vendor(
+    name="tenstorrent",
+    title="Tenstorrent card",
+    programs=("tt-smi",),
+    folders=("/opt/tenstorrent/bin",),
+    commands=(("-s", "--snapshot_no_tty"), ("-s",)),
+    every_s=15.0,
+    timeout_s=30.0,
+    rows=rows,
+    readings=(
+        Reading("temp", "°C", "telemetry.asic_temperature"),
+        Reading(POWER, "W", "telemetry.power", most=MOST_WATTS),
+        Reading(LIMIT, "W", "limits.tdp_limit"),
+        Reading("graphicsClock", "MHz", "telemetry.aiclk"),
+    ),
+    identity={
+        "index": ("index",),
+        "name": ("board_info.board_type",),
+        "pci": ("board_info.bus_id",),
+        "serial": ("board_info.board_id",),
+    },
+    answers_and_fails=True,
+    missing=MISSING,
+)
+
+
+def probe(scope: Scope) -> Collector:
+    """The sensors of a driver that has them, else tt-smi."""
+    start = first_index(scope, TENSTORRENT.name)
+    folder = scope.path("/sys/class/tenstorrent")
+    chips = [Chip(start, f"{folder}/{name}", name) for name in sysfs.names(folder)]
+    sensible = [chip for chip in chips if chip.has_sensors]
+    return TenstorrentSysfs(sensible) if sensible else watch(scope, TENSTORRENT)
+
+
+class Chip:
+    """A chip's files.
+
+    Args:
+        start: index of the first Tenstorrent chip.
+        folder: ``/sys/class/tenstorrent/tenstorrent!0``.
+        name: its last part, which ends in the chip's number.
+    """
+
+    def __init__(self, start: int, folder: str, name: str) -> None:
+        number = name.rpartition("!")[2]
+        self.index = start + (int(number) if number.isdigit() else 0)
+        sensors = sysfs.hwmon(f"{folder}/device") or folder
+        self._levels = {
+            "temp": sysfs.first(sensors, ("temp1_input",), 1e-3),
+            POWER: sysfs.first(sensors, ("power1_input",), 1e-6),
+            LIMIT: sysfs.first(sensors, ("power1_max",), 1e-6),
+            "graphicsClock": sysfs.first(folder, ("tt_aiclk",)),
+        }
+        self.identity: dict[str, object] = {"name": read_text(f"{folder}/tt_card_type") or "Tenstorrent chip"}
+        address = pci.normal(sysfs.link_name(f"{folder}/device"))
+        serial = read_text(f"{folder}/tt_serial")
+        self.identity |= {"pci": address} if address else {}
+        self.identity |= {"serial": serial} if serial else {}
+
+    @property
+    def has_sensors(self) -> bool:
+        return self._levels["temp"] is not None or self._levels[POWER] is not None
+
+    def read(self) -> Device:
+        """The chip's readings now."""
+        device = Device(self.index, self.identity)
+        for key, level in self._levels.items():
+            value = None if level is None else level.read()
+            if value is not None and not (key == POWER and value > MOST_WATTS):
+                device.gauges[key] = value
+        complete(device)
+        return device
+
+
+class TenstorrentSysfs:
+    """Temperature, power and its limit, clock, from the driver: 20 µs a chip."""
+
+    name = "tenstorrent"
+
+    def __init__(self, chips: list[Chip]) -> None:
+        self._chips = chips
+        self.absent = dict(MISSING)
+        self.facts = {"accelerator_tenstorrent": [{"index": chip.index, **chip.identity} for chip in chips]}
+
+    def sample(self, tick: Tick) -> None:
+        write(tick, [chip.read() for chip in self._chips], 0)
