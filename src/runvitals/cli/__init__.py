@@ -13,7 +13,7 @@ from types import ModuleType
 
 from runvitals import __version__
 
-COMMANDS = ("run", "ui", "runs", "show", "export", "sample", "metrics", "settings")
+COMMANDS = ("run", "ui", "runs", "show", "export", "sample", "metrics", "settings", "cloudwatch", "neuron")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 # A report of 32 processes with 20 models each is 430 kB.
 LONGEST_BYTES = 16 << 20
@@ -12,15 +10,15 @@ LONGEST_BYTES = 16 << 20
 
 class Documents:
     """One document a line, as neuron-monitor prints them; or over several lines, from one that is `{` to one
-    that is `}`, as `jq` prints them. Anything else is passed over and counted.
+    that is `}`, as `jq` prints them. Whether they are JSON is for the reader to see.
 
     Attributes:
-        malformed: lines that were no JSON object, or too long.
+        malformed: lines that were too long, and documents that broke off.
 
     Example:
         >>> documents = Documents()
         >>> list(documents.feed(b'{"a": 1}\\n{"b"')), list(documents.feed(b': 2}\\n'))
-        ([{'a': 1}], [{'b': 2}])
+        ([b'{"a": 1}'], [b'{"b": 2}'])
     """
 
     def __init__(self, longest_bytes: int = LONGEST_BYTES) -> None:
@@ -32,7 +30,7 @@ class Documents:
         self._block: list[bytes] = []
         self._block_bytes = 0
 
-    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+    def feed(self, data: bytes) -> Iterator[bytes]:
         """The documents that are complete with these bytes."""
         *ends, rest = data.split(b"\n")
         for end in ends:
@@ -40,7 +38,7 @@ class Documents:
             yield from self._end_of_line()
         self._extend(rest)
 
-    def end(self) -> Iterator[dict[str, Any]]:
+    def end(self) -> Iterator[bytes]:
         """What is complete without a newline, now that nothing more comes."""
         if self._line:
             yield from self._end_of_line()
@@ -57,7 +55,7 @@ class Documents:
             self._passing_over = True
             self._line, self._line_bytes = [], 0
 
-    def _end_of_line(self) -> Iterator[dict[str, Any]]:
+    def _end_of_line(self) -> Iterator[bytes]:
         line = b"".join(self._line).rstrip(b"\r")
         self._line, self._line_bytes = [], 0
         if self._passing_over:
@@ -68,13 +66,13 @@ class Documents:
         elif line == b"{":
             self._block, self._block_bytes = [line], 1
         elif line.strip():
-            yield from self._decoded(line)
+            yield line
 
-    def _in_block(self, line: bytes) -> Iterator[dict[str, Any]]:
+    def _in_block(self, line: bytes) -> Iterator[bytes]:
         """A line of a document of several. All but its first and last are indented or empty."""
         if line == b"}":
             block, self._block = b"\n".join([*self._block, line]), []
-            yield from self._decoded(block)
+            yield block
         elif line[:1] in (b" ", b"\t", b"") and self._block_bytes + len(line) <= self._longest_bytes:
             self._block.append(line)
             self._block_bytes += len(line)
@@ -83,18 +81,8 @@ class Documents:
             if line == b"{":
                 self._block, self._block_bytes = [line], 1
             elif line.strip():
-                yield from self._decoded(line)
+                yield line
 
     def _drop_block(self) -> None:
         self.malformed += 1
         self._block = []
-
-    def _decoded(self, text: bytes) -> Iterator[dict[str, Any]]:
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            document = None
-        if isinstance(document, dict):
-            yield document
-        else:
-            self.malformed += 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
 from runvitals.relay.cloudwatch import limits, prices
-from runvitals.relay.cloudwatch.datum import Reading, Series
+from runvitals.relay.cloudwatch.datum import Datum, Reading, Series
+from runvitals.relay.cloudwatch.emf import lines
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Estimate:
         interval_s: seconds between two readings of a metric.
         every_s: how often data are sent.
         resolution_s: 1 or 60.
-        dimensions: as a person is to see them.
+        dimensions: as they were asked for.
 
     Example:
         >>> estimate = Estimate()
@@ -35,7 +36,7 @@ class Estimate:
     interval_s: float = 5.0
     every_s: float = 60.0
     resolution_s: int = 60
-    dimensions: str = ""
+    dimensions: Mapping[str, str | None] = field(default_factory=dict)
     sent: dict[Series, Reading] = field(default_factory=dict)
     left_out: dict[Series, Reading] = field(default_factory=dict)
 
@@ -63,6 +64,17 @@ class Estimate:
     def one_by_one_usd(self) -> float:
         """USD a month for the requests, if every report were one."""
         return prices.requests_usd(3600 / self.interval_s * self.instances)
+
+    def logs_usd(self, namespace: str) -> float:
+        """USD a month for the log's bytes, if the embedded metric format is written instead of requests."""
+        dimensions = tuple((name, value or "0" * 20) for name, value in self.dimensions.items())
+        readings = max(1, round(60 / self.interval_s))
+        data = [
+            Datum(series._replace(dimensions=dimensions), 0, (reading.value,), (readings,))
+            for series, reading in self.sent.items()
+        ]
+        a_minute = sum(len(line) + 1 for line in lines(namespace, data))
+        return prices.logs_usd(a_minute * 60 * self.instances)
 
     def total_usd(self) -> float:
         return self.metrics_usd() + self.requests_usd()

@@ -98,9 +98,20 @@ def groups_of(metric: str) -> list[str]:
     return sorted(found)
 
 
+def beside(metrics: Sequence[str]) -> list[str]:
+    """The names of metrics that come with the chosen ones, as they are in the same groups."""
+    groups = {group for metric in metrics for group in groups_of(metric)}
+    wanted = [re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric) for metric in metrics]
+    return [
+        row.series.name
+        for row in vocabulary()
+        if row.group in groups and not any(fnmatchcase(n, w) for w in wanted for n in spellings(row))
+    ]
+
+
 def vocabulary() -> list[Reading]:
     """Every metric that a report can have, for one core and one device."""
-    return neuron_report.read(_EXAMPLE).readings
+    return neuron_report.read(json.dumps(_EXAMPLE).encode()).readings
 
 
 def check(text: str) -> list[Problem]:

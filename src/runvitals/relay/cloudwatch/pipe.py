@@ -119,7 +119,7 @@ class Intake:
 
     @property
     def malformed(self) -> int:
-        """Lines that were no JSON objects, and JSON objects that were no reports."""
+        """Lines that were no reports."""
         return self._documents.malformed + self._foreign
 
     def feed(self, data: bytes) -> Iterator[list[Reading]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 BUILT_IN: dict[str, str] = {
+    "cloudwatch": "runvitals.relay.cloudwatch.destination:CloudWatchDestination",
     "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
 }

@@ -1,0 +1,213 @@
+"""`neuron-monitor | runvitals cloudwatch`: metrics to Amazon CloudWatch, and what they cost."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.terminal import inert, number, table
+from runvitals.relay.cloudwatch import prices
+from runvitals.relay.cloudwatch.client import MISSING, Client
+from runvitals.relay.cloudwatch.dimensions import PER_MACHINE, parse
+from runvitals.relay.cloudwatch.dry_run import of_reports, of_run
+from runvitals.relay.cloudwatch.estimate import Estimate
+from runvitals.relay.cloudwatch.limits import check_namespace
+from runvitals.relay.cloudwatch.pipe import Log, Network, Pipe, Sink
+from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, Selection
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "cloudwatch",
+        help="send neuron-monitor's reports to CloudWatch: neuron-monitor | runvitals cloudwatch",
+        description="Reads neuron-monitor's reports from stdin and sends the metrics that are wanted to "
+        "Amazon CloudWatch, once a minute. For the metrics of runs there is the destination `cloudwatch`; "
+        "--run with --dry-run says what that costs.",
+    )
+    where = parser.add_argument_group("where to")
+    where.add_argument("--region", metavar="REGION", help="default: the one that boto3 finds")
+    where.add_argument("--namespace", default="Neuron", metavar="NAME", help="default: Neuron")
+    where.add_argument(
+        "--emf",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the embedded metric format instead, to FILE or stdout; needs no boto3",
+    )
+    what = parser.add_argument_group("what")
+    what.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="send only what fits: a name (NeuronCoreUtilization*), a field of neuron-monitor "
+        "(neuroncore_utilization), or a group (memory_used); default: 25 metrics on an inf1.xlarge",
+    )
+    what.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="and not what fits this")
+    what.add_argument(
+        "--dimension",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE]",
+        help="add a dimension; InstanceId, ClusterName, ServiceName, TaskId, PodName, Host and others are "
+        "looked up when no value is given",
+    )
+    what.add_argument(
+        "--resolution", type=int, choices=(1, 60), default=60, help="seconds; 1 is high resolution"
+    )
+    what.add_argument(
+        "--every", type=_seconds, default=60.0, metavar="SECONDS", help="how often to send; default: 60"
+    )
+    money = parser.add_argument_group("what it costs")
+    money.add_argument(
+        "--dry-run", action="store_true", help="send nothing; print what would be sent, and its price a month"
+    )
+    money.add_argument(
+        "--instances", type=_count, default=1, metavar="N", help="with --dry-run: of so many machines"
+    )
+    money.add_argument("--run", metavar="RUN", help="with --dry-run: of a run's metrics, not of reports")
+    add_dir(parser)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 1.0 <= seconds <= 3600.0:
+        raise argparse.ArgumentTypeError(f"{text}: 1 to 3600")
+    return seconds
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+    return count
+
+
+def run(arguments: argparse.Namespace) -> int:
+    check_namespace(arguments.namespace)
+    if arguments.run and not arguments.dry_run:
+        raise ValueError(
+            "--run is for --dry-run; to send a run's metrics, name the destination "
+            "cloudwatch:REGION/NAMESPACE?include=… in the setting `destinations`"
+        )
+    if not arguments.run and sys.stdin.isatty():
+        raise ValueError("reports are read from stdin: neuron-monitor | runvitals cloudwatch --region REGION")
+    return _dry_run(arguments) if arguments.dry_run else _send(arguments)
+
+
+def _send(arguments: argparse.Namespace) -> int:
+    dimensions = parse(arguments.dimension)
+    selection = Selection(arguments.include or NEURON_STANDARD, arguments.exclude)
+    # Asked to end, it sends what it has, as it does at the end of the input.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with _sink(arguments) as sink:
+            pipe = Pipe(0, selection, dimensions, sink, arguments.resolution, arguments.every)
+            return 0 if pipe.run() else 1
+    except ModuleNotFoundError as error:
+        if error.name not in ("boto3", "botocore"):
+            raise
+        print(f"runvitals: {MISSING}", file=sys.stderr)
+        return 1
+
+
+@contextlib.contextmanager
+def _sink(arguments: argparse.Namespace) -> Iterator[Sink]:
+    if arguments.emf is None:
+        yield Network(Client(arguments.namespace, arguments.region))
+    elif arguments.emf == "-":
+        yield Log(arguments.namespace, sys.stdout)
+    else:
+        with open(arguments.emf, "a", encoding="utf-8") as file:
+            yield Log(arguments.namespace, file)
+
+
+def _dry_run(arguments: argparse.Namespace) -> int:
+    dimensions = parse(arguments.dimension)
+    estimate = Estimate(
+        instances=arguments.instances,
+        apart=bool(PER_MACHINE & dimensions.keys()),
+        every_s=arguments.every,
+        resolution_s=arguments.resolution,
+        dimensions=dimensions,
+    )
+    if arguments.run:
+        of_run(estimate, Selection(arguments.include, arguments.exclude), arguments.run, directory(arguments))
+        source = f"run {arguments.run}"
+    else:
+        selection = Selection(arguments.include or NEURON_STANDARD, arguments.exclude)
+        intake = of_reports(estimate, selection, 0)
+        source = "; ".join([f"{intake.reports} reports", *intake.trouble()])
+    print(f"Nothing is sent. Read: {inert(source)}\n")
+    if not estimate.sent and not estimate.left_out:
+        print("no metrics in it", file=sys.stderr)
+        return 1
+    print(_metrics(estimate))
+    print(f"\n{_groups(estimate)}\n")
+    emf = arguments.emf is not None
+    print("\n".join(_sums(estimate, arguments.namespace, emf)))
+    return 0
+
+
+def _metrics(estimate: Estimate) -> str:
+    rows = [
+        [inert(series.name), series.unit, inert(reading.field), number(reading.value)]
+        for series, reading in estimate.sent.items()
+    ]
+    return table([["METRIC", "UNIT", "FROM", "LAST"], *rows], right=frozenset({3}))
+
+
+def _groups(estimate: Estimate) -> str:
+    rows = [
+        [
+            inert(group),
+            str(sent),
+            _usd(cost),
+            str(left_out) if left_out else "",
+            _usd(saved) if left_out else "",
+        ]
+        for group, sent, cost, left_out, saved in estimate.groups()
+    ]
+    left_out = len(estimate.left_out)
+    saved = estimate.metrics_usd(len(estimate.sent) + left_out) - estimate.metrics_usd()
+    total = ["all", str(len(estimate.sent)), _usd(estimate.metrics_usd()), str(left_out), _usd(saved)]
+    heading = ["GROUP", "SENT", "USD/MONTH", "LEFT OUT", "SAVES USD/MONTH"]
+    return table([heading, *rows, total], right=frozenset(range(1, 5)))
+
+
+def _sums(estimate: Estimate, namespace: str, emf: bool) -> Iterator[str]:
+    count, sets = len(estimate.sent), estimate.sets
+    dimensions = ", ".join(f"{k}={'…' if v is None else v}" for k, v in estimate.dimensions.items())
+    yield f"Namespace {namespace}, dimensions: {dimensions or 'none'}"
+    times = f" × {sets} instances" if sets > 1 else ""
+    yield f"Metrics   {count}{times}: {_usd(estimate.metrics_usd())} USD a month"
+    if emf:
+        yield f"Log       about {_usd(estimate.logs_usd(namespace))} USD a month for its bytes; no requests"
+        total = estimate.metrics_usd() + estimate.logs_usd(namespace)
+    else:
+        per_hour = estimate.requests_an_hour() * estimate.instances
+        yield f"Requests  {per_hour:g} an hour: {_usd(estimate.requests_usd())} USD a month" + (
+            f" ({_usd(estimate.one_by_one_usd())} if every report were one)"
+        )
+        total = estimate.total_usd()
+    machines = f" for {estimate.instances} instances" if estimate.instances > 1 else " for 1 instance"
+    yield f"Together  {_usd(total)} USD a month{machines}"
+    if estimate.instances > 1 and not estimate.apart:
+        apart = _usd(prices.metrics_usd(count * estimate.instances))
+        yield (
+            "All instances write into the same metrics, as no dimension tells them apart. With "
+            f"--dimension InstanceId the metrics cost {apart} USD a month."
+        )
+    yield (
+        f"List prices of {prices.REGION}, noted {prices.NOTED}; months of 30 days, sent all the time. "
+        f"Not subtracted: {prices.FREE_METRICS} metrics and {prices.FREE_REQUESTS:,} requests are free."
+    )
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:,.2f}"

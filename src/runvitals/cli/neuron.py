@@ -1,0 +1,84 @@
+"""`runvitals neuron`: write and check the configuration file of AWS's neuron-monitor."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from runvitals.relay.cloudwatch import neuron_config
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "neuron",
+        help="write and check the configuration file of AWS's neuron-monitor",
+        description="Write and check the configuration file of AWS's neuron-monitor.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    config = actions.add_parser(
+        "config",
+        help="print the smallest configuration for a choice of metrics",
+        description="Print the smallest configuration for a choice of metrics: "
+        "what neuron-monitor does not read, nobody pays for.",
+    )
+    config.add_argument(
+        "--metrics",
+        required=True,
+        metavar="NAME,…",
+        help="groups (memory_used), their metrics (neuroncore_utilization), names in CloudWatch, or globs",
+    )
+    config.add_argument("--period", metavar="TIME", help="between two reports, 5s or 1m; default: 5s")
+    config.add_argument(
+        "--tag-filter",
+        default=".*",
+        metavar="EXPRESSION",
+        help="only processes whose NEURON_PROCESS_TAG it matches",
+    )
+    check = actions.add_parser(
+        "check",
+        help="say what is wrong with a configuration; exit code 1 if anything is",
+        description="Say what is wrong with a configuration, and where.",
+    )
+    check.add_argument("file", metavar="FILE", help="`-` for stdin")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return _config(arguments) if arguments.action == "config" else _check(arguments.file)
+
+
+def _config(arguments: argparse.Namespace) -> int:
+    metrics = [name.strip() for name in arguments.metrics.split(",") if name.strip()]
+    if not metrics:
+        raise ValueError("--metrics: name at least one, for example neuroncore_utilization")
+    config = neuron_config.minimal(metrics, arguments.period, arguments.tag_filter)
+    print(json.dumps(config, indent=2, ensure_ascii=False))
+    more = neuron_config.beside(metrics)
+    if more:
+        chosen = " ".join(f"--include '{name}'" for name in metrics)
+        print(
+            f"neuron-monitor reads whole groups, so it prints {len(more)} other metrics too "
+            f"({', '.join(more[:3])}{' …' if len(more) > 3 else ''}). "
+            f"To send the chosen ones only: runvitals cloudwatch {chosen}",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _check(path: str) -> int:
+    name = "stdin" if path == "-" else path
+    if path == "-":
+        text = sys.stdin.read()
+    else:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+    problems = neuron_config.check(text)
+    for problem in problems:
+        place = name if problem.line is None else f"{name}:{problem.line}"
+        kind = "warning: " if problem.warning else ""
+        print(": ".join(part for part in (place, problem.where, kind + problem.text) if part))
+    if any(not problem.warning for problem in problems):
+        return 1
+    print(f"{name}: neuron-monitor will take this")
+    return 0
