@@ -34,7 +34,7 @@ def rows(output: bytes) -> list[Row]:
         words = cells[0].split() if len(cells) == 3 else []
         if not words or not words[0].isdigit():
             continue
-        if cells[1].count(":") == 2:
+        if all(word.isdigit() for word in words):  # chip, physical id; an NPU's line has its name
             if npu is not None:
                 chips.append({**npu, **_chip(words, cells)})
             npu = None

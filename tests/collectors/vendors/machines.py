@@ -1,0 +1,57 @@
+"""Machines with accelerators: PCI devices as in sysfs, and tools on PATH that print what they are told."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from runvitals.collectors.base import Tick
+from tests.collectors.test_tool import program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from runvitals.collectors.base import Collector
+    from tests.collectors.trees import Tree
+
+
+def pci(address: str, vendor: str, base_class: str = "12") -> Tree:
+    """A PCI device."""
+    folder = f"sys/bus/pci/devices/{address}"
+    return {f"{folder}/class": f"0x{base_class}0000\n", f"{folder}/vendor": f"0x{vendor}\n"}
+
+
+def tool(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, output: str | bytes, after: str = ""
+) -> Path:
+    """Put a tool on PATH that prints a file's bytes; returns the file, for other bytes later.
+
+    Args:
+        after: shell commands that follow the printing; `$*` are the tool's arguments.
+    """
+    told = folder / f"{name}.out"
+    told.write_bytes(output if isinstance(output, bytes) else output.encode())
+    program(folder / "bin", name, f"cat {told}\n{after}")
+    monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
+    return told
+
+
+def answer(collector: Collector, mono_s: float) -> Tick:
+    """Sample at one moment, again and again, until the tool has answered; the tick with the answer."""
+    until_s = time.monotonic() + 10.0
+    while True:
+        tick = Tick(mono_s)
+        collector.sample(tick)
+        if tick.gauges or tick.counters or tick.events:
+            return tick
+        assert time.monotonic() < until_s, "no answer"
+        time.sleep(0.002)
+
+
+def values(collector: Collector, mono_s: float = 100.0) -> dict[str, float]:
+    """The readings of one answer."""
+    tick = answer(collector, mono_s)
+    return tick.gauges | tick.counters

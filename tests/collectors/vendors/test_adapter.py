@@ -1,0 +1,265 @@
+"""A vendor's tool as a source: late, failing, hanging, without devices, with devices that come and go."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope, Tick
+from runvitals.collectors.tool import ToolFailed
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.formats import csv, text_of
+from tests.collectors.test_tool import processes_with, soon
+from tests.collectors.trees import plant
+from tests.collectors.vendors.machines import answer, pci, tool, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    Make = Callable[..., Smi]
+
+HEADER = "index, name, pci, load, used, total, heat, draw, cap, errors\n"
+TWO = HEADER + (
+    "1, Acme 2, 00000000:1B:00.0, 50 %, 1024 MiB, 4096 MiB, 60 C, 100.0 W, 400 W, 3\n"
+    "0, Acme 2, 00000000:1A:00.0, 0 %, 0 MiB, 4096 MiB, 40 C, 50.0 W, 400 W, 0\n"
+)
+
+
+def acme(commands: Sequence[Sequence[str]] = ((),), fails: bool = False, timeout_s: float = 5.0) -> Vendor:
+    return Vendor(
+        name="acme",
+        title="Acme card",
+        programs=("acme-smi", "acme_smi"),
+        folders=("/opt/acme/bin",),
+        commands=commands,
+        rows=lambda output: csv(text_of(output), key="index"),
+        readings=(
+            Reading("gpu", "%", "load", most=100.0),
+            Reading(USED, "bytes", "used", bare="MiB"),
+            Reading(TOTAL, "bytes", "total", bare="MiB"),
+            Reading("temp", "°C", "heat"),
+            Reading(POWER, "W", "draw"),
+            Reading(LIMIT, "W", "cap"),
+            Reading("unCorrectedMemoryErrors", "1", "errors", counter=True),
+        ),
+        timeout_s=timeout_s,
+        answers_and_fails=fails,
+        missing={"fanSpeed": "it has no fan"},
+    )
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """A source that asks a tool; its output lies in `tmp_path/acme-smi.out`."""
+    made: list[Smi] = []
+
+    def build(output: str | bytes, after: str = "", vendor: Vendor | None = None) -> Smi:
+        tool(tmp_path, monkeypatch, "acme-smi", output, after)
+        made.append(watch(plant(tmp_path / "root", pci("0000:1a:00.0", "acce")), vendor or acme()))
+        return made[-1]
+
+    yield build
+    for smi in made:
+        smi.close()
+
+
+def say(tmp_path: Path, output: str) -> None:
+    (tmp_path / "acme-smi.out").write_text(output)
+
+
+def failure(smi: Smi, mono_s: float) -> str:
+    """What it fails with, at the moment or, once the answer has come, soon after."""
+
+    def attempt() -> str:
+        try:
+            smi.sample(Tick(mono_s))
+        except ToolFailed as failed:
+            return str(failed)
+        return ""
+
+    return soon(attempt)
+
+
+def test_readings_of_all_devices_under_our_names(make: Make) -> None:
+    smi = make(TWO)
+    assert not smi.pending
+    smi.sample(Tick(99.0))
+    assert smi.pending
+    assert values(smi, 99.0) == {
+        "gpu.0.gpu": 0.0,
+        "gpu.0.memoryAllocated": 0.0,
+        "gpu.0.memoryAllocatedBytes": 0.0,
+        "gpu.0.temp": 40.0,
+        "gpu.0.powerWatts": 50.0,
+        "gpu.0.powerPercent": 12.5,
+        "gpu.0.enforcedPowerLimitWatts": 400.0,
+        "gpu.0.unCorrectedMemoryErrors": 0.0,
+        "gpu.1.gpu": 50.0,
+        "gpu.1.memoryAllocated": 25.0,
+        "gpu.1.memoryAllocatedBytes": 1024.0 * 1024 * 1024,
+        "gpu.1.temp": 60.0,
+        "gpu.1.powerWatts": 100.0,
+        "gpu.1.powerPercent": 25.0,
+        "gpu.1.enforcedPowerLimitWatts": 400.0,
+        "gpu.1.unCorrectedMemoryErrors": 3.0,
+    }
+    assert not smi.pending
+    assert smi.absent == {"fanSpeed": "it has no fan"}
+    memory = 4096.0 * 1024 * 1024
+    assert smi.facts == {
+        "accelerator_acme": [
+            {"index": 0, "name": "Acme 2", "pci": "0000:1a:00.0", "memory_bytes": memory},
+            {"index": 1, "name": "Acme 2", "pci": "0000:1b:00.0", "memory_bytes": memory},
+        ]
+    }
+
+
+def test_counters_are_totals_and_the_facts_object_stays_while_nothing_changes(make: Make) -> None:
+    smi = make(TWO)
+    tick = answer(smi, 1.0)
+    assert tick.counters == {"gpu.0.unCorrectedMemoryErrors": 0.0, "gpu.1.unCorrectedMemoryErrors": 3.0}
+    facts, absent = smi.facts, smi.absent
+    answer(smi, 2.0)
+    assert smi.facts is facts
+    assert smi.absent is absent
+
+
+def test_what_the_tool_does_not_know_is_left_out_and_said(make: Make, tmp_path: Path) -> None:
+    smi = make(
+        HEADER
+        + "0, Acme, N/A, N/A, [N/A], 4096 MiB, , -, 0 W, Unknown\n1, Acme, N/A, 7 %, N/A, N/A, , , , \n"
+    )
+    assert values(smi, 1.0) == {"gpu.1.gpu": 7.0}
+    assert smi.absent == {
+        "memoryAllocatedBytes": "acme-smi does not tell",
+        "temp": "acme-smi does not tell",
+        "powerWatts": "acme-smi does not tell",
+        "unCorrectedMemoryErrors": "acme-smi does not tell",
+        "fanSpeed": "it has no fan",
+    }
+    say(tmp_path, TWO)
+    soon(lambda: values(smi, 2.0).get("gpu.0.temp"))
+    assert smi.absent == {"fanSpeed": "it has no fan"}
+
+
+def test_nonsense_is_left_out(make: Make) -> None:
+    assert values(make(HEADER + "0, Acme, , 65535 %, 1 MiB, 0 MiB, 40 C, , , \n")) == {
+        "gpu.0.memoryAllocatedBytes": 1048576.0,
+        "gpu.0.temp": 40.0,
+    }
+
+
+def test_no_devices_at_first(make: Make, tmp_path: Path) -> None:
+    smi = make(HEADER)
+    smi.sample(Tick(1.0))
+    soon(lambda: (smi.sample(Tick(1.0)), smi.absent.get("devices"))[1])
+    assert smi.absent["devices"].endswith("acme-smi lists none")
+    say(tmp_path, TWO)
+    assert soon(lambda: values(smi, 2.0))["gpu.1.temp"] == 60.0
+    assert "devices" not in smi.absent
+
+
+def test_a_device_that_is_lost_and_back(make: Make, tmp_path: Path) -> None:
+    smi = make(TWO)
+    answer(smi, 1.0)
+    say(tmp_path, "\n".join(TWO.split("\n")[:2]))
+    lost = soon(lambda: answer(smi, 2.0), lambda tick: "gpu.0.temp" not in tick.gauges)
+    assert lost.gauges["gpu.1.temp"] == 60.0
+    (event,) = lost.events
+    assert (event["name"], event["level"], event["source"]) == ("device_lost", "error", "acme")
+    assert str(event["text"]).startswith("gpu.0 (Acme 2, 0000:1a:00.0) is no longer told of by ")
+    assert smi.facts is not None
+    assert len(smi.facts["accelerator_acme"]) == 2  # type: ignore[arg-type]
+    say(tmp_path, TWO)
+    back = soon(lambda: answer(smi, 3.0), lambda tick: "gpu.0.temp" in tick.gauges)
+    assert [event["name"] for event in back.events] == ["device_back"]
+
+
+def test_a_tool_that_fails_is_a_failure_until_it_answers_again(make: Make, tmp_path: Path) -> None:
+    smi = make("", "[ -e $0.broken ] || exit 0; echo 'driver is gone' >&2; exit 9")
+    say(tmp_path, TWO)
+    answer(smi, 1.0)
+    broken = tmp_path / "bin" / "acme-smi.broken"
+    broken.touch()
+    smi.sample(Tick(2.0))
+    assert failure(smi, 2.0) == f"{tmp_path}/bin/acme-smi exited with 9: driver is gone"
+    broken.unlink()
+    with pytest.raises(ToolFailed, match="driver is gone"):
+        smi.sample(Tick(4.0))  # asked again; no news is not good news
+
+    def recovered() -> bool:
+        tick = Tick(4.0)
+        try:
+            smi.sample(tick)
+        except ToolFailed:
+            return False
+        assert tick.gauges == {}  # as old as the pause
+        return True
+
+    soon(recovered)
+    assert values(smi, 5.0)["gpu.1.temp"] == 60.0
+
+
+def test_a_tool_that_hangs_is_killed_and_delays_nobody(make: Make) -> None:
+    smi = make(TWO, "sleep 71.5", acme(timeout_s=3.0))
+    smi.sample(Tick(1.0))
+    began_s = time.monotonic()
+    smi.sample(Tick(2.0))
+    with pytest.raises(ToolFailed, match="took longer than 3 s and was killed"):
+        smi.sample(Tick(4.0))
+    assert time.monotonic() - began_s < 0.5
+    soon(lambda: not processes_with("71.5"))
+
+
+def test_other_options_are_tried_as_long_as_none_worked(make: Make, tmp_path: Path) -> None:
+    script = (
+        '[ "$1" = old ] || { echo "unknown option $1" >&2; exit 2; }; echo \'0, A, , 1 %, , , 40 C, , , \''
+    )
+    smi = make(HEADER, script, acme(commands=(("newest",), ("newer",), ("old",))))
+    smi.sample(Tick(1.0))
+    assert failure(smi, 1.0).endswith("unknown option newest")
+    assert "unknown option" in failure(smi, 2.0)
+
+    def works() -> dict[str, float]:
+        tick = Tick(time.monotonic())
+        try:
+            smi.sample(tick)
+        except ToolFailed:
+            pass
+        return tick.gauges
+
+    assert soon(works) == {"gpu.0.gpu": 1.0, "gpu.0.temp": 40.0}
+
+
+def test_a_good_answer_before_a_crash(make: Make) -> None:
+    smi = make(TWO, "kill -ABRT $$", acme(fails=True))
+    assert values(smi)["gpu.1.temp"] == 60.0
+    crashed = make(TWO, "kill -ABRT $$")
+    crashed.sample(Tick(1.0))
+    assert "was killed by signal 6" in failure(crashed, 1.0)
+
+
+def test_devices_without_a_number_are_numbered_by_address_once(make: Make, tmp_path: Path) -> None:
+    first = "index, name, pci, heat\n-, A, 0000:3b:00.0, 30 C\n-, B, 0000:1a:00.0, 10 C\n"
+    smi = make(first)
+    assert values(smi, 1.0) == {"gpu.0.temp": 10.0, "gpu.1.temp": 30.0}
+    say(tmp_path, "index, name, pci, heat\n-, A, 0000:3b:00.0, 31 C\n-, C, 0000:05:00.0, 5 C\n")
+    assert soon(lambda: values(smi, 2.0), lambda read: read.get("gpu.1.temp") == 31.0) == {
+        "gpu.1.temp": 31.0,
+        "gpu.2.temp": 5.0,
+    }
+
+
+def test_without_its_tool_a_vendor_is_absent_and_the_remedy_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Absent) as absent:
+        watch(Scope(), acme())
+    assert str(absent.value) == (
+        "Acme card is here, but acme-smi or acme_smi is neither on PATH nor in /opt/acme/bin, /usr/bin, "
+        "/usr/local/bin: install the vendor's tools, or mount them into the container"
+    )
