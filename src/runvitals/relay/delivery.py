@@ -129,9 +129,10 @@ class Delivery:
         finally:
             self._save_if_idle(due, now_s)
         self._sent_s = now_s
-        more = any(feed.full for feed in self._feeds.values())
         self.caught_up = not any(feed.batch for feed in self._feeds.values())
-        return more
+        if flush or not self.live:
+            return not self.caught_up  # what came while the round was on its way, or lay behind its stretch
+        return any(feed.full for feed in self._feeds.values())
 
     def _is_due(self, feed: Feed, destination: Destination, now_s: float, flush: bool) -> bool:
         if feed.batch is None:
