@@ -36,7 +36,21 @@ def row(key: str, **fields: object) -> Metric:
             "openmetrics.{endpoint}.{metric}.{n}",
             {"endpoint": "a", "metric": "b", "n": "3"},
         ),
-        ("openmetrics.a.b", "openmetrics.{endpoint}.{metric}", {"endpoint": "a", "metric": "b"}),
+        (
+            "openmetrics.a.b_total.0",
+            "openmetrics.{endpoint}.{metric}_total.{n}",
+            {"endpoint": "a", "metric": "b", "n": "0"},
+        ),
+        (
+            "openmetrics.a.b_bucket.7",
+            "openmetrics.{endpoint}.{metric}_bucket.{n}",
+            {"endpoint": "a", "metric": "b", "n": "7"},
+        ),
+        (
+            "openmetrics.a.b.perSecond.0",
+            "openmetrics.{endpoint}.{metric}.perSecond.{n}",
+            {"endpoint": "a", "metric": "b", "n": "0"},
+        ),
     ],
 )
 def test_a_concrete_key_finds_its_row(key: str, template: str, labels: dict[str, str]) -> None:
@@ -63,7 +77,7 @@ def test_every_template_is_found_again_whatever_its_places_hold(metric: Metric, 
     names = st.from_regex(r"[a-z/][a-z0-9_/]{0,9}", fullmatch=True)
     indexes = st.integers(0, 200).map(str)
     labels = {
-        name: data.draw(indexes if name in ("i", "core", "port", "n") else names)
+        name: data.draw(indexes if name in ("i", "core", "port", "n", "gi", "ci") else names)
         for name in placeholders(metric.key)
     }
     match = CATALOG.find(metric.key.format(**labels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -144,6 +145,25 @@ def test_one_never_asked_needs_no_thread() -> None:
     before = set(_running_threads())
     Aside(lambda tick: None).close()
     assert set(_running_threads()) <= before
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_forked_child_has_a_thread_of_its_own(fridge: Fridge) -> None:
+    fridge.door.set()
+    aside = Aside(fridge.ask, patience_s=LONG_S)
+    sampled(aside, 100.0)
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write_end, str(sampled(aside, 101.0).gauges).encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    assert os.read(read_end, 100) == b"{'temp': 2.0}"
+    os.close(read_end)
+    os.waitpid(child, 0)
+    aside.close()
 
 
 def _running_threads() -> list[int]:

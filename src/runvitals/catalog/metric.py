@@ -16,7 +16,7 @@ Merge = Literal["mean", "max", "min", "sum", "last"]
 
 # These placeholders stand for numbers. Any other stands for a name, which may hold dots and slashes
 # (`disk./data/v1.5.usagePercent`), so the literal tail of the template has to anchor it.
-_INDEXES = frozenset({"i", "core", "port", "n"})
+_INDEXES = frozenset({"i", "core", "port", "n", "gi", "ci"})
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 

@@ -1,5 +1,7 @@
 """Rows that only NVIDIA GPUs have: links, profiling counters, throttling, and what DCGM's exporter adds."""
 
+from dataclasses import replace
+
 from runvitals.catalog.metric import Metric, counter, gauge, rate
 
 # fmt: off
@@ -49,6 +51,8 @@ def _activity(key: str, name: str, dcgm_field: int, text: str) -> Metric:
 _PROFILING = (
     _activity("smActive", "sm.active", 1002,
               "Share of cycles in which a multiprocessor had work, mean over all."),
+    _activity("graphicsActive", "engine.active", 1001,
+              "Share of the time in which the compute and graphics engine was busy."),
     _activity("smOccupancy", "sm.occupancy", 1003, "Resident warps as a share of those that would fit."),
     _activity("pipeTensorActive", "pipe.tensor.active", 1004,
               "Share of cycles in which the tensor cores worked."),
@@ -64,10 +68,52 @@ _PROFILING = (
 _THROTTLING = (
     counter("gpu.{i}.throttle.{reason}Seconds", "s", "GPU throttling", name="gpu.throttle", scope="device",
             text="Time for which the clocks were held down for one reason (power cap, heat, brake …).",
-            source="clock event reason counters, fields 74–79 and 269–271 ÷ 10⁹"),
+            source="fields 74, 76, 77, 79, 269–271 ÷ 10⁹; reasons not counted: the time their bit was seen"),
     rate("gpu.{i}.throttle.{reason}Percent", "%", "GPU throttling", of="gpu.{i}.throttle.{reason}Seconds",
          factor=100.0, scope="device",
          text="Share of the time for which the clocks were held down for one reason."),
+)
+
+_HEALTH = (
+    gauge("gpu.{i}.remappedRowsCorrectable", "1", "GPU remapped memory rows",
+          name="gpu.memory.rows_remapped_correctable", scope="device", merge="max",
+          text="Rows of memory replaced by spare ones after errors that could be corrected.",
+          source="field REMAPPED_COR, 142"),
+    gauge("gpu.{i}.remappedRowsUncorrectable", "1", "GPU remapped memory rows",
+          name="gpu.memory.rows_remapped_uncorrectable", scope="device", merge="max",
+          text="Rows of memory replaced by spare ones after errors that could not be corrected.",
+          source="field REMAPPED_UNC, 143"),
+    gauge("gpu.{i}.remapPending", "1", "GPU remapped memory rows", name="gpu.memory.remap_pending",
+          scope="device", merge="max",
+          text="Whether a row of memory waits to be replaced (1), for which the GPU needs a reset.",
+          source="field REMAPPED_PENDING, 144"),
+    gauge("gpu.{i}.remapFailed", "1", "GPU remapped memory rows", name="gpu.memory.remap_failed",
+          scope="device", merge="max",
+          text="Whether a row of memory could not be replaced (1): the GPU is to be exchanged.",
+          source="field REMAPPED_FAILURE, 145"),
+)
+
+
+def _of_slice(row: Metric) -> Metric:
+    """The same reading of one slice of a GPU."""
+    return replace(
+        row,
+        key=row.key.replace("gpu.{i}.", "gpu.{i}.mig.{gi}.{ci}.", 1),
+        chart=f"{row.chart}, slices",
+        text=f"{row.text} Of one slice (MIG): GPU instance gi, compute instance ci.",
+        name=row.name.replace("gpu.", "gpu.mig.", 1),
+    )
+
+
+_MIG = (
+    _of_slice(
+        gauge("gpu.{i}.memoryAllocated", "%", "GPU memory", name="gpu.memory.utilization", scope="device",
+              merge="max", text="Used share of the memory.", source="nvmlDeviceGetMemoryInfo of the slice")),
+    _of_slice(
+        gauge("gpu.{i}.memoryAllocatedBytes", "bytes", "GPU memory used", name="gpu.memory.used",
+              scope="device", merge="max", text="Used memory.",
+              source="nvmlDeviceGetMemoryInfo of the slice, or DCGM_FI_DEV_FB_USED")),
+    *(_of_slice(row) for row in _PROFILING),
 )
 
 _DCGM_EXPORTER = (
@@ -92,4 +138,4 @@ _DCGM_EXPORTER = (
 )
 # fmt: on
 
-METRICS = (*_LINKS, *_PROFILING, *_THROTTLING, *_DCGM_EXPORTER)
+METRICS = (*_LINKS, *_PROFILING, *_THROTTLING, *_HEALTH, *_MIG, *_DCGM_EXPORTER)

@@ -7,6 +7,7 @@ other source and not the end of the run: the tick takes what has been answered, 
 from __future__ import annotations
 
 import _thread
+import os
 
 from runvitals.collectors.base import Every, Tick
 
@@ -44,7 +45,7 @@ class Aside:
 
     __slots__ = (
         "_answer", "_ask", "_asked_s", "_busy", "_closed", "_done", "_error", "_every", "_failed", "_go",
-        "_hung_after_s", "_patience_s", "_started",
+        "_hung_after_s", "_patience_s", "_pid", "_started",
     )  # fmt: skip
 
     def __init__(
@@ -62,17 +63,13 @@ class Aside:
         self._answer: Tick | None = None
         self._error: Exception | None = None
         self._failed: Exception | None = None
-        self._busy = False
-        self._started = False
         self._closed = False
-        # Both are held while there is nothing to do, and nothing done.
-        self._go = _thread.allocate_lock()
-        self._done = _thread.allocate_lock()
-        self._go.acquire()
-        self._done.acquire()
+        self._begin()
 
     def sample(self, tick: Tick) -> None:
         """Put the newest answer into the tick, and ask anew if it is time."""
+        if self._pid != os.getpid():
+            self._begin()  # a fork leaves its threads behind
         if self._busy and self._done.acquire(blocking=False):
             # Late. Of a source that was failing it is as old as the backoff: good news, but no readings.
             was_failing = self._failed is not None
@@ -97,6 +94,16 @@ class Aside:
         self._closed = True
         if self._go.locked():
             self._go.release()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._busy = False
+        self._started = False
+        # Both are held while there is nothing to do, and nothing done.
+        self._go = _thread.allocate_lock()
+        self._done = _thread.allocate_lock()
+        self._go.acquire()
+        self._done.acquire()
 
     def _start(self, mono_s: float) -> None:
         self._answer = Tick(mono_s)

@@ -39,6 +39,9 @@ LINUX = {
     "ena": "runvitals.collectors.host.ena:probe",
     "energy": "runvitals.collectors.host.energy:probe",
     "thermal": "runvitals.collectors.host.thermal:probe",
+    "nvidia": "runvitals.collectors.nvidia.presence:probe",
+    "openmetrics": "runvitals.collectors.openmetrics:probe",
+    "amd": "runvitals.collectors.amd.presence:probe",
     "gaudi": "runvitals.collectors.vendors.doors:gaudi",
     "ascend": "runvitals.collectors.vendors.doors:ascend",
     "cambricon": "runvitals.collectors.vendors.doors:cambricon",
@@ -64,6 +67,7 @@ PORTABLE = {
     "disk": "runvitals.collectors.portable:disk",
     "filesystem": "runvitals.collectors.portable:filesystem",
     "network": "runvitals.collectors.portable:network",
+    "openmetrics": "runvitals.collectors.openmetrics:probe",
 }
 
 

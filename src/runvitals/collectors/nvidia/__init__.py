@@ -1,0 +1,1 @@
+"""NVIDIA GPUs, asked through the driver's own library, NVML."""

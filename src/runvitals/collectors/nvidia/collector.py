@@ -1,0 +1,198 @@
+"""The GPUs of this machine as a source: asked in a thread of its own, lost and found again."""
+
+from __future__ import annotations
+
+from runvitals.collectors.aside import Aside
+from runvitals.collectors.base import Absent, Every
+from runvitals.collectors.nvidia import library
+from runvitals.collectors.nvidia.library import Nvml
+from runvitals.collectors.nvidia.processes import HIDDEN, Members
+from runvitals.collectors.nvidia.session import Session
+from runvitals.collectors.nvidia.visible import Candidate, environment, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from runvitals.collectors.base import Scope, Tick
+    from runvitals.collectors.nvidia.device import Device
+
+# What a tick waits for the driver's answer: 8 GPUs take 2 to 5 ms. Later ones go into the next tick.
+PATIENCE_S = 0.05
+# How long after a GPU was lost it is looked for, and how long between the looks at most.
+FIRST_LOOK_S = 5.0
+LONGEST_LOOK_S = 300.0
+# How often the facts are looked through for changes.
+FACTS_EVERY_S = 5.0
+
+
+class NoGpu(Exception):
+    """The driver answers, and has no GPU to show."""
+
+
+def open_library(scope: Scope) -> Nvidia:
+    """The source. Absent, where the driver's library cannot be loaded."""
+    try:
+        loaded = library.load()
+    except OSError as error:
+        raise Absent(
+            f"the NVIDIA driver is here, its library is not: {error}; containers need "
+            "NVIDIA_DRIVER_CAPABILITIES with utility in it"
+        ) from None
+    return Nvidia(scope, loaded)
+
+
+class Nvidia:
+    """`gpu.{i}.…`, `gpu.{i}.mig.…` and `gpu.process.{i}.…` of all GPUs that the driver shows.
+
+    Args:
+        library: what holds NVML's functions.
+        patience_s: how long a tick waits for the driver.
+
+    Raises:
+        NvmlError, NoGpu, Hung: by `sample`.
+    """
+
+    name = "nvidia"
+
+    def __init__(
+        self, scope: Scope, library: Any, patience_s: float = PATIENCE_S, proc: str = "/proc"
+    ) -> None:
+        self.facts: dict[str, object] | None = None
+        self.absent: dict[str, str] = {}
+        self._scope = scope
+        self._nvml = Nvml(library)
+        self._members = Members(scope, proc, scope.path("/proc") if scope.host_root else proc)
+        self._proc = proc
+        self._session: Session | None = None
+        self._numbers: dict[str, int] = {}
+        self._about: dict[str, dict[str, object]] = {}
+        self._look_s = FIRST_LOOK_S
+        self._look_at_s = 0.0
+        self._refresh = Every(FACTS_EVERY_S)
+        self._aside = Aside(self._ask, patience_s=patience_s)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the driver has not answered yet."""
+        return self._aside.pending
+
+    def sample(self, tick: Tick) -> None:
+        self._aside.sample(tick)
+
+    def close(self) -> None:
+        """Let the thread end. The driver frees what this process holds when it ends."""
+        self._aside.close()
+
+    # -- in the thread
+
+    def _ask(self, tick: Tick) -> None:
+        session = self._open(tick)
+        self._members.refresh(tick.mono_s)
+        lost = session.sample(tick)
+        for device, reason in lost:
+            tick.events.append(
+                _event("device_lost", "error", device.index, f"is lost: {reason}", device.uuid)
+            )
+        if lost:
+            self._look_s = FIRST_LOOK_S
+            self._look_at_s = tick.mono_s + self._look_s
+        if lost or self._refresh.due(tick.mono_s):
+            self._tell(session)
+
+    def _open(self, tick: Tick) -> Session:
+        """The session, a new one where there is none or a GPU is missing."""
+        session = self._session
+        if session is not None and not session.is_ours:
+            session = self._session = None  # a forked child must not touch its parent's
+        if session is not None:
+            if not self._missing_uuids(session) and not session.problems:
+                return session
+            if tick.mono_s < self._look_at_s:
+                return session
+            self._look_s = min(self._look_s * 2, LONGEST_LOOK_S)
+        before = self._missing_uuids(session) if session is not None else set(self._numbers)
+        if session is not None:
+            self._session = None
+            session.close()
+        session = Session(self._nvml, self._members, self._numbers)
+        if not session.devices and not session.problems:
+            session.close()
+            raise NoGpu("the driver answers, but shows no GPU")
+        self._session = session
+        self._look_at_s = tick.mono_s + self._look_s
+        for device in session.devices:
+            self._about[device.uuid] = device.facts()
+            if device.uuid in before:
+                tick.events.append(_event("device_back", "info", device.index, "is back", device.uuid))
+        self._refresh = Every(FACTS_EVERY_S)
+        return session
+
+    def _missing_uuids(self, session: Session) -> set[str]:
+        return set(self._numbers) - {device.uuid for device in session.devices}
+
+    def _tell(self, session: Session) -> None:
+        """Put what is known of the devices, and of what they lack, where the monitor finds it."""
+        is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
+        absent = _missing(session.devices)
+        for place, reason in session.problems.items():
+            absent[f"GPU at place {place}"] = reason
+        for uuid in sorted(self._missing_uuids(session)):
+            absent[f"GPU {self._numbers[uuid]}"] = f"lost ({uuid})"
+        if is_hidden:
+            absent["gpu.process"] = HIDDEN
+        if absent != self.absent:
+            self.absent = absent
+        facts = self._facts(session, is_hidden)
+        if facts != self.facts:
+            self.facts = facts
+
+    def _facts(self, session: Session, is_hidden: bool) -> dict[str, object]:
+        shown = self._visible(session)
+        gpus: list[dict[str, object]] = []
+        by_uuid = {device.uuid: device for device in session.devices}
+        for uuid, index in sorted(self._numbers.items(), key=lambda pair: pair[1]):
+            device = by_uuid.get(uuid)
+            about = {**self._about[uuid], "visible": None if shown is None else index in shown}
+            about["used"] = None if device is None or is_hidden else device.in_use
+            if device is None:
+                about["lost"] = True
+            gpus.append(about)
+        return {**session.driver, "gpu_nvidia": gpus}
+
+    def _visible(self, session: Session) -> set[int] | None:
+        """Numbers of the GPUs that any process of the run may use; None where it cannot be known."""
+        gpus = [
+            Candidate(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
+            for device in session.devices
+        ]
+        shown: set[int] = set()
+        for pid in list(self._scope.pids):
+            variables = environment(self._proc, pid)
+            if variables is None:
+                continue
+            of_process = visible(
+                variables.get("CUDA_VISIBLE_DEVICES"), gpus, variables.get("CUDA_DEVICE_ORDER")
+            )
+            if of_process is None:
+                return None
+            shown |= of_process
+        return shown
+
+
+def _missing(devices: list[Device]) -> dict[str, str]:
+    """Why readings are not there: those of several GPUs for the same reason together."""
+    indices: dict[tuple[str, str], list[int]] = {}
+    for device in devices:
+        for name, reason in device.missing().items():
+            indices.setdefault((name, reason), []).append(device.index)
+    absent: dict[str, str] = {}
+    for (name, reason), having in indices.items():
+        where = "" if len(having) == len(devices) else f" (GPU {', '.join(map(str, having))})"
+        text = reason + where
+        absent[name] = f"{absent[name]}; {text}" if name in absent else text
+    return absent
+
+
+def _event(name: str, level: str, index: int, what: str, uuid: str) -> dict[str, object]:
+    return {"name": name, "level": level, "text": f"GPU {index} {what}", "gpu": index, "uuid": uuid}

@@ -1,0 +1,191 @@
+"""One GPU: who it is, and everything that is read of it."""
+
+from __future__ import annotations
+
+import ctypes
+
+from runvitals.collectors.nvidia import gpm, mig
+from runvitals.collectors.nvidia.library import NvmlError
+from runvitals.collectors.nvidia.pacing import Backoff
+from runvitals.collectors.nvidia.processes import Members, Usage
+from runvitals.collectors.nvidia.readings import Readings, memory_of, try_read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Tick
+    from runvitals.collectors.nvidia.library import Nvml
+
+ARCHITECTURES = {
+    2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper",
+    10: "Blackwell", 13: "Rubin",
+}  # fmt: skip
+# Of these there are no readings for single processes: those of the whole GPU stand for them, while a process
+# of the run is on it.
+SHARED = ("temp", "powerWatts", "powerPercent", "smClock", "memoryClock", "graphicsClock")
+SHARED_COUNTERS = ("correctedMemoryErrors", "unCorrectedMemoryErrors")
+
+
+class PciInfo(ctypes.Structure):
+    """nvmlPciInfo_t, third version."""
+
+    _fields_ = [
+        ("old_bus_id", ctypes.c_char * 16),
+        ("domain", ctypes.c_uint),
+        ("bus", ctypes.c_uint),
+        ("device", ctypes.c_uint),
+        ("ids", ctypes.c_uint),
+        ("subsystem_ids", ctypes.c_uint),
+        ("bus_id", ctypes.c_char * 32),
+    ]
+
+
+class Device:
+    """A GPU with its slices.
+
+    Args:
+        place: where it stands in the driver's list, which is in the order of the PCI bus.
+        index: the number in its keys: its place when it was first seen.
+
+    Raises:
+        NvmlError: it cannot be opened.
+    """
+
+    __slots__ = (
+        "_nvml", "_prefix", "_process_prefix", "_profile", "_profile_backoff", "_readings", "_usage",
+        "handle", "index", "memory_bytes", "name", "pci", "place", "slice_problems", "slices",
+        "uuid",
+    )  # fmt: skip
+
+    def __init__(self, nvml: Nvml, place: int, members: Members) -> None:
+        self._nvml = nvml
+        self.place = place
+        self.index = place
+        self.handle = ctypes.c_void_p()
+        nvml.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(place), ctypes.byref(self.handle))
+        self.uuid = nvml.text("nvmlDeviceGetUUID", self.handle)
+        self.name = _text_or_none(nvml, "nvmlDeviceGetName", self.handle) or "NVIDIA GPU"
+        self.pci = _pci(nvml, self.handle)
+        try:
+            self.memory_bytes = memory_of(nvml, self.handle)[1]
+        except NvmlError:  # it shares the host's memory
+            self.memory_bytes = 0
+        self._profile = gpm.open_profile(nvml, self.handle)
+        self._profile_backoff = Backoff()
+        self._readings = Readings(nvml, self.handle, self._profile is not None)
+        self._usage = Usage(nvml, self.handle, members, self.memory_bytes)
+        self.slices, self.slice_problems = mig.slices(nvml, self.handle)
+        self.number(place)
+
+    def number(self, index: int) -> None:
+        """Set the number in its keys."""
+        self.index = index
+        self._prefix = f"gpu.{index}."
+        self._process_prefix = f"gpu.process.{index}."
+
+    @property
+    def in_use(self) -> bool | None:
+        """Whether a process of the run is on it; None = not known yet."""
+        return self._usage.in_use
+
+    def sample(self, tick: Tick) -> None:
+        """Write its readings into the tick.
+
+        Raises:
+            NvmlError: with a code of DEVICE_GONE: it was lost.
+        """
+        readings = self._readings
+        readings.sample(tick.mono_s)
+        values = readings.values
+        if self._profile is not None:
+            values.update(try_read(self._profile.read, self._profile_backoff, tick.mono_s))
+        for slice in self.slices:
+            values.update(slice.sample(tick.mono_s))
+        self._usage.sample(tick.mono_s)
+        prefix = self._prefix
+        for name, value in values.items():
+            tick.gauges[prefix + name] = value
+        for name, total in readings.counters.items():
+            tick.counters[prefix + name] = total
+        if self._usage.in_use:
+            self._write_usage(tick)
+
+    def _write_usage(self, tick: Tick) -> None:
+        prefix = self._process_prefix
+        for name in SHARED:
+            if name in self._readings.values:
+                tick.gauges[prefix + name] = self._readings.values[name]
+        for name in SHARED_COUNTERS:
+            if name in self._readings.counters:
+                tick.counters[prefix + name] = self._readings.counters[name]
+        for name, value in self._usage.values.items():
+            tick.gauges[prefix + name] = value
+
+    def missing(self) -> dict[str, str]:
+        """Why a reading is not there, by its name."""
+        missing = {**self._readings.missing(), **self._usage.missing()}
+        if self._profile is None:
+            missing["smActive"] = "profiling counters need a GPU of the Hopper generation or newer, or DCGM"
+        elif self._profile_backoff.reason:
+            missing["smActive"] = self._profile_backoff.reason
+        for place, reason in self.slice_problems.items():
+            missing[f"slice at place {place}"] = reason
+        return missing
+
+    def facts(self) -> dict[str, object]:
+        """Who it is, for the facts about the machine."""
+        nvml, handle = self._nvml, self.handle
+        about: dict[str, object] = {
+            "index": self.index,
+            "name": self.name,
+            "uuid": self.uuid,
+            "pci": self.pci,
+        }
+        if self.memory_bytes:
+            about["memory_bytes"] = self.memory_bytes
+        for name, function in (
+            ("cuda_cores", "nvmlDeviceGetNumGpuCores"),
+            ("minor", "nvmlDeviceGetMinorNumber"),
+        ):
+            number = _uint_or_none(nvml, function, handle)
+            if number is not None:
+                about[name] = number
+        architecture = _uint_or_none(nvml, "nvmlDeviceGetArchitecture", handle)
+        if architecture in ARCHITECTURES:
+            about["architecture"] = ARCHITECTURES[architecture]
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        capability = "nvmlDeviceGetCudaComputeCapability"
+        if nvml.code(capability, handle, ctypes.byref(major), ctypes.byref(minor)) == 0:
+            about["compute_capability"] = f"{major.value}.{minor.value}"
+        if self.slices:
+            about["slices"] = [slice.facts() for slice in self.slices]
+        return about
+
+    def free(self) -> None:
+        """Give back what the library holds for it."""
+        if self._profile is not None:
+            self._profile.free()
+        for slice in self.slices:
+            slice.free()
+
+
+def _pci(nvml: Nvml, handle: object) -> str:
+    """As sysfs spells it: `0000:3b:00.0`; the driver writes eight digits of domain, and capitals."""
+    info = PciInfo()
+    if nvml.code("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(info)):
+        return ""
+    text: str = info.bus_id.decode("ascii", "replace").lower()
+    return text[4:] if text.startswith("0000") and len(text) > 12 else text
+
+
+def _text_or_none(nvml: Nvml, function: str, handle: object) -> str | None:
+    try:
+        return nvml.text(function, handle)
+    except NvmlError:
+        return None
+
+
+def _uint_or_none(nvml: Nvml, function: str, handle: object) -> int | None:
+    try:
+        return nvml.uint(function, handle)
+    except NvmlError:
+        return None

@@ -1,0 +1,133 @@
+"""Slices of a GPU (multi-instance GPU): each is a device of its own, with memory and counters of its own.
+
+Temperature, power and clocks are the whole board's. How busy a slice is tell the profiling counters alone
+(Hopper and newer); the usual utilization has no value on a GPU that is cut into slices.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from runvitals.collectors.nvidia import gpm
+from runvitals.collectors.nvidia.library import FUNCTION_NOT_FOUND, NOT_FOUND, NOT_SUPPORTED, NvmlError
+from runvitals.collectors.nvidia.pacing import Backoff
+from runvitals.collectors.nvidia.readings import memory_of, try_read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.nvidia.library import Nvml
+
+
+class Attributes(ctypes.Structure):
+    _fields_ = [
+        ("multiprocessors", ctypes.c_uint),
+        ("copy_engines", ctypes.c_uint),
+        ("decoders", ctypes.c_uint),
+        ("encoders", ctypes.c_uint),
+        ("jpeg_engines", ctypes.c_uint),
+        ("optical_flow_engines", ctypes.c_uint),
+        ("gpu_slices", ctypes.c_uint),
+        ("compute_slices", ctypes.c_uint),
+        ("memory_mib", ctypes.c_ulonglong),
+    ]
+
+
+class Slice:
+    """One slice.
+
+    Args:
+        parent: handle of the GPU it is cut from.
+        handle: its own.
+        gpu_instance, compute_instance: its two numbers, as `nvidia-smi -L` and the exporters count them.
+    """
+
+    __slots__ = (
+        "_key", "_memory_backoff", "_nvml", "_profile", "_profile_backoff", "compute_instance",
+        "gpu_instance", "handle", "name", "uuid",
+    )  # fmt: skip
+
+    def __init__(
+        self, nvml: Nvml, parent: object, handle: object, gpu_instance: int, compute_instance: int
+    ) -> None:
+        self._nvml = nvml
+        self.handle = handle
+        self.gpu_instance = gpu_instance
+        self.compute_instance = compute_instance
+        self.uuid = nvml.text("nvmlDeviceGetUUID", handle)
+        self.name = _profile_name(nvml, handle)
+        self._key = f"mig.{gpu_instance}.{compute_instance}."
+        self._memory_backoff = Backoff()
+        self._profile_backoff = Backoff()
+        self._profile = gpm.open_profile(nvml, parent, gpu_instance)
+
+    def sample(self, mono_s: float) -> dict[str, float]:
+        """Values by the key's end, `mig.1.0.memoryAllocatedBytes`.
+
+        Raises:
+            NvmlError: with a code of DEVICE_GONE.
+        """
+        values = try_read(self._memory, self._memory_backoff, mono_s)
+        values.update(try_read(self._profile_values, self._profile_backoff, mono_s))
+        return {self._key + name: value for name, value in values.items()}
+
+    def _memory(self, mono_s: float) -> dict[str, float]:
+        used, total = memory_of(self._nvml, self.handle)
+        return {"memoryAllocated": used * 100.0 / total, "memoryAllocatedBytes": float(used)}
+
+    def _profile_values(self, mono_s: float) -> dict[str, float]:
+        return {} if self._profile is None else self._profile.read(mono_s)
+
+    def facts(self) -> dict[str, object]:
+        about: dict[str, object] = {
+            "gpu_instance": self.gpu_instance,
+            "compute_instance": self.compute_instance,
+            "uuid": self.uuid,
+            "name": self.name,
+        }
+        attributes = Attributes()
+        if self._nvml.code("nvmlDeviceGetAttributes_v2", self.handle, ctypes.byref(attributes)) == 0:
+            about["memory_bytes"] = attributes.memory_mib << 20
+            about["multiprocessors"] = attributes.multiprocessors
+        return about
+
+    def free(self) -> None:
+        if self._profile is not None:
+            self._profile.free()
+
+
+def is_enabled(nvml: Nvml, handle: object) -> bool:
+    """Whether a GPU is cut into slices now."""
+    current, pending = ctypes.c_uint(), ctypes.c_uint()
+    code = nvml.code("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
+    return code == 0 and current.value == 1
+
+
+def slices(nvml: Nvml, handle: object) -> tuple[list[Slice], dict[int, str]]:
+    """The slices of a GPU, and, by place, why some could not be opened. Places without a slice are usual."""
+    found: list[Slice] = []
+    problems: dict[int, str] = {}
+    if not is_enabled(nvml, handle):
+        return found, problems
+    try:
+        places = nvml.uint("nvmlDeviceGetMaxMigDeviceCount", handle)
+    except NvmlError as error:
+        return found, {0: error.reason}
+    for place in range(places):
+        child = ctypes.c_void_p()
+        try:
+            nvml.call(
+                "nvmlDeviceGetMigDeviceHandleByIndex", handle, ctypes.c_uint(place), ctypes.byref(child)
+            )
+            gpu_instance = nvml.uint("nvmlDeviceGetGpuInstanceId", child)
+            compute_instance = nvml.uint("nvmlDeviceGetComputeInstanceId", child)
+            found.append(Slice(nvml, handle, child, gpu_instance, compute_instance))
+        except NvmlError as error:
+            if error.code not in (NOT_FOUND, NOT_SUPPORTED, FUNCTION_NOT_FOUND):
+                problems[place] = error.reason
+    return found, problems
+
+
+def _profile_name(nvml: Nvml, handle: object) -> str:
+    """`NVIDIA H100 80GB HBM3 MIG 1g.10gb` → `1g.10gb`; the whole name where it says no more."""
+    name = nvml.text("nvmlDeviceGetName", handle)
+    return name.partition(" MIG ")[2] or name

@@ -1,0 +1,78 @@
+"""How often something is asked: rarely what costs much or has failed."""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.nvidia.library import NvmlError
+
+LONGEST_BACKOFF_S = 300.0
+FIRST_BACKOFF_S = 1.0
+
+
+class Paced:
+    """Lets a slow call take no more than a share of the time, however slow it is on this machine.
+
+    A list of processes takes 50 µs with one driver and 4.5 ms with another, in which the driver's lock is
+    held and the application waits. So what it took decides when it is next.
+
+    Args:
+        share: of the time, that the calls may take.
+        least_s: not more often than this, however fast they are.
+
+    Example:
+        >>> paced = Paced(share=0.01)
+        >>> if paced.due(mono_s):
+        ...     began_ns = paced.begin()
+        ...     ask()
+        ...     paced.end(mono_s, began_ns)  # took 20 ms: the next one in 2 s
+    """
+
+    __slots__ = ("_least_s", "_next_s", "_share")
+
+    def __init__(self, share: float, least_s: float = 0.0) -> None:
+        self._share = share
+        self._least_s = least_s
+        self._next_s = float("-inf")
+
+    def due(self, mono_s: float) -> bool:
+        return mono_s >= self._next_s
+
+    def begin(self) -> int:
+        return time.perf_counter_ns()
+
+    def end(self, mono_s: float, began_ns: int) -> None:
+        took_s = (time.perf_counter_ns() - began_ns) / 1e9
+        # Half a per cent early is due, or the jitter of a 1 s clock would make 6 s of every 5.
+        self._next_s = mono_s + max(self._least_s * 0.995, took_s / self._share)
+
+
+class Backoff:
+    """When a reading that failed is asked for again: after 1, 2, 4 … s, at most 5 minutes; at once after 5
+    minutes what the device does not have. Never not at all.
+    """
+
+    __slots__ = ("_retry_at_s", "_wait_s", "reason")
+
+    def __init__(self) -> None:
+        self._wait_s = 0.0
+        self._retry_at_s = float("-inf")
+        self.reason: str | None = None
+
+    def due(self, mono_s: float) -> bool:
+        return mono_s >= self._retry_at_s
+
+    def failed(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:
+        self._wait_s = (
+            LONGEST_BACKOFF_S if for_good else min(self._wait_s * 2 or FIRST_BACKOFF_S, LONGEST_BACKOFF_S)
+        )
+        self._retry_at_s = mono_s + self._wait_s * 0.995
+        self.reason = error.reason
+
+    def worked(self) -> None:
+        if self.reason is not None:
+            self._wait_s = 0.0
+            self._retry_at_s = float("-inf")
+            self.reason = None

@@ -1,0 +1,61 @@
+"""Whether an NVIDIA driver is here: the look that costs nothing where there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from runvitals.collectors.base import Absent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope
+    from runvitals.collectors.nvidia.collector import Nvidia
+
+NO_DEVICE_FILE = (
+    "the NVIDIA driver is loaded, but /dev/nvidiactl is not here: give the container its GPUs "
+    "(docker run --gpus all; in Kubernetes the resource nvidia.com/gpu)"
+)
+
+
+def probe(scope: Scope) -> Nvidia:
+    """The GPUs of this machine. Absent, with the remedy, where there is no driver or no library for it.
+
+    Whether the driver answers is found out later, in the thread that asks it: it may hang.
+    """
+    reason = missing(scope.path("/proc"), "/dev")
+    if reason is not None:
+        raise Absent(reason)
+    from runvitals.collectors.nvidia.collector import open_library
+
+    return open_library(scope)
+
+
+def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:
+    """Why no NVIDIA GPU can be asked here, or None where one can.
+
+    Args:
+        proc: where procfs lies.
+        dev: where device files lie.
+    """
+    if platform == "darwin":
+        return "there are no NVIDIA drivers for macOS"
+    if platform == "win32":
+        return None if windows_library() else "there is no nvml.dll: no NVIDIA driver is installed"
+    if os.path.exists(f"{dev}/nvidiactl"):
+        return None
+    if os.path.exists(f"{dev}/dxg"):
+        # The Windows Subsystem for Linux: the driver is Windows', its library is mounted in.
+        there = os.path.exists("/usr/lib/wsl/lib/libnvidia-ml.so.1")
+        return None if there else "/dev/dxg is here, but no NVIDIA library in /usr/lib/wsl/lib"
+    if os.path.exists(f"{proc}/driver/nvidia/version"):
+        return NO_DEVICE_FILE
+    return "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia is here"
+
+
+def windows_library() -> str | None:
+    """Where nvml.dll lies: with Windows' own libraries; older drivers have a folder of their own."""
+    system = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
+    places = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")
+    return next((place for place in places if os.path.exists(place)), None)

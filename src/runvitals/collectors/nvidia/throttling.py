@@ -1,0 +1,98 @@
+"""For how long a GPU's clocks were held down, and why."""
+
+from __future__ import annotations
+
+from runvitals.collectors.nvidia.library import FUNCTION_NOT_FOUND, NvmlError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runvitals.collectors.nvidia.library import Nvml
+
+# Fields that count nanoseconds, by the name of the reason in a key.
+_COUNTERS = (
+    (74, "swPowerCap"),
+    (76, "syncBoost"),
+    (77, "boardLimit"),
+    (79, "reliability"),
+    (269, "swThermal"),
+    (270, "hwThermal"),
+    (271, "hwPowerBrake"),
+)
+FIELDS = tuple(field for field, _ in _COUNTERS)
+# Bits of the reasons that hold now. Idle clocks and clocks that a person has set are no throttling.
+_BITS = (
+    (0x4, "swPowerCap"),
+    (0x8, "hwSlowdown"),
+    (0x10, "syncBoost"),
+    (0x20, "swThermal"),
+    (0x40, "hwThermal"),
+    (0x80, "hwPowerBrake"),
+    (0x200, "boardLimit"),
+    (0x400, "reliability"),
+)
+# A longer time between two looks is not counted as one long state: the monitor may have been asleep.
+LONGEST_LOOK_S = 60.0
+
+
+class Throttled:
+    """Seconds by reason: the driver's own counters, which miss nothing; for a reason it does not count, the
+    time for which its bit was seen.
+
+    Example:
+        >>> throttled = Throttled()
+        >>> throttled.note(0x4, 100.0)
+        >>> throttled.note(0x0, 101.0)
+        >>> throttled.seconds()["throttle.swPowerCapSeconds"]
+        1.0
+    """
+
+    __slots__ = ("_bits", "_counted", "_looked_s", "_seen_s")
+
+    def __init__(self) -> None:
+        self._counted: dict[str, float] = {}
+        self._seen_s = {name: 0.0 for _, name in _BITS}
+        self._bits = 0
+        self._looked_s: float | None = None
+
+    def read_bits(self, nvml: Nvml, handle: object) -> int:
+        """The reasons that hold now.
+
+        Raises:
+            NvmlError: the device does not tell.
+        """
+        for function in _REASON_FUNCTIONS:
+            try:
+                return nvml.ulong(function, handle)
+            except NvmlError as error:
+                if error.code != FUNCTION_NOT_FOUND:
+                    raise
+        raise NvmlError(FUNCTION_NOT_FOUND, _REASON_FUNCTIONS[0])
+
+    def note(self, bits: int, mono_s: float) -> None:
+        """What holds now has held since the last look as far as it was seen there."""
+        if self._looked_s is not None:
+            for bit, name in _BITS:
+                if self._bits & bit:
+                    self._seen_s[name] += min(mono_s - self._looked_s, LONGEST_LOOK_S)
+        self._bits = bits
+        self._looked_s = mono_s
+
+    def note_counters(self, found: Mapping[int, float]) -> None:
+        """The driver's counters, by field. One that is missing this time stays where it was."""
+        for field, name in _COUNTERS:
+            if field in found:
+                self._counted[name] = found[field] / 1e9
+
+    def seconds(self) -> dict[str, float]:
+        """Running totals by the end of their key."""
+        seen_s = {} if self._looked_s is None else self._seen_s
+        totals = {**seen_s, **self._counted}
+        return {f"throttle.{name}Seconds": seconds for name, seconds in totals.items()}
+
+
+_REASON_FUNCTIONS = (
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+)

@@ -1,0 +1,86 @@
+"""Which GPUs a process may use: CUDA_VISIBLE_DEVICES, read as CUDA reads it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Candidate:
+    """A GPU as far as the question goes: its number, its UUID and those of its slices."""
+
+    __slots__ = ("index", "name", "slice_uuids", "uuid")
+
+    def __init__(self, index: int, uuid: str, name: str = "", slice_uuids: Sequence[str] = ()) -> None:
+        self.index = index
+        self.uuid = uuid
+        self.name = name
+        self.slice_uuids = tuple(slice_uuids)
+
+
+def visible(setting: str | None, gpus: Sequence[Candidate], order: str | None = None) -> set[int] | None:
+    """Numbers of the GPUs that CUDA lets a process use.
+
+    Args:
+        setting: CUDA_VISIBLE_DEVICES; None = not set, which shows all.
+        gpus: in the driver's order, that of the PCI bus.
+        order: CUDA_DEVICE_ORDER. Without `PCI_BUS_ID` CUDA counts from the fastest GPU on.
+
+    Returns:
+        None where it cannot be known: numbers, in CUDA's own order, on a machine of unlike GPUs.
+
+    Example:
+        >>> gpus = [Candidate(0, "GPU-8f1c"), Candidate(1, "GPU-93aa")]
+        >>> visible("1", gpus), visible("GPU-8f", gpus), visible("", gpus), visible("1,-1,0", gpus)
+        ({1}, {0}, set(), {1})
+    """
+    if setting is None:
+        return {gpu.index for gpu in gpus}
+    chosen: list[int | str] = []
+    is_counted = False
+    for word in setting.split(","):
+        found = _named(word.strip(), gpus, chosen)
+        if found is None:
+            break  # CUDA stops at the first entry that names nothing; what follows is hidden
+        if found in chosen:
+            return set()  # one named twice hides all
+        chosen.append(found)
+        is_counted = is_counted or word.strip().isdigit()
+    if is_counted and order != "PCI_BUS_ID" and len({gpu.name for gpu in gpus}) > 1:
+        return None
+    by_slice = {uuid: gpu.index for gpu in gpus for uuid in gpu.slice_uuids}
+    return {entry if isinstance(entry, int) else by_slice[entry] for entry in chosen}
+
+
+def _named(word: str, gpus: Sequence[Candidate], chosen: list[int | str]) -> int | str | None:
+    """The GPU's number, or the slice's UUID, that an entry names."""
+    if word.isdigit():
+        place = int(word)
+        return gpus[place].index if place < len(gpus) else None
+    if word.startswith("GPU-"):
+        found: list[int | str] = [gpu.index for gpu in gpus if gpu.uuid.startswith(word)]
+    elif word.startswith(
+        "MIG-GPU-"
+    ):  # of drivers before 470: MIG-GPU-<uuid>/<gpu instance>/<compute instance>
+        whole = word.removeprefix("MIG-").partition("/")[0]
+        found = [gpu.index for gpu in gpus if gpu.uuid == whole]
+    elif word.startswith("MIG-"):
+        found = [uuid for gpu in gpus for uuid in gpu.slice_uuids if uuid.startswith(word)]
+    else:
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def environment(proc: str, pid: int) -> dict[str, str] | None:
+    """The variables a process was started with; None where they cannot be read.
+
+    What it has changed itself since is not seen, but a launcher's settings are.
+    """
+    try:
+        with open(f"{proc}/{pid}/environ", "rb") as file:
+            data = file.read()
+    except OSError:  # gone, another user's, or no procfs
+        return None
+    pairs = [entry.partition("=") for entry in data.decode("utf-8", "replace").split("\0")]
+    return {name: value for name, equals, value in pairs if equals}

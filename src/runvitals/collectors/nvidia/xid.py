@@ -1,0 +1,134 @@
+"""Errors that the driver reports about a GPU (Xid), and other critical events, as events of the run."""
+
+from __future__ import annotations
+
+import ctypes
+
+from runvitals.collectors.nvidia.library import TIMEOUT, NvmlError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from runvitals.collectors.nvidia.library import Nvml
+
+_DOUBLE_BIT_ERROR = 0x2
+_XID = 0x8
+_MEMORY_RETIRED, _MEMORY_RETIREMENT_FAILED = 0x400, 0x800
+_UNAVAILABLE, _RECOVERY = 0x4000, 0x8000
+# The newer kinds apart: an older driver refuses a set with one it does not know.
+_KINDS = (
+    _DOUBLE_BIT_ERROR | _XID | _MEMORY_RETIRED | _MEMORY_RETIREMENT_FAILED | _UNAVAILABLE | _RECOVERY,
+    _DOUBLE_BIT_ERROR | _XID,
+    _XID,
+)
+_TEXTS = {
+    _DOUBLE_BIT_ERROR: "a memory error that could not be corrected",
+    _MEMORY_RETIRED: "a part of its memory was retired",
+    _MEMORY_RETIREMENT_FAILED: "a part of its memory could not be retired",
+    _UNAVAILABLE: "is not available",
+    _RECOVERY: "needs a recovery action (nvidia-smi -q tells which)",
+}
+# The ones that people meet; NVIDIA's list has some hundred more.
+XIDS = {
+    8: "the GPU stopped processing",
+    13: "exception of the graphics engine, mostly an error in a kernel",
+    31: "memory page fault, mostly an illegal address in a kernel",
+    32: "invalid or corrupted command stream",
+    38: "driver firmware error",
+    43: "the GPU stopped processing: a program's fault, it was ended",
+    45: "preemptive clean-up, after another error or a killed program",
+    48: "double-bit memory error",
+    61: "internal micro-controller breakpoint",
+    62: "internal micro-controller halt",
+    63: "a memory row is to be remapped, or a page retired",
+    64: "a memory row could not be remapped, or a page not retired",
+    68: "video processor exception",
+    69: "exception of the graphics engine's class",
+    74: "NVLink error",
+    79: "the GPU has fallen off the bus",
+    92: "a high rate of single-bit memory errors",
+    94: "contained memory error: the program that met it was ended",
+    95: "uncontained memory error: the GPU needs a reset",
+    109: "time-out of a context switch",
+    119: "time-out of the GPU system processor (GSP)",
+    120: "error of the GPU system processor (GSP)",
+    121: "error of the link between CPU and GPU (C2C)",
+    140: "memory error that was not recovered",
+    143: "the GPU could not be initialized",
+    149: "NVLink fatal error",
+    154: "the GPU needs a recovery action",
+}
+# A program's own faults; all others are the device's.
+_OF_PROGRAMS = frozenset((13, 31, 43, 45, 69))
+# At most so many are taken at one tick: a GPU in trouble reports thousands.
+_AT_MOST = 32
+
+
+class EventData(ctypes.Structure):
+    """nvmlEventData_t."""
+
+    _fields_ = [
+        ("device", ctypes.c_void_p),
+        ("kind", ctypes.c_ulonglong),
+        ("data", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    ]
+
+
+class Events:
+    """Takes what the driver has queued since the last look; it never waits.
+
+    Raises:
+        NvmlError: this driver has no events (they are for Linux only).
+    """
+
+    __slots__ = ("_indices", "_nvml", "_set")
+
+    def __init__(self, nvml: Nvml, devices: Iterable[tuple[int, ctypes.c_void_p]]) -> None:
+        self._nvml = nvml
+        self._set = ctypes.c_void_p()
+        self._indices: dict[int | None, int] = {}
+        nvml.call("nvmlEventSetCreate", ctypes.byref(self._set))
+        for index, handle in devices:
+            if self._register(handle):
+                self._indices[handle.value] = index
+
+    def take(self) -> list[dict[str, object]]:
+        """The events since the last call.
+
+        Raises:
+            NvmlError: a device was lost, which ends the set.
+        """
+        events: list[dict[str, object]] = []
+        data = EventData()
+        for _ in range(_AT_MOST):
+            code = self._nvml.code("nvmlEventSetWait_v2", self._set, ctypes.byref(data), ctypes.c_uint(0))
+            if code == TIMEOUT:
+                break
+            if code:
+                raise NvmlError(code, "nvmlEventSetWait_v2")
+            events.append(_event(self._indices.get(data.device), data.kind, data.data))
+        return events
+
+    def free(self) -> None:
+        self._nvml.code("nvmlEventSetFree", self._set)
+
+    def _register(self, handle: ctypes.c_void_p) -> bool:
+        function = "nvmlDeviceRegisterEvents"
+        return any(
+            self._nvml.code(function, handle, ctypes.c_ulonglong(kinds), self._set) == 0 for kinds in _KINDS
+        )
+
+
+def _event(index: int | None, kind: int, data: int) -> dict[str, object]:
+    gpu = "a GPU" if index is None else f"GPU {index}"
+    about: dict[str, object] = {} if index is None else {"gpu": index}
+    if kind == _XID:
+        text = f"{gpu}: Xid {data}, {XIDS.get(data, 'see NVIDIA’s list of Xid errors')}"
+        level = "warning" if data in _OF_PROGRAMS else "error"
+        return {"name": "gpu_xid", "level": level, "text": text, "xid": data, **about}
+    text = f"{gpu}: {_TEXTS.get(kind, f'event {kind:#x}')}"
+    level = "warning" if kind == _MEMORY_RETIRED else "error"
+    return {"name": "gpu_event", "level": level, "text": text, **about}
