@@ -147,7 +147,6 @@ def test_what_the_tool_does_not_know_is_left_out_and_said(make: Make, tmp_path: 
 
 def test_nonsense_is_left_out(make: Make) -> None:
     assert values(make(HEADER + "0, Acme, , 65535 %, 1 MiB, 0 MiB, 40 C, , , \n")) == {
-        "gpu.0.memoryAllocatedBytes": 1048576.0,
         "gpu.0.temp": 40.0,
     }
 

@@ -331,8 +331,13 @@ class Roll:
 
 
 def complete(device: Device) -> None:
-    """Add what follows from other readings: the used share of memory, the share of the power limit."""
+    """Add what follows from other readings: the used share of memory, the share of the power limit.
+
+    Used memory "0 of 0" is no reading.
+    """
     gauges = device.gauges
+    if gauges.get(TOTAL) == 0.0:
+        gauges.pop(USED, None)
     total, limit = gauges.get(TOTAL, 0.0), gauges.get(LIMIT, 0.0)
     if total > 0.0 and USED in gauges:
         gauges[SHARE] = gauges[USED] * 100.0 / total

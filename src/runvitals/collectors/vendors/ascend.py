@@ -65,7 +65,7 @@ def _chip(words: Sequence[str], cells: Sequence[str]) -> Row:
         row["index"] = words[1]
     pairs = list(zip(sizes[::2], sizes[1::2], strict=False))
     if pairs:
-        row["used"], row["total"] = pairs[-1] if pairs[-1][1] not in ("0", "NA", "-") else pairs[0]
+        row["used"], row["total"] = pairs[-1] if pairs[-1][1] != "0" else pairs[0]
     return row
 
 
