@@ -1,7 +1,8 @@
 """The text in which exporters tell their metrics: Prometheus' format 0.0.4 and OpenMetrics 1.0.
 
 A line that cannot be understood is skipped and counted, for one broken metric must not hide the others.
-Written without ``re``, which would cost the monitor 1.3 MB; about 2 µs a line.
+Written without ``re``, which would cost the monitor 1.3 MB. A line costs 4 µs, one with two labels 13 µs, one
+with seven 28 µs.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ LINUX = {
     "energy": "runvitals.collectors.host.energy:probe",
     "thermal": "runvitals.collectors.host.thermal:probe",
     "nvidia": "runvitals.collectors.nvidia.presence:probe",
-    "openmetrics": "runvitals.collectors.openmetrics:probe",
     "amd": "runvitals.collectors.amd.presence:probe",
     "gaudi": "runvitals.collectors.vendors.doors:gaudi",
     "ascend": "runvitals.collectors.vendors.doors:ascend",
@@ -57,6 +56,8 @@ LINUX = {
     "jetson": "runvitals.collectors.vendors.doors:jetson",
     "intel": "runvitals.collectors.vendors.doors:intel",
     "npu": "runvitals.collectors.vendors.doors:npu",
+    # Last: it may wait a moment for answers, which is to delay no other.
+    "openmetrics": "runvitals.collectors.openmetrics:probe",
 }
 # macOS and Windows: what psutil tells.
 PORTABLE = {

@@ -1,0 +1,243 @@
+"""One endpoint of an exporter: asked in a thread of its own, left alone for a while when it fails.
+
+What its answers hold is told in numbered series, for a key has no room for labels.
+"""
+
+from __future__ import annotations
+
+import time
+
+from runvitals.collectors import exposition, http
+from runvitals.collectors.aside import Aside, Hung
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Mapping, Sequence
+
+    from runvitals.collectors.base import Tick
+
+EVERY_S = 1.0
+# An exporter on this machine answers within a few ms, and its numbers are of this very tick. Others' come
+# with the next one.
+PATIENCE_S = 0.02
+TIMEOUT_S = 5.0
+LONGEST_BACKOFF_S = 60.0
+# Reading costs 4 to 28 µs a line. An endpoint of many thousand lines is asked less often, so that it takes no
+# more than this share of a core.
+SHARE_OF_CORE = 0.02
+# A label whose values never end (a request's number) would fill the journal.
+MOST_SERIES = 5000
+# The labels are written anew as a whole when there are more of them.
+TELL_EVERY_S = 10.0
+INFINITY = float("inf")
+
+
+class Filters:
+    """Which samples are kept: those that at least one filter fits.
+
+    Args:
+        wanted: expressions that are searched in ``endpoint.metric``; or a table of such with expressions for
+            labels, all of which must be there and fit.
+
+    Example:
+        >>> filters = Filters({"dcgm.*TEMP": {"gpu": "^[01]$"}})
+        >>> filters.keep("dcgm.DCGM_FI_DEV_GPU_TEMP", {"gpu": "0"})
+        True
+    """
+
+    __slots__ = ("_rules", "_rules_of")
+
+    def __init__(self, wanted: Sequence[str] | Mapping[str, Mapping[str, str]]) -> None:
+        import re  # 1.3 MB: only who sets filters pays for them
+
+        labels_of = wanted if hasattr(wanted, "items") else {name: {} for name in wanted}
+        self._rules = [
+            (re.compile(name), [(label, re.compile(value)) for label, value in labels.items()])
+            for name, labels in labels_of.items()
+        ]
+        self._rules_of: dict[str, list[list[tuple[str, re.Pattern[str]]]]] = {}
+
+    def keep(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether a sample of this ``endpoint.metric`` with these labels is kept."""
+        rules = self._rules_of.get(name)
+        if rules is None:
+            rules = [conditions for metric, conditions in self._rules if metric.search(name)]
+            self._rules_of[name] = rules
+        return any(
+            all(label in labels and value.search(labels[label]) for label, value in conditions)
+            for conditions in rules
+        )
+
+
+class Series:
+    """The series of one endpoint, numbered metric by metric in the order in which their labels first appear.
+
+    A number stays with its labels for as long as the monitor lives, whether the series is still told or not.
+    """
+
+    __slots__ = ("_families", "_keys", "_labels", "_prefix", "count")
+
+    def __init__(self, endpoint: str) -> None:
+        self._prefix = f"openmetrics.{endpoint}."
+        self._keys: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
+        self._families: dict[str, exposition.Family] = {}
+        self._labels: dict[str, list[dict[str, str]]] = {}
+        self.count = 0
+
+    def key(self, found: exposition.Exposition, sample: exposition.Sample) -> str | None:
+        """The key of a sample, or None if its series is new and there are too many."""
+        series = (sample.name, frozenset(sample.labels.items()))
+        key = self._keys.get(series)
+        if key is None and self.count < MOST_SERIES:
+            labels = self._labels.setdefault(sample.name, [])
+            if not labels:
+                self._families[sample.name] = found.family(sample.name) or exposition.Family()
+            key = self._keys[series] = f"{self._prefix}{sample.name}.{len(labels)}"
+            labels.append(sample.labels)
+            self.count += 1
+        return key
+
+    def facts(self) -> dict[str, dict[str, object]]:
+        """Metric -> its type, its help and unit if it has them, and the labels of its n-th series; a copy."""
+        facts: dict[str, dict[str, object]] = {}
+        for name, family in self._families.items():
+            fact: dict[str, object] = {"type": family.type}
+            if family.help:
+                fact["help"] = family.help
+            if family.unit:
+                fact["unit"] = family.unit
+            facts[name] = {**fact, "series": list(self._labels[name])}
+        return facts
+
+
+class Endpoint:
+    """Asks one URL at most once a second and writes what it tells.
+
+    Its failures are its own: it is asked again after 1, 2, 4 … 60 s, and `reason` tells why.
+
+    Args:
+        name: as it stands in keys.
+        headers: of each request.
+        cpu_s: the clock of the CPU time that the asking thread has used.
+
+    Raises:
+        ValueError: the URL is none.
+    """
+
+    __slots__ = (
+        "_address", "_aside", "_backoff_s", "_bad_lines", "_cpu_s", "_fault", "_filters", "_headers", "_hung",
+        "_next_s", "_series", "_tell_s", "_told_count", "name", "told",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        headers: Mapping[str, str],
+        filters: Filters | None,
+        cpu_s: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.name = name
+        self._address = http.Address(url)
+        self._headers = headers
+        self._filters = filters
+        self._cpu_s = cpu_s
+        self._series = Series(name)
+        self._aside = Aside(self._ask, EVERY_S, PATIENCE_S)
+        self._next_s = self._tell_s = -INFINITY
+        self._backoff_s = 0.0
+        self._told_count = 0
+        self._fault = self._hung = self._bad_lines = ""
+        # Another object whenever there is more to tell.
+        self.told: dict[str, object] = {"url": str(self._address), "metrics": {}}
+
+    @property
+    def reason(self) -> str:
+        """Why it tells nothing, or not all; "" while all is well."""
+        return self._hung or self._fault
+
+    @property
+    def pending(self) -> bool:
+        """Whether its first answer is under way."""
+        return self._aside.pending and not self._told_count and not self._fault
+
+    def sample(self, tick: Tick) -> None:
+        """Write what it has answered; waits no longer than `PATIENCE_S`, and raises nothing."""
+        try:
+            self._aside.sample(tick)
+        except Hung:
+            # Always in the same words: each new text is a record in the journal.
+            self._hung = f"{self._address} has not answered for more than 30 s; nor does it let go"
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other endpoints go on
+            self._hung = f"{self._address}: {type(error).__name__}: {error}"
+        else:
+            self._hung = ""
+
+    def close(self) -> None:
+        self._aside.close()
+
+    def _ask(self, tick: Tick) -> None:
+        """In the thread: one request, unless it is too early for one."""
+        if tick.mono_s < self._next_s:
+            return
+        began_s = self._cpu_s()
+        try:
+            found = self._scrape()
+        except (http.HttpError, ValueError) as error:
+            self._backoff_s = min(self._backoff_s * 2 or EVERY_S, LONGEST_BACKOFF_S)
+            self._next_s = tick.mono_s + self._backoff_s
+            self._fault = str(error)
+            return
+        self._backoff_s = 0.0
+        self._fault = "; ".join(self._write(found, tick))
+        self._tell(tick.mono_s)
+        self._next_s = tick.mono_s + (self._cpu_s() - began_s) / SHARE_OF_CORE
+
+    def _scrape(self) -> exposition.Exposition:
+        answer = http.get(self._address, self._headers, TIMEOUT_S)
+        is_openmetrics = "openmetrics" in answer.headers.get("content-type", "")
+        found = exposition.parse(answer.body, is_openmetrics or None)
+        if is_openmetrics and not found.ended:
+            raise ValueError(f"{self._address} sent a text that is cut off: it has no # EOF")
+        if found.bad and not found.samples:
+            raise ValueError(f"{self._address} sent no metrics: {found.first_bad}")
+        return found
+
+    def _write(self, found: exposition.Exposition, tick: Tick) -> list[str]:
+        """What is kept of an answer, into the tick; returns what there is to say about the rest."""
+        tried = kept = 0
+        for sample in found.samples:
+            kind = found.kind(sample.name)
+            if kind == exposition.CREATED or not self._keeps(sample):
+                continue
+            tried += 1
+            key = self._series.key(found, sample)
+            if key is None:
+                continue
+            kept += 1
+            if -INFINITY < sample.value < INFINITY:
+                readings = tick.counters if kind == exposition.COUNTER else tick.gauges
+                readings[key] = sample.value
+        notes = []
+        if found.bad:
+            # The first of them stays: the next may have another number in it, and each new text is a record.
+            self._bad_lines = self._bad_lines or f"some lines are left out, such as {found.first_bad}"
+            notes.append(self._bad_lines)
+        else:
+            self._bad_lines = ""
+        if found.samples and not tried and self._filters is not None:
+            notes.append("openmetrics_filters keep none of its metrics")
+        if kept < tried:
+            notes.append(f"more than {MOST_SERIES} series; openmetrics_filters can choose among them")
+        return notes
+
+    def _keeps(self, sample: exposition.Sample) -> bool:
+        return self._filters is None or self._filters.keep(f"{self.name}.{sample.name}", sample.labels)
+
+    def _tell(self, mono_s: float) -> None:
+        if self._series.count == self._told_count or mono_s < self._tell_s:
+            return
+        self._tell_s = mono_s + TELL_EVERY_S
+        self._told_count = self._series.count
+        self.told = {"url": str(self._address), "metrics": self._series.facts()}
