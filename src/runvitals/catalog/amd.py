@@ -12,5 +12,14 @@ METRICS = (
           scope="device", merge="max",
           text="Host memory that the GPU uses as its own; on an APU this is where the data lies.",
           source="mem_info_gtt_used"),
+    gauge("gpu.{i}.gttAllocated", "%", "GPU memory in host memory, share", name="gpu.gtt.utilization",
+          scope="device", merge="max",
+          text="Used share of the host memory that the GPU may use as its own.",
+          source="mem_info_gtt_used ÷ mem_info_gtt_total"),
+    gauge("gpu.{i}.busySuspect", "1", "GPU utilization in doubt", name="gpu.utilization_suspect",
+          scope="device", merge="max",
+          text="Whether the GPU says it is fully busy and takes less than a quarter of its power limit (1): "
+          "some firmware counts an idle queue as work.",
+          source="gpu ≥ 99.5 % and powerPercent < 25 %"),
 )
 # fmt: on

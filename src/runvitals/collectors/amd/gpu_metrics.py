@@ -68,12 +68,15 @@ class GpuMetrics:
                 self._file = PseudoFile(self._path)
             table = self._file.read()
         except OSError:  # EOPNOTSUPP, EBUSY during a reset
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            self.close()
             return {}
         self.partitions = partitions(table)
         return decode(table)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def decode(table: bytes) -> dict[str, float]:

@@ -79,6 +79,8 @@ class Card:
     def close(self) -> None:
         for file in self._files:
             file.close()
+        if self._metrics is not None:
+            self._metrics.close()
 
     def _read_metrics(self, mono_s: float, readings: dict[str, float]) -> None:
         if self._metrics is None:
