@@ -171,7 +171,7 @@ def test_a_device_that_is_lost_and_back(make: Make, tmp_path: Path) -> None:
     assert (event["name"], event["level"], event["source"]) == ("device_lost", "error", "acme")
     assert str(event["text"]).startswith("gpu.0 (Acme 2, 0000:1a:00.0) is no longer told of by ")
     assert smi.facts is not None
-    assert len(smi.facts["accelerator_acme"]) == 2  # type: ignore[arg-type]
+    assert len(smi.facts["accelerator_acme"]) == 2
     say(tmp_path, TWO)
     back = soon(lambda: answer(smi, 3.0), lambda tick: "gpu.0.temp" in tick.gauges)
     assert [event["name"] for event in back.events] == ["device_back"]

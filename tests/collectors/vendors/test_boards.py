@@ -1,0 +1,158 @@
+"""Jetson boards, Tenstorrent's driver, processors' NPUs: the kernel's files, and tegrastats."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Tick
+from runvitals.collectors.vendors.doors import jetson, npu, tenstorrent
+from runvitals.collectors.vendors.tegrastats import parse
+from tests.collectors.test_tool import program, soon
+from tests.collectors.trees import plant, put, sample
+from tests.collectors.vendors.machines import pci, tool, values
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1024.0 * 1024.0
+ORIN = {
+    "proc/device-tree/compatible": "nvidia,p3767\0nvidia,tegra234\0",
+    "proc/device-tree/model": "Jetson Orin Nano\0",
+    "proc/meminfo": "MemTotal:  8192 kB\nMemFree:  1 kB\nMemAvailable:  6144 kB\n",
+    "sys/class/devfreq/17000000.gpu/device/load": "774\n",
+    "sys/class/devfreq/17000000.gpu/cur_freq": "624750000\n",
+    "sys/class/devfreq/other/cur_freq": "1\n",
+    "sys/class/thermal/thermal_zone0/type": "cpu-thermal\n",
+    "sys/class/thermal/thermal_zone0/temp": "80000\n",
+    "sys/class/thermal/thermal_zone1/type": "gpu-thermal\n",
+    "sys/class/thermal/thermal_zone1/temp": "51312\n",
+    "sys/class/hwmon/hwmon1/name": "ina3221\n",
+    "sys/class/hwmon/hwmon1/in1_label": "VDD_IN\n",
+    "sys/class/hwmon/hwmon1/in1_input": "5000\n",
+    "sys/class/hwmon/hwmon1/curr1_input": "1500\n",
+    "sys/class/hwmon/hwmon1/in2_label": "VDD_SOC\n",
+    "sys/class/hwmon/hwmon1/in2_input": "5000\n",
+    "sys/class/hwmon/hwmon1/curr2_input": "100\n",
+}
+
+
+def test_a_jetson_by_the_kernels_files(tmp_path: Path) -> None:
+    board = jetson(plant(tmp_path, ORIN))
+    assert sample(board, 1.0) == {
+        "gpu.0.gpu": pytest.approx(77.4),
+        "gpu.0.graphicsClock": pytest.approx(624.75),
+        "gpu.0.temp": pytest.approx(51.312),
+        "gpu.0.powerWatts": pytest.approx(7.5),
+        "gpu.0.memoryAllocatedBytes": 2048.0 * 1024,
+        "gpu.0.memoryAllocated": 25.0,
+    }
+    assert board.facts == {"accelerator_jetson": [{"index": 0, "name": "Jetson Orin Nano"}]}
+
+
+def test_what_is_no_jetson(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="names no nvidia,tegra"):
+        jetson(plant(tmp_path, {"sys/class/devfreq/gpu/cur_freq": "1\n"}))
+
+
+def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "RAM 100/8192MB GR3D_FREQ 45%@[600] gpu@50C VDD_IN 4000mW/4000mW"
+    program(tmp_path / "bin", "tegrastats", f"echo '{line}'; exec sleep 74.5")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
+    files = {path: text for path, text in ORIN.items() if "hwmon" not in path}
+    board = jetson(plant(tmp_path / "root", files))
+    found = soon(lambda: sample(board, time.monotonic()), lambda read: "gpu.0.powerWatts" in read)
+    assert found["gpu.0.powerWatts"] == 4.0
+    assert found["gpu.0.gpu"] == pytest.approx(77.4)  # the file is of this moment, the line is older
+    board.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "06-18-2025 11:25:24 RAM 1024/4096MB (lfb 2x4MB) SWAP 1/2MB CPU [1%@1420,2%@729]"
+            " GR3D_FREQ 30%@[510] NVDEC off cpu@60C gpu@49.5C tj@61C VDD_IN 4824mW/4000mW VDD_CPU_GPU_CV 518mW/518mW",
+            {"gpu": 30.0, "graphicsClock": 510.0, "temp": 49.5, "powerWatts": 4.824, "memoryAllocated": 25.0},
+        ),
+        ("RAM 1024/4096MB GR3D_FREQ 0% GPU@39C VDD_SYS_GPU 182/182 VDD_4V0_WIFI 0/0",
+         {"gpu": 0.0, "temp": 39.0, "powerWatts": 0.182, "memoryAllocated": 25.0}),
+        ("RAM 1024/4096MB tj@52.4C gpu@-256C VDD_GPU_SOC 2171mW",
+         {"temp": 52.4, "powerWatts": 2.171, "memoryAllocated": 25.0}),
+        ("GR3D_FREQ 5%@114 POM_5V_IN 3000/2900", {"gpu": 5.0, "graphicsClock": 114.0, "powerWatts": 3.0}),
+        ("RAM GR3D_FREQ", {}),
+        ("", {}),
+    ],
+)  # fmt: skip
+def test_lines_of_several_boards(line: str, expected: dict[str, float]) -> None:
+    gauges = parse(line).gauges
+    gauges.pop("memoryTotal", None)
+    assert gauges.pop("memoryAllocatedBytes", 1024 * MIB) == 1024 * MIB
+    assert gauges == pytest.approx(expected)
+
+
+CHIP = "sys/class/tenstorrent/tenstorrent!1"
+BLACKHOLE = pci("0000:04:00.0", "1e52") | {
+    f"{CHIP}/tt_aiclk": "1350\n",
+    f"{CHIP}/tt_card_type": "p150a\n",
+    f"{CHIP}/tt_serial": "0100\n",
+    f"{CHIP}/device/hwmon/hwmon7/temp1_input": "44500\n",
+    f"{CHIP}/device/hwmon/hwmon7/power1_input": "90000000\n",
+    f"{CHIP}/device/hwmon/hwmon7/power1_max": "180000000\n",
+}
+
+
+def test_tenstorrents_driver(tmp_path: Path) -> None:
+    cards = tenstorrent(plant(tmp_path, BLACKHOLE))
+    assert sample(cards, 1.0) == {
+        "gpu.1.temp": 44.5,
+        "gpu.1.powerWatts": 90.0,
+        "gpu.1.powerPercent": 50.0,
+        "gpu.1.enforcedPowerLimitWatts": 180.0,
+        "gpu.1.graphicsClock": 1350.0,
+    }
+    assert cards.facts == {"accelerator_tenstorrent": [{"index": 1, "name": "p150a", "serial": "0100"}]}
+    assert set(cards.absent) == {"gpu", "memoryAllocatedBytes"}
+    put(tmp_path, f"{CHIP}/device/hwmon/hwmon7/power1_input", "4000000000000\n")
+    assert "gpu.1.powerWatts" not in sample(cards, 2.0)
+
+
+def test_tenstorrents_tool_where_the_driver_has_no_sensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = (
+        '{"device_info": [{"telemetry": {"asic_temperature": "40.0"}, "board_info": {"bus_id": "N/A"}}]}'
+    )
+    tool(tmp_path, monkeypatch, "tt-smi", f"Detected chips: 1\n{snapshot}", "exit 134")
+    cards = tenstorrent(plant(tmp_path / "root", pci("0000:04:00.0", "1e52")))
+    assert values(cards) == {"gpu.0.temp": 40.0}
+
+
+def test_a_processors_npu(tmp_path: Path) -> None:
+    folder = "sys/class/accel/accel0/device"
+    root = {
+        f"{folder}/driver": "-> ../../../../bus/pci/drivers/intel_vpu",
+        f"{folder}/npu_busy_time_us": "1000000\n",
+        f"{folder}/npu_memory_utilization": "4096\n",
+        f"{folder}/npu_current_frequency_mhz": "1400\n",
+    }
+    source = npu(plant(tmp_path, root))
+    assert sample(source, 10.0) == {"gpu.0.memoryAllocatedBytes": 4096.0, "gpu.0.graphicsClock": 1400.0}
+    put(tmp_path, f"{folder}/npu_busy_time_us", "1500000\n")
+    assert sample(source, 12.0)["gpu.0.gpu"] == pytest.approx(25.0)
+
+
+def test_an_accelerator_of_another_driver_is_no_npu_of_ours(tmp_path: Path) -> None:
+    folder = "sys/class/accel/accel0/device"
+    with pytest.raises(Absent, match="no device of intel_vpu"):
+        npu(plant(tmp_path, {f"{folder}/driver": "-> ../drivers/amdxdna", f"{folder}/vendor": "0x1022\n"}))
+
+
+def test_a_tick_costs_no_wait(tmp_path: Path) -> None:
+    board = jetson(plant(tmp_path, ORIN))
+    began_s = time.monotonic()
+    board.sample(Tick(1.0))
+    assert time.monotonic() - began_s < 0.2

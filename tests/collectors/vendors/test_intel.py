@@ -1,0 +1,199 @@
+"""Intel's GPUs: drivers' files, and xpu-smi's lines."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.catalog import CATALOG
+from runvitals.collectors.base import Absent, Tick
+from runvitals.collectors.vendors.doors import intel
+from runvitals.collectors.vendors.xpu_smi import READINGS, XpuSmi
+from tests.collectors.test_tool import program, soon
+from tests.collectors.trees import plant, put
+from tests.collectors.vendors.machines import pci
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runvitals.collectors.vendors.parts import Parts
+    from tests.collectors.trees import Tree
+
+
+def card(name: str, address: str, driver: str, files: dict[str, str]) -> Tree:
+    """A card of the kernel's graphics: its device lies on PCI, what is under "device/" with it."""
+    device = f"sys/bus/pci/devices/{address}"
+    tree = pci(address, "8086", "03") | {
+        f"sys/class/drm/{name}/device": f"-> ../../../bus/pci/devices/{address}",
+        f"sys/bus/pci/drivers/{driver}/": "",
+        f"{device}/driver": f"-> ../../drivers/{driver}",
+        f"{device}/device": "0x56c0\n",
+    }
+    for path, text in files.items():
+        inner = path.removeprefix("device/")
+        tree[f"{device}/{inner}" if path != inner else f"sys/class/drm/{name}/{path}"] = text
+    return tree
+
+
+def sensors(energy_uj: int) -> dict[str, str]:
+    folder = "device/hwmon/hwmon4"
+    return {
+        f"{folder}/energy1_label": "card\n",
+        f"{folder}/energy1_input": f"{energy_uj}\n",
+        f"{folder}/power1_max": "150000000\n",
+        f"{folder}/temp2_label": "pkg\n",
+        f"{folder}/temp2_input": "52000\n",
+        f"{folder}/temp3_label": "vram\n",
+        f"{folder}/temp3_input": "64000\n",
+    }
+
+
+XE = card(
+    "card1",
+    "0000:4d:00.0",
+    "xe",
+    {
+        "device/tile0/gt0/gtidle/idle_residency_ms": "1000\n",
+        "device/tile0/gt0/freq0/act_freq": "2050\n",
+        "device/tile0/gt1/gtidle/idle_residency_ms": "5\n",
+    }
+    | sensors(5_000_000),
+)
+I915 = card(
+    "card0",
+    "0000:00:02.0",
+    "i915",
+    {"gt/gt0/rc6_residency_ms": "700\n", "gt/gt0/rps_act_freq_mhz": "300\n"},
+)
+HEADER = (
+    "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W), GPU Memory Utilization (%),"
+    " GPU Memory Used (MiB)\n"
+)
+
+
+@pytest.fixture
+def no_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+
+
+def look(parts: Parts, mono_s: float) -> Tick:
+    tick = Tick(mono_s)
+    parts.sample(tick)
+    return tick
+
+
+@pytest.mark.usefixtures("no_tool")
+def test_a_card_as_the_driver_xe_shows_it(tmp_path: Path) -> None:
+    parts = intel(plant(tmp_path, XE))
+    first = look(parts, 100.0)
+    assert first.gauges == {
+        "gpu.0.graphicsClock": 2050.0,
+        "gpu.0.temp": 52.0,
+        "gpu.0.memoryTemp": 64.0,
+        "gpu.0.enforcedPowerLimitWatts": 150.0,
+    }
+    assert first.counters == {"gpu.0.energyJoules": 5.0}
+    device = "sys/bus/pci/devices/0000:4d:00.0"
+    put(tmp_path, f"{device}/hwmon/hwmon4/energy1_input", "155000000\n")
+    put(tmp_path, f"{device}/tile0/gt0/gtidle/idle_residency_ms", "1500\n")
+    second = look(parts, 102.0)
+    assert second.gauges["gpu.0.powerWatts"] == pytest.approx(75.0)
+    assert second.gauges["gpu.0.powerPercent"] == pytest.approx(50.0)
+    assert second.gauges["gpu.0.gpu"] == pytest.approx(75.0)  # asleep for 0.5 s of 2
+    facts = parts.facts
+    assert facts["accelerator_intel"][0]["pci"] == "0000:4d:00.0"
+    assert parts.absent["memoryAllocated"].startswith("told by xpu-smi, which is not on PATH")
+
+
+@pytest.mark.usefixtures("no_tool")
+def test_totals_that_fall_and_files_that_cannot_be_read_are_gaps(tmp_path: Path) -> None:
+    parts = intel(plant(tmp_path, XE))
+    look(parts, 100.0)
+    device = "sys/bus/pci/devices/0000:4d:00.0"
+    put(tmp_path, f"{device}/hwmon/hwmon4/energy1_input", "10\n")
+    put(tmp_path, f"{device}/hwmon/hwmon4/temp2_input", "\n")
+    gauges = look(parts, 101.0).gauges
+    assert "gpu.0.powerWatts" not in gauges
+    assert "gpu.0.temp" not in gauges
+    assert gauges["gpu.0.memoryTemp"] == 64.0
+
+
+@pytest.mark.usefixtures("no_tool")
+def test_a_processors_graphics_beside_a_card_and_beside_nvidia(tmp_path: Path) -> None:
+    parts = intel(plant(tmp_path, I915 | XE | pci("0000:01:00.0", "10de", "03")))
+    gauges = look(parts, 1.0).gauges
+    assert gauges["gpu.1.graphicsClock"] == 300.0  # 0000:00:02.0 comes before 0000:4d:00.0, NVIDIA is 0
+    assert gauges["gpu.2.graphicsClock"] == 2050.0
+
+
+@pytest.mark.usefixtures("no_tool")
+def test_a_gpu_without_its_driver_is_absent(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match=r"Intel's GPU at 0000:4d:00\.0 is driven by neither xe nor i915"):
+        intel(plant(tmp_path, pci("0000:4d:00.0", "8086", "03")))
+
+
+def test_xpu_smi_fills_in_what_sysfs_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = HEADER + "08:08:16, 0, 12.5, 99.0, 20.0, 1024.00\n"
+    (tmp_path / "lines").write_text(lines)
+    program(tmp_path / "bin", "xpu-smi", f"cat {tmp_path}/lines; exec sleep 72.5")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
+    parts = intel(plant(tmp_path / "root", I915 | XE))
+    gauges = soon(
+        lambda: look(parts, time.monotonic()).gauges, lambda read: read.get("gpu.1.powerWatts") == 99.0
+    )
+    assert gauges["gpu.1.gpu"] == 12.5
+    assert gauges["gpu.1.memoryAllocated"] == 20.0
+    assert gauges["gpu.1.memoryAllocatedBytes"] == 1024.0 * 1024 * 1024
+    assert gauges["gpu.1.temp"] == 52.0  # still the driver's
+    parts.close()
+
+
+def printing(tmp_path: Path, text: str) -> XpuSmi:
+    (tmp_path / "lines").write_text(text)
+    return XpuSmi(program(tmp_path, "xpu-smi", f"cat {tmp_path}/lines; exec sleep 73.5"), [0, 1])
+
+
+def test_lines_of_several_cards_of_which_the_newest_counts(tmp_path: Path) -> None:
+    text = "WARNING: no root\n" + HEADER
+    text += (
+        "16.8, 0, N/A, 281.0, N/A, \n16.8, 1, 3.0, 1.0, , 7\n17.8, 0, , 293.0,  N/A, \n17.8, 2, 1, 1, 1, 1\n"
+    )
+    source = printing(tmp_path, text)
+    tick = Tick(1.0)
+
+    def both() -> bool:
+        source.sample(tick)
+        return tick.gauges.get("gpu.0.powerWatts") == 293.0
+
+    soon(both)
+    source.close()
+    assert tick.gauges == {
+        "gpu.0.powerWatts": 293.0,
+        "gpu.1.gpu": 3.0,
+        "gpu.1.powerWatts": 1.0,
+        "gpu.1.memoryAllocatedBytes": 7.0 * 1024 * 1024,
+    }
+
+
+def test_another_vendors_xpu_smi_is_noticed(tmp_path: Path) -> None:
+    source = printing(tmp_path, "| XPU-SMI    XPU-RT Version: 5.1.0 |\n" * 30)
+
+    def attempt() -> str:
+        try:
+            source.sample(Tick(1.0))
+        except Exception as error:  # noqa: BLE001 -- whatever it is, it is looked at below
+            return str(error)
+        return ""
+
+    assert soon(attempt).endswith("prints no table of Intel's GPUs: it is another vendor's xpu-smi")
+    source.close()
+
+
+def test_what_xpu_smi_tells_is_in_the_catalogue() -> None:
+    for reading in READINGS:
+        match = CATALOG.find(f"gpu.0.{reading.key}")
+        assert match is not None
+        assert match.metric.unit == reading.unit
