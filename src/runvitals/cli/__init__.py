@@ -13,7 +13,21 @@ from types import ModuleType
 
 from runvitals import __version__
 
-COMMANDS = ("run", "ui", "runs", "show", "export", "sample", "metrics", "settings", "cloudwatch", "neuron")
+COMMANDS = (
+    "run",
+    "ui",
+    "runs",
+    "show",
+    "export",
+    "sample",
+    "metrics",
+    "settings",
+    "cloudwatch",
+    "neuron",
+    "server",
+    "token",
+    "store",
+)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -119,11 +119,18 @@ async def run_history(
     ] = [],  # noqa: B006
     rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31)] = None,
     max_points: MaxPoints = 1000,
+    resolution: Annotated[
+        Literal["auto", "raw"], Query(description="`raw` = every call, whatever `max_points` says.")
+    ] = "auto",
     accept_encoding: _AcceptEncoding = "",
 ) -> Response:
     """The numbers that `log()` wrote, by step, for each process that logged."""
-    body = await run.use(lambda view: json_bytes(series.logged(view, keys, max_points, rank)))
-    return await packed_answer(body, accept_encoding)
+    points = None if resolution == "raw" else max_points
+
+    def read(view: RunView) -> bytes:
+        return json_bytes(series.logged(view, keys, points, rank))
+
+    return await packed_answer(await _read(run, read), accept_encoding)
 
 
 @router.get(

@@ -17,6 +17,7 @@ from runvitals.query.opened import UnknownRun, now_ms
 from runvitals.server import api, page
 from runvitals.server.library import JournalLibrary
 from runvitals.server.security import LoopbackOnly
+from runvitals.server.views import Library
 
 
 def create_app(
@@ -34,6 +35,13 @@ def create_app(
     Example:
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
+    app = application(JournalLibrary(directory or data_dir(), clock), static)
+    app.add_middleware(LoopbackOnly)
+    return app
+
+
+def application(library: Library, static: str = page.FOLDER) -> FastAPI:
+    """The API over a library, and the page. Who may use it is not decided here."""
     app = FastAPI(
         title="runvitals",
         version=runvitals.__version__,
@@ -42,13 +50,12 @@ def create_app(
         docs_url=None,  # this page and the next would come from a CDN
         redoc_url=None,
     )
-    app.state.library = JournalLibrary(directory or data_dir(), clock)
+    app.state.library = library
     app.state.closing = anyio.Event()
     app.include_router(api.router)
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
-    app.add_middleware(LoopbackOnly)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(UnknownRun, _unknown_run)

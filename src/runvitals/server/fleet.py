@@ -69,5 +69,5 @@ def _first(item: tuple[str | None, object]) -> str:
 
 def _fleet(group: str | None, buckets: Buckets) -> FleetSeries:
     there = buckets.n > 0
-    columns = (column[there] for column in (buckets.t, buckets.n, buckets.min, buckets.max, buckets.mean))
-    return FleetSeries(group, *columns)
+    levels = (column[there] for column in (buckets.min, buckets.max, buckets.mean))
+    return FleetSeries(group, buckets.t[there], buckets.n[there], *levels)

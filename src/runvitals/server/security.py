@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "content-security-policy": _POLICY,
@@ -21,35 +21,43 @@ _HEADERS = {
 }
 
 
+class Guarded:
+    """Forbids pages everything but their own files, and other sites to frame or read them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self.app(scope, receive, send_guarded if scope["type"] == "http" else send)
+
+
 class LoopbackOnly:
-    """Answers only requests sent to a loopback name, and forbids pages everything but their own files.
+    """Answers only requests sent to a loopback name, and guards the answers.
 
     A page of another site can have its own name point to 127.0.0.1 ("DNS rebinding") and would then be of the
     same origin as this server; but its requests carry its name in `Host`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        self._app = app
+        self._guarded = Guarded(self._answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+        await self._guarded(scope, receive, send)
 
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
-            await send(message)
-
-        host = Headers(scope=scope).get("host", "")
-        if not is_loopback(host):
-            names = ", ".join(LOOPBACK_NAMES)
-            refusal = JSONResponse(
-                {"error": f"this server answers to {names} only, not to {host[:100]!r}"}, status_code=403
-            )
-            await refusal(scope, receive, send_guarded)
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else "localhost"
+        if is_loopback(host):
+            await self._app(scope, receive, send)
             return
-        await self.app(scope, receive, send_guarded)
+        names = ", ".join(LOOPBACK_NAMES)
+        error = f"this server answers to {names} only, not to {host[:100]!r}"
+        await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
 
 
 def is_loopback(host: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
 from runvitals.catalog import CATALOG, SUBJECTS
 from runvitals.query.columns import Series
-from runvitals.server.views import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary
+from runvitals.server.views import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary, TooMuch
 
 MAX_RAW_VALUES = 2_000_000
 """Numbers in one answer: 40 MB of JSON, half a second of work. More is for `runvitals export`."""
@@ -127,26 +127,43 @@ def cursor(position: Position) -> str:
     return ",".join(f"{source}:{number}" for source, number in position.items())
 
 
-def logged(view: RunView, wanted: list[str], max_points: int, rank: int | None = None) -> dict[str, Any]:
+def logged(
+    view: RunView, wanted: list[str], max_points: int | None, rank: int | None = None
+) -> dict[str, Any]:
     """The `Logged` answer.
 
-    Names that were logged at the same steps together, on a grid of steps where there are too many.
+    Names that were logged at the same steps together, on a grid of steps where there are more than
+    `max_points`; never where that is None.
+
+    Raises:
+        TooMuch: values beyond `MAX_RAW_VALUES`.
     """
     position = view.position()
     groups: list[dict[str, Any]] = []
-    for calls in view.calls(wanted):
-        if rank in (None, calls.rank):
-            place = {"host": calls.host, "rank": calls.rank}
-            groups += [{**place, **group} for group in _logged_groups(calls, max_points)]
+    made = [calls for calls in view.calls(wanted) if rank in (None, calls.rank)]
+    if max_points is None:
+        _check_logged(made)
+    for calls in made:
+        place = {"host": calls.host, "rank": calls.rank}
+        groups += [{**place, **group} for group in _logged_groups(calls, max_points)]
     return {"run": view.run_id, "cursor": cursor(position), "groups": groups}
 
 
-def _logged_groups(calls: Calls, max_points: int) -> list[dict[str, Any]]:
+def _check_logged(made: Iterable[Calls]) -> None:
+    total = sum(len(values) for calls in made for _, _, values in calls.columns.values())
+    if total > MAX_RAW_VALUES:
+        raise TooMuch(
+            f"{total:,} values were logged; one answer holds {MAX_RAW_VALUES:,}: ask for fewer names or for "
+            "one rank, or use `runvitals export`"
+        )
+
+
+def _logged_groups(calls: Calls, max_points: int | None) -> list[dict[str, Any]]:
     groups: dict[bytes, dict[str, Any]] = {}
     for key, (steps, times, values) in calls.columns.items():
         order = np.argsort(steps, kind="stable")
         steps, times, values = steps[order], times[order], values[order]
-        if len(steps) <= max_points:
+        if max_points is None or len(steps) <= max_points:
             about: dict[str, Any] = {"step": steps.tolist(), "t": times.tolist(), "n": None, "series": {}}
             place = steps.tobytes() + times.tobytes()
             group = groups.setdefault(place, {**about, "min": None, "max": None})

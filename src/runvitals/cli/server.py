@@ -1,0 +1,99 @@
+"""`runvitals server`: many runs from many machines in one place."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from runvitals.cli.folder import add_dir, directory
+
+DEFAULT_LISTEN = "127.0.0.1:8900"
+CATALOGUE = "catalogue.db"
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "server",
+        help="take in runs from many machines, keep and show them",
+        description="Keeps samples in a folder, and what is known of runs in a database, until SIGTERM or "
+        "Ctrl-C. Beyond loopback every request must show a token (`runvitals token create NAME`).",
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=address,
+        default=address(DEFAULT_LISTEN),
+        help=f"default: {DEFAULT_LISTEN}; port 0 is any free one",
+    )
+    parser.add_argument("--require-token", action="store_true", help="on loopback too")
+    add_store(parser)
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Where a server keeps its samples and its catalogue."""
+    parser.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
+    parser.add_argument(
+        "--catalogue",
+        metavar="URL",
+        help="postgresql://…, with the password in PGPASSWORD or ~/.pgpass (default: a file in the store)",
+    )
+    add_dir(parser)
+
+
+def places(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The store's folder, which is made if it is not there, and the catalogue's address."""
+    folder = os.path.abspath(arguments.store or os.path.join(directory(arguments), "store"))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder, arguments.catalogue or os.path.join(folder, CATALOGUE)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from runvitals.server import serve
+        from runvitals.server.shared_app import SharedServer
+        from runvitals.store.catalogue import CatalogueError, open_catalogue
+        from runvitals.store.sqlite_chunks import SqliteChunks
+    except ModuleNotFoundError as error:
+        print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        return 1
+    folder, address = places(arguments)
+    host, port = arguments.listen
+    with ExitStack() as stack:
+        try:
+            listener = stack.enter_context(serve.listen(port, host))
+        except OSError as error:
+            raise OSError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
+        store = stack.enter_context(SqliteChunks(folder))
+        try:
+            catalogue = stack.enter_context(open_catalogue(address))
+        except CatalogueError as error:
+            raise OSError(str(error)) from None
+        beyond = not serve.is_loopback_address(listener)
+        if beyond and not any(token.revoked_ms is None for token in catalogue.tokens.all()):
+            raise ValueError(
+                f"--listen {host}:{port} can be reached from other machines, and there is no token yet: "
+                "make one with `runvitals token create NAME`, or listen on 127.0.0.1"
+            )
+        app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token)
+        stack.callback(app.close)
+        name, bound = listener.getsockname()[:2]
+        shown = f"[{name}]" if ":" in name else name
+        print(f"runvitals: http://{shown}:{bound}/ keeps runs in {folder}; Ctrl-C ends it", flush=True)
+        serve.serve(app, listener)
+    return 0
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port.
+
+    Example:
+        >>> address("0.0.0.0:8900"), address("[::1]:0")
+        (('0.0.0.0', 8900), ('::1', 0))
+    """
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r}: HOST:PORT is expected, like {DEFAULT_LISTEN}")
+    return host.strip("[]"), int(port)

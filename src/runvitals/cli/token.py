@@ -1,0 +1,58 @@
+"""`runvitals token`: who may send to a server, and read it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.server import add_store, places
+from runvitals.cli.terminal import inert, moment, table
+
+if TYPE_CHECKING:
+    from runvitals.store.catalogue import Catalogue
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "token",
+        help="make, list and revoke the tokens of a server",
+        description="Works on the server's catalogue, while a server uses it or not.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("create", help="print a new token, once").add_argument("name", metavar="NAME")
+    actions.add_parser("list", help="what there is: names and times, never the tokens themselves")
+    revoke = actions.add_parser("revoke", help="let a token in no more")
+    revoke.add_argument("id", metavar="ID", type=int, help="as `list` shows it")
+    for action in actions.choices.values():
+        add_store(action)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from runvitals.store.catalogue import CatalogueError, open_catalogue
+    except ModuleNotFoundError as error:
+        print(f"runvitals: tokens need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        return 1
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        with open_catalogue(places(arguments)[1]) as catalogue:
+            if arguments.action == "create":
+                print(catalogue.tokens.create(arguments.name, now_ms)[0])
+            elif arguments.action == "revoke":
+                catalogue.tokens.revoke(arguments.id, now_ms)
+            else:
+                print(_listed(catalogue))
+    except CatalogueError as error:
+        raise OSError(str(error)) from None
+    return 0
+
+
+def _listed(catalogue: Catalogue) -> str:
+    rows = [["ID", "NAME", "CREATED", "LAST USED", "REVOKED"]]
+    for token in catalogue.tokens.all():
+        times = (token.created_ms, token.last_used_ms, token.revoked_ms)
+        shown = ("-" if time_ms is None else moment(time_ms) for time_ms in times)
+        rows.append([str(token.id), inert(token.name), *shown])
+    return table(rows, right=frozenset((0,)))

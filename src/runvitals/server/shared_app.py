@@ -1,0 +1,93 @@
+"""The shared server as one ASGI application: ingest, the API over the store, the page, its own health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from runvitals.query.opened import now_ms
+from runvitals.server import page
+from runvitals.server.app import application
+from runvitals.server.authorisation import TokenRequired
+from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
+from runvitals.server.security import Guarded, LoopbackOnly
+from runvitals.server.stored import StoredLibrary
+from runvitals.server.tally import Tally
+from runvitals.store.catalogue import Catalogue
+from runvitals.store.contract import SampleStore, StoreError
+
+
+class SharedServer:
+    """An ASGI application over a store and a catalogue, both of which stay the caller's to close, after it.
+
+    Args:
+        token_required: every request must show a token; else only requests to a loopback name are answered.
+        clock: the time now, ms UTC.
+        static: the folder of the built page.
+
+    Example:
+        >>> with SqliteChunks(folder) as store, open_catalogue(address) as catalogue:
+        ...     serve(SharedServer(store, catalogue), listener)
+    """
+
+    def __init__(
+        self,
+        store: SampleStore,
+        catalogue: Catalogue,
+        token_required: bool = False,
+        clock: Callable[[], int] = now_ms,
+        limits: Limits | None = None,
+        static: str = page.FOLDER,
+    ) -> None:
+        limits = limits or Limits()
+        self.tally = Tally()
+        self._store = store
+        self._recorder = Recorder(store, catalogue, clock, limits)
+        self._ingest = Ingest(self._recorder, limits, self.tally)
+        self._api = self._with_health(application(StoredLibrary(store, catalogue, clock), static))
+        self.closing = self._api.state.closing
+        if token_required:
+            self._app: ASGIApp = Guarded(TokenRequired(self._inside, catalogue.tokens, clock))
+        else:
+            self._app = LoopbackOnly(self._inside)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ingest goes by the framework: it would cost more than the work itself."""
+        if scope["type"] == "http" and scope["path"] == PATH:
+            await self._ingest(scope, receive, send)
+        else:
+            await self._api(scope, receive, send)
+
+    def close(self) -> None:
+        """Finish what was begun; nothing more may come."""
+        self._recorder.close()
+
+    def _with_health(self, app: FastAPI) -> FastAPI:
+        # Before the page, which answers every other path.
+        for path, answer in (("/healthz", _healthy), ("/readyz", self._ready), ("/metrics", self._metrics)):
+            app.add_route(path, answer, methods=["GET"], include_in_schema=False)
+            app.router.routes.insert(0, app.router.routes.pop())
+        return app
+
+    async def _ready(self, request: Request) -> Response:
+        try:
+            problem = (await run_in_threadpool(self._store.stats)).problem
+        except StoreError as error:
+            problem = str(error)
+        return JSONResponse({"ready": problem is None, "problem": problem}, 503 if problem else 200)
+
+    async def _metrics(self, request: Request) -> Response:
+        stats = await run_in_threadpool(self._store.stats)
+        return PlainTextResponse(self.tally.exposition(stats), media_type="text/plain; version=0.0.4")
+
+
+async def _healthy(request: Request) -> Response:
+    return PlainTextResponse("ok\n")

@@ -1,0 +1,163 @@
+"""`runvitals server` and `runvitals token`, as processes and over real sockets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from runvitals.cli import main
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """A server on a free port of loopback, and a client of it."""
+    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        [*command, "--store", str(folder), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        with httpx.Client(base_url=line.split()[1], timeout=20) as client:
+            yield process, client
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def envelope(seq: int, run: str = "curl-1", values: int = 3) -> dict[str, object]:
+    start_ms = time.time_ns() // 1_000_000 - 60_000
+    t = [start_ms + seq * 1000 + tick for tick in range(values)]
+    return {
+        "project": "digits",
+        "run": run,
+        "writer": "curl",
+        "seq": seq,
+        "keys": ["cpu"],
+        "t": t,
+        "v": [[float(seq * values + tick) for tick in range(values)]],
+    }
+
+
+def values(client: httpx.Client, run: str = "curl-1") -> list[float]:
+    answer = client.get(f"/api/v1/runs/{run}/metrics", params={"keys": "cpu", "resolution": "raw"})
+    assert answer.status_code == 200, answer.text
+    return [value for group in answer.json()["groups"] for value in group["series"]["cpu"]]
+
+
+def test_what_is_posted_is_there_and_survives_an_orderly_end(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (process, client):
+        ack = client.post("/api/v1/ingest", json=envelope(0))
+        assert (ack.status_code, ack.json()["stored"]) == (200, True)
+        assert client.post("/api/v1/ingest", json=envelope(0)).json()["stored"] is False
+        assert values(client) == [0.0, 1.0, 2.0]
+        assert client.get("/api/v1/runs").json()["runs"][0]["project"] == "digits"
+        assert client.get("/healthz").text == "ok\n"
+        assert client.get("/readyz").json() == {"ready": True, "problem": None}
+        assert "runvitals_ingest_points_total 6\n" in client.get("/metrics").text
+        assert "<title>" in client.get("/").text
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+        assert (process.returncode, err) == (0, "")
+    with serving(tmp_path / "store") as (_, client):
+        assert values(client) == [0.0, 1.0, 2.0]
+
+
+def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
+    acknowledged: list[int] = []
+    seq = 0
+    for life in range(3):
+        with serving(tmp_path / "store") as (process, client):
+            deadline_s = time.monotonic() + 0.3 + 0.2 * life
+            while time.monotonic() < deadline_s:
+                if client.post("/api/v1/ingest", json=envelope(seq)).status_code == 200:
+                    acknowledged.append(seq)
+                seq += 1
+            process.kill()
+    with serving(tmp_path / "store") as (_, client):
+        found = sorted(values(client))
+    assert len(acknowledged) > 20
+    assert found == [float(seq * 3 + tick) for seq in acknowledged for tick in range(3)]
+
+
+def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path / "store"):
+        command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
+        done = subprocess.run(
+            [*command, "--store", str(tmp_path / "store")], capture_output=True, text=True, timeout=30
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("runvitals: ")
+    assert str(tmp_path / "store") in done.stderr
+
+
+def test_beyond_loopback_only_with_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["server", "--listen", "0.0.0.0:0", "--store", str(tmp_path / "store")]) == 1
+    assert "there is no token yet: make one with `runvitals token create NAME`" in capsys.readouterr().err
+
+
+def test_requests_need_the_token_until_it_is_revoked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", str(tmp_path / "store")]
+    assert main(["token", "create", "cluster A", *store]) == 0
+    secret = capsys.readouterr().out.strip()
+    assert secret.startswith("rvt_")
+    with serving(tmp_path / "store", "--require-token") as (_, client):
+        refused = client.post("/api/v1/ingest", json=envelope(0))
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.json()["error"].startswith("a token is needed: ")
+        bearer = {"authorization": f"Bearer {secret}"}
+        assert client.post("/api/v1/ingest", json=envelope(0), headers=bearer).status_code == 200
+        assert client.get("/api/v1/runs", headers={"authorization": "Bearer rvt_no"}).status_code == 401
+        assert client.get("/healthz").status_code == 200
+
+        # A person with a browser.
+        asked = client.get("/", headers={"accept": "text/html"})
+        assert (asked.status_code, asked.headers["location"]) == (303, "/login")
+        assert 'type="password"' in client.get("/login").text
+        assert client.post("/login", data={"token": "rvt_wrong"}).status_code == 403
+        entered = client.post("/login", data={"token": secret})
+        cookie = entered.headers["set-cookie"].lower()
+        assert entered.status_code == 303
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert client.get("/api/v1/runs").json()["total"] == 1
+
+    assert main(["token", "list", *store]) == 0
+    listed = capsys.readouterr().out
+    assert "cluster A" in listed
+    assert secret not in listed
+    assert main(["token", "revoke", "1", *store]) == 0
+    with serving(tmp_path / "store", "--require-token") as (_, client):
+        assert client.get("/api/v1/runs", headers=bearer).status_code == 401
+
+
+def test_no_secret_in_the_store_s_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["token", "create", "x", "--store", str(tmp_path / "store")])
+    secret = capsys.readouterr().out.strip().encode()
+    files = [path for path in (tmp_path / "store").iterdir() if path.is_file()]
+    assert files
+    assert not any(secret in path.read_bytes() for path in files)
+    assert os.stat(tmp_path / "store").st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("listen", ["8900", "localhost", "localhost:x", ":8900", "localhost:70000"])
+def test_a_wrong_address_is_named(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["server", "--listen", listen])
+    assert f"'{listen}': HOST:PORT is expected, like 127.0.0.1:8900" in capsys.readouterr().err
