@@ -105,7 +105,8 @@ def connect(order: Mapping[str, Any]) -> Line:
 
     Args:
         order: run, directory, project, host, boot_id, settings (as they are recorded), options (those of
-            single sources as they are, secrets and all), about (name, tags, …), attach (the message of this
+            single sources as they are, secrets and all), destinations (where the relay delivers the run to),
+            about (name, tags, …), attach (the message of this
             process), trainer (python, argv, cwd), site (folders of third-party packages). JSON throughout.
 
     Raises:

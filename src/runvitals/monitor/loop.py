@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal
 import os
 import select
 import time
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.journal.seal import Sealer
     from runvitals.journal.writer import Writer
+    from runvitals.monitor.relay import RelayLine
     from runvitals.monitor.sampler import Sampler
 
 SYNC_EVERY_S = 10.0
@@ -41,6 +43,9 @@ class Monitor:
         scope: its `pids` follow the processes that attach.
         interval_s: sampling interval.
         oom_kills: reads the kernel's count of out-of-memory kills, None where there is none.
+
+    Attributes:
+        relay: the line to the process that delivers the run; None where it goes nowhere.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Monitor:
         self.sampler = sampler
         self.scope = scope
         self.oom_kills = oom_kills
+        self.relay: RelayLine | None = None
         self.processes: list[Process] = []
         self.started_s = time.monotonic()
         self.schedule = Schedule(self.started_s, interval_s)
@@ -99,6 +105,7 @@ class Monitor:
         for process in self.processes:
             if process.pidfd < 0 and not process.gone and process.check():
                 self._gone(process)
+        self.mind_relay(now_s)
         if now_s - self._synced_s >= SYNC_EVERY_S:
             self._synced_s = now_s
             self._sync()
@@ -167,6 +174,33 @@ class Monitor:
         elif fd in self._errands:
             self._poll.unregister(fd)
             self._errands.pop(fd)()
+        elif self.relay is not None and fd == self.relay.fd:
+            self._hear_relay(self.relay)
+
+    # -- the relay
+
+    def mind_relay(self, now_s: float) -> None:
+        """See that there is a relay, where the run has a destination."""
+        if self.relay is not None and self.relay.mind(now_s):
+            self._poll.register(self.relay.fd, select.POLLIN)
+
+    def _hear_relay(self, relay: RelayLine) -> None:
+        fd = relay.fd
+        for message in relay.messages():
+            if message.get("op") == "stop":
+                self._interrupt(str(message.get("text", "")))
+        if relay.fd < 0:
+            self._poll.unregister(fd)
+
+    def _interrupt(self, text: str) -> None:
+        """Somebody at a destination wants the run to end: what a Ctrl-C does."""
+        self.note(frames.EVENT, name="stop_requested", level="warning", text=text)
+        for pid in {process.pid for process in self.processes if not process.over}:
+            try:
+                os.kill(pid, _signal.SIGINT)
+            except (ProcessLookupError, PermissionError) as error:
+                failed = f"process {pid} could not be interrupted: {error.strerror}"
+                self.note(frames.EVENT, name="stop_failed", level="warning", text=failed)
 
     # -- clients
 

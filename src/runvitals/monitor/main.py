@@ -53,6 +53,7 @@ def main() -> None:
 def _watch(monitor: Monitor, order: dict[str, Any]) -> None:
     attach = order["attach"]
     monitor.attach(int(attach["pid"]), attach, _pidfd())
+    monitor.mind_relay(time.monotonic())
     monitor.sample(time.monotonic())
     monitor.schedule.advance(time.monotonic())
     _inquire(monitor, order)
@@ -124,6 +125,11 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
     sampler = Sampler(found.collectors, interval_s, Reporter(journal), settings["gpu_ids"], baselines)
     oom_kills = cgroup.OomKills(scope).read
     monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, oom_kills)
+    if order["destinations"]:
+        from runvitals.monitor.relay import RelayLine  # most runs have no use for it
+
+        where = order["destinations"]
+        monitor.relay = RelayLine(order["directory"], order["run"], where, order["trainer"]["cwd"])
     if predecessor.died_ms is not None:
         monitor.note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
     monitor.note(frames.INFO, run=order["about"], settings=settings, sources=found.states(selection))

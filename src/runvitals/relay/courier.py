@@ -48,7 +48,7 @@ class Courier(threading.Thread):
         """Take over a run whose delivery's lock is held."""
         with self._wake:
             (self._live if delivery.live else self._left).append(delivery)
-            self._wake.notify()
+            self._wake.notify_all()
 
     def find(self, run_id: str) -> Delivery | None:
         """The run's delivery, if it is in this courier's hands."""
@@ -65,7 +65,7 @@ class Courier(threading.Thread):
                         self._left.remove(delivery)
                         self._live.append(delivery)
             self._flush.add(run_id)
-            self._wake.notify()
+            self._wake.notify_all()
 
     def flush(self, run_id: str, timeout_s: float) -> bool:
         """Deliver at once what there is of a run now, and wait for it; whether it is delivered."""
@@ -74,10 +74,10 @@ class Courier(threading.Thread):
             before = self._flushed.get(run_id, 0)
             self._flush.add(run_id)
             self._not_before_s = 0.0
-            self._wake.notify()
+            self._wake.notify_all()
             while self._flushed.get(run_id, 0) == before:
                 left_s = until_s - time.monotonic()
-                if left_s <= 0 or not self.is_alive():
+                if left_s <= 0 or not self.is_alive() or self.find(run_id) is None:
                     return False
                 self._wake.wait(left_s)
                 self._flush.add(run_id)
@@ -93,7 +93,7 @@ class Courier(threading.Thread):
         """Finish the attempt that is being made, keep the positions, and stop."""
         with self._wake:
             self._ending = True
-            self._wake.notify()
+            self._wake.notify_all()
 
     # -- the thread
 

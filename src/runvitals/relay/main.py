@@ -21,7 +21,7 @@ from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor.relay import DOOR_FD
 from runvitals.relay.courier import Courier
 from runvitals.relay.cursor import Cursor, cursors_of
-from runvitals.relay.delivery import Delivery
+from runvitals.relay.delivery import DELIVERED, Delivery
 from runvitals.relay.specs import Spec
 
 # Kinder than the monitor, which is kinder than the training.
@@ -265,13 +265,16 @@ class Relay:
     def _flush(self, line: Line, run_id: str, timeout_s: float) -> None:
         """Answer when a run is delivered, or the time is over."""
         until_s = time.monotonic() + timeout_s
-        reports = []
+        reports: dict[str, dict[str, object]] = {}
         for courier in list(self._couriers.values()):
             delivery = courier.find(run_id)
             if delivery is not None:
                 done = courier.flush(run_id, max(until_s - time.monotonic(), 0.0))
-                reports.append(report(delivery.cursor, done))
-        line.send({"op": "flushed", "run": run_id, "destinations": reports})
+                reports[delivery.cursor.spec.text] = report(delivery.cursor, done)
+        for cursor in cursors_of(paths.run_dir(run_id, self.directory)):
+            if cursor.host == self.host:  # one that was delivered to the end, and let go of
+                reports.setdefault(cursor.spec.text, report(cursor, False))
+        line.send({"op": "flushed", "run": run_id, "destinations": list(reports.values())})
 
     def _request_stop(self, run_id: str, text: str) -> None:
         for line in list(self._lines.values()):
@@ -283,11 +286,11 @@ def report(cursor: Cursor, done: bool) -> dict[str, object]:
     """What a trainer's `finish()` tells its user of one destination."""
     return {
         "destination": cursor.spec.text,
-        "delivered": done,
+        "delivered": done or cursor.closed == DELIVERED,
         "samples": cursor.counts["samples"],
         "logs": cursor.counts["logs"],
         "rejected": cursor.counts["rejected"],
-        "error": cursor.error or cursor.rejection,
+        "error": cursor.error or cursor.rejection or (cursor.closed if cursor.closed != DELIVERED else ""),
     }
 
 

@@ -15,6 +15,7 @@ from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
+from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.line import host_name, order
 from runvitals.sdk.output import Output
 from runvitals.sdk.start import choose_run_id, usable_directory
@@ -86,6 +87,7 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
     answer = tie.ask(ended, values["finish_timeout"])
     os.waitpid(pid, 0)
+    wait_for_delivery(values, run_id, directory, say=not values["quiet"])
     how = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
     state = answer["state"] if answer else "ended"
     _say(values, f"run {run_id} {state}, {how}; see `runvitals show {run_id}` or `runvitals ui`")

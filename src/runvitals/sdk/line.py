@@ -14,6 +14,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
+from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.settings import SETTINGS
 from runvitals.sdk.tie import Tie
 
@@ -61,6 +62,7 @@ def order(
             **{name: SETTINGS[name].shown(value) for name, value in options.items()},
         },
         "options": options,
+        "destinations": destinations(values),
         "about": {key: value for key, value in about.items() if value},
         "attach": {"op": "attach", **attach},
         "trainer": {
@@ -125,6 +127,8 @@ class MonitorLine:
         self._tie.mind()
         if self._tie.ask(message, timeout_s) is None and timeout_s:
             tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
+        say = not self._values["quiet"] and not self._place.get("rank")
+        wait_for_delivery(self._values, self._run_id, self.directory, say)
 
     def forget(self) -> None:
         """In a forked child: close our copy of the connection, which is the parent's."""

@@ -160,6 +160,28 @@ def _absolute(value: Any) -> str:
     return path
 
 
+def _server(value: Any) -> str:
+    """A server's address. No password in it: it is written into the run's folder."""
+    text = _text(value).strip().rstrip("/")
+    scheme, mark, rest = text.partition("://")
+    host = rest.partition("/")[0]
+    if scheme not in ("http", "https") or not mark or not host or "@" in host or any(c <= " " for c in text):
+        raise ValueError
+    return text
+
+
+def _destination(value: Any) -> str:
+    text = _text(value).strip()
+    return _server(text) if text.startswith(("http:", "https:")) else _destination_name(text)
+
+
+def _destination_name(text: str) -> str:
+    name = text.partition(":")[0]
+    if not name or not name.isascii() or not name.replace("_", "").replace("-", "").isalnum():
+        raise ValueError
+    return text
+
+
 def _labels(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         value = loads(value) if value.lstrip().startswith("{") else _pairs(value)
@@ -214,7 +236,11 @@ SETTINGS: dict[str, Setting] = {
         Setting("notes", None, _optional(_text), "a text", "A longer description."),
         Setting("dir", None, _optional(_text), "a path", "Data folder; default: the user's data home."),
         Setting(
-            "mode", "online", _one_of(*MODES), f"one of {', '.join(MODES)}", "`disabled` does nothing at all."
+            "mode",
+            "online",
+            _one_of(*MODES),
+            f"one of {', '.join(MODES)}",
+            "`offline` delivers nothing; `disabled` does nothing at all.",
         ),
         Setting(
             "sampling_interval",
@@ -275,6 +301,27 @@ SETTINGS: dict[str, Setting] = {
             "How long `finish()` may wait for the last sample.",
         ),
         Setting(
+            "server",
+            None,
+            _optional(_server),
+            "http://host[:port] or https://…, without a password",
+            "Server that the run is delivered to while it goes on; `runvitals login` keeps the token.",
+        ),
+        Setting(
+            "destinations",
+            [],
+            _listed(_destination),
+            "NAME, NAME:ADDRESS or a server's URL: a list, or with commas between them",
+            "Where else the run is delivered to; docs/relay.md.",
+        ),
+        Setting(
+            "delivery_timeout",
+            5.0,
+            _number(0.0, 600.0),
+            "a number of seconds from 0 to 600",
+            "How long `finish()` may wait until all is delivered; the relay goes on in any case.",
+        ),
+        Setting(
             "openmetrics_endpoints",
             {},
             source_settings.endpoints,
@@ -300,6 +347,16 @@ SETTINGS: dict[str, Setting] = {
             "Headers for requests to exporters; their values are never recorded.",
             of_source=True,
             hide=source_settings.names_only,
+        ),
+        Setting(
+            "dcgm_exporter",
+            None,
+            _optional(source_settings.url),
+            "a URL (http, https, http+unix)",
+            "DCGM exporter to read (`http://localhost:9400/metrics`), or a Prometheus that reads it"
+            " (`http://prometheus:9090/api/v1/query?query=…`).",
+            of_source=True,
+            hide=source_settings.without_secrets,
         ),
         Setting(
             "neuron_monitor_config",

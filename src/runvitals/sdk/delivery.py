@@ -1,0 +1,61 @@
+"""What a run's own processes have to do with its delivery: where it goes, and a bounded wait at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runvitals.sdk.console import tell
+
+# Beyond the relay's own limit, for its answer to come back.
+_ANSWER_GRACE_S = 1.0
+
+
+def destinations(values: Mapping[str, Any]) -> list[str]:
+    """Where a run goes by its settings; nowhere unless `mode` is `online`."""
+    if values["mode"] != "online":
+        return []
+    server = [values["server"]] if values["server"] else []
+    return list(dict.fromkeys([*server, *values["destinations"]]))
+
+
+def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, say: bool) -> None:
+    """Wait at most `delivery_timeout` seconds until all that was written is delivered.
+
+    Args:
+        say: whether to tell a person what was delivered; what was not is told in any case.
+    """
+    wanted = destinations(values)
+    timeout_s = float(values["delivery_timeout"])
+    if not wanted or not timeout_s:
+        return
+    from runvitals.monitor import relay  # a run without a destination has no use for it
+
+    message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
+    answer = relay.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
+    reports = {} if answer is None else {one["destination"]: one for one in answer["destinations"]}
+    for destination in wanted:
+        report = reports.get(destination)
+        if report is None:
+            tell(f"run {run_id} is not delivered to {destination} yet; `runvitals sync {run_id}` does it")
+        elif not report["delivered"] or report["rejected"]:
+            tell(_trouble(report))
+        elif say:
+            tell(f"delivered to {destination}: {_amount(report)}")
+
+
+def _amount(report: Mapping[str, Any]) -> str:
+    return f"{report['samples']} samples, {report['logs']} log() rows"
+
+
+def _trouble(report: Mapping[str, Any]) -> str:
+    why = f" ({report['error']})" if report["error"] else ""
+    if report["delivered"]:
+        return (
+            f"delivered to {report['destination']}: {_amount(report)}; {report['rejected']} batches were "
+            f"not accepted{why}"
+        )
+    return (
+        f"not all of the run is delivered to {report['destination']} yet{why}, only {_amount(report)}; "
+        "it goes on in the background, `runvitals relay status` tells how far"
+    )

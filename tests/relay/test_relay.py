@@ -1,0 +1,116 @@
+"""Training scripts in real processes whose runs are delivered by a real relay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.reader import read_run
+from runvitals.monitor import relay
+from tests.relay.receiver import Receiver
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+PATIENCE_S = 15.0
+SCRIPT = """
+import runvitals
+with runvitals.init(project="digits", id="abc") as run:
+    for step in range(3):
+        run.log({"loss": 1.0 / (step + 1)})
+"""
+UNTIL_INTERRUPTED = """
+import time, runvitals
+run = runvitals.init(id="abc", settings={"sampling_interval": 0.1})
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(str(tmp_path / "server"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An environment of its own; the relay that served it is ended."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
+    data = str(tmp_path / "data")
+    yield {
+        **kept,
+        "PYTHONPATH": SOURCE,
+        "RUNVITALS_DIR": data,
+        "RUNVITALS_COLLECTORS": "cpu,memory",
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+    answer = relay.ask(data, {"op": "hello"}, PATIENCE_S)
+    if answer is not None:
+        os.kill(int(answer["pid"]), signal.SIGTERM)
+
+
+def train(environ: dict[str, str], script: str = SCRIPT) -> str:
+    """What the script said on stderr."""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stderr
+
+
+def eventually(look: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while not look():
+        assert time.monotonic() < until_s, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def test_a_run_is_there_when_its_script_ends(receiver: Receiver, environ: dict[str, str]) -> None:
+    said = train({**environ, "RUNVITALS_SERVER": receiver.url})
+    assert f"delivered to {receiver.url}: " in said
+    assert "3 log() rows" in said
+    assert receiver.run("abc").state == "finished"
+    stored = receiver.samples()
+    assert [value for _, value in stored["loss"]] == [1.0, 1 / 2, 1 / 3]
+    assert "memory_percent" in stored, sorted(stored)
+
+
+def test_a_server_that_is_away_costs_the_time_that_was_allowed(
+    receiver: Receiver, environ: dict[str, str]
+) -> None:
+    receiver.faults.extend([(503, "1")] * 3)
+    said = train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
+    assert f"not all of the run is delivered to {receiver.url} yet" in said
+    assert "503" in said
+    eventually(lambda: "loss" in receiver.samples())  # the relay goes on by itself
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_nothing_is_started_for_a_run_that_goes_nowhere(environ: dict[str, str], mode: str) -> None:
+    named = {"RUNVITALS_SERVER": "http://127.0.0.1:9"} if mode == "offline" else {}
+    script = SCRIPT + "import sys; assert 'runvitals.monitor.relay' not in sys.modules\n"
+    said = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
+    assert "deliver" not in said
+    assert relay.call(environ["RUNVITALS_DIR"]) is None
+
+
+def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
+    environ = {**environ, "RUNVITALS_SERVER": receiver.url}
+    command = [sys.executable, "-c", UNTIL_INTERRUPTED]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
+        eventually(lambda: receiver.runs() == 1)
+        receiver.recorder.presence.stopped |= {receiver.run("abc").id}
+        said, _ = training.communicate(timeout=30)
+    assert said == "interrupted\n"
+    folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
+    events = [one.value["name"] for one in read_run(str(folder)) if one.type == frames.EVENT]
+    assert "stop_requested" in events
