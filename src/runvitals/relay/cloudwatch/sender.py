@@ -144,4 +144,4 @@ class Sender:
 
 def jittered_pause_s(failures: int) -> float:
     """A random time up to 1, 2, 4 … 60 s: many senders that were throttled together do not come back so."""
-    return random.uniform(0.0, min(LONGEST_PAUSE_S, 2.0 ** (failures - 1)))
+    return random.uniform(0.0, min(LONGEST_PAUSE_S, 2.0 ** min(failures - 1, 6)))

@@ -1,0 +1,75 @@
+"""A CloudWatch on loopback, and what boto3 needs to go there and nowhere else."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[str]:
+    """The address of moto's server, one for all tests of a process."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+class FakeCloud:
+    """What arrived at the CloudWatch of a test."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client: Any = boto3.client("cloudwatch")
+
+    def names(self, namespace: str) -> set[str]:
+        return {metric["MetricName"] for metric in self._client.list_metrics(Namespace=namespace)["Metrics"]}
+
+    def dimensions(self, namespace: str) -> set[tuple[tuple[str, str], ...]]:
+        return {
+            tuple((one["Name"], one["Value"]) for one in metric["Dimensions"])
+            for metric in self._client.list_metrics(Namespace=namespace)["Metrics"]
+        }
+
+    def statistics(self, namespace: str, name: str, start_s: float, unit: str) -> list[dict[str, Any]]:
+        """By minute: SampleCount, Sum, Minimum, Maximum, Average."""
+        found = self._client.get_metric_statistics(
+            Namespace=namespace,
+            MetricName=name,
+            StartTime=datetime.fromtimestamp(start_s, timezone.utc),
+            EndTime=datetime.fromtimestamp(start_s + 3600, timezone.utc),
+            Period=60,
+            Statistics=["SampleCount", "Sum", "Minimum", "Maximum", "Average"],
+            Unit=unit,
+        )
+        points: list[dict[str, Any]] = found["Datapoints"]
+        return sorted(points, key=lambda point: point["Timestamp"])
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@pytest.fixture
+def cloud(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCloud]:
+    """An empty CloudWatch, which boto3 finds by the environment."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": moto_server,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-west-2",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/nonexistent",
+        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+    }.items():
+        monkeypatch.setenv(name, value)
+    urllib.request.urlopen(f"{moto_server}/moto-api/reset", data=b"").close()
+    found = FakeCloud(moto_server)
+    yield found
+    found.close()
