@@ -1,4 +1,4 @@
-"""What `amd-smi metric --json`, `static --json`, `list --json` and `process --json` print, ROCm 5.7 to 7.
+"""What `amd-smi metric --json`, `static --json` and `list --json` print, ROCm 5.7 to 7.
 
 A list of GPUs, since ROCm 7 inside ``{"gpu_data": […]}``; of each GPU sections of values; a value is a
 number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a whole section may be "N/A".
@@ -112,29 +112,6 @@ def parse_static(answer: Any) -> list[Device]:
         device.clean()
         devices.append(device)
     return devices
-
-
-def parse_processes(answer: Any) -> dict[int, dict[int, float]]:
-    """GPU → process id → bytes of its memory, of `amd-smi process`.
-
-    Example:
-        >>> info = {"pid": 7, "memory_usage": {"vram_mem": {"value": 4096, "unit": "B"}}}
-        >>> parse_processes([{"gpu": 0, "process_list": [{"process_info": info}]}])
-        {0: {7: 4096.0}}
-    """
-    found: dict[int, dict[int, float]] = {}
-    for index, gpu in _gpus(answer):
-        users = found.setdefault(index, {})
-        listed = gpu.get("process_list")
-        for entry in listed if isinstance(listed, list) else []:
-            info = entry.get("process_info", entry) if isinstance(entry, dict) else None
-            if not isinstance(info, dict):
-                continue  # "No running processes detected"
-            pid = amount(info.get("pid"), "1")
-            used = _first(info.get("memory_usage"), ("vram_mem", "vram"), "bytes", "B")
-            if pid is not None and used is not None:
-                users[int(pid)] = used
-    return found
 
 
 def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:

@@ -97,7 +97,7 @@ def _card(index: int, card: dict[str, Any]) -> Device:
         if hottest:
             readings["memoryTemp"] = max(hottest)
     device.pci = _text(values, "pci bus").lower()
-    device.unique_id = _text(values, "unique id").lower()
+    device.unique_id = _text(values, "unique id").lower().removeprefix("0x")
     device.title = _text(values, "card series") or _text(values, "device name") or _text(values, "card model")
     device.clean()
     return device

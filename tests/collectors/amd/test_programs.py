@@ -1,0 +1,253 @@
+"""What rocm-smi and amd-smi of many versions print, and programs that fail, hang or babble."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runvitals.collectors import loosejson
+from runvitals.collectors.amd import amd_smi, rocm_smi
+from runvitals.collectors.amd.device import derive
+from runvitals.collectors.amd.gpus import open_gpus
+from runvitals.collectors.amd.presence import probe
+from tests.collectors.amd.cards import GIB, card, tick
+from tests.collectors.test_tool import program, soon
+from tests.collectors.trees import BARE_VM, plant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runvitals.collectors.amd.gpus import AmdGpus
+    from runvitals.collectors.base import Tick
+
+MIB = 1 << 20
+OLD = {
+    "Unique ID": "0xa1b2c3d4e5f60001",
+    "Temperature (Sensor edge) (c)": "40.0",
+    "Temperature (Sensor junction) (c)": "52.0",
+    "Temperature (Sensor memory) (c)": "49.0",
+    "mclk clock speed:": "(1600Mhz)",
+    "sclk clock speed:": "(1290Mhz)",
+    "Fan speed (level)": "51",
+    "Fan speed (%)": "20",
+    "GPU OverDrive value (%)": "0",
+    "GPU Memory OverDrive value (%)": "2",
+    "Max Graphics Package Power (W)": "300.0",
+    "Average Graphics Package Power (W)": "150.0",
+    "GPU use (%)": "64",
+    "GPU memory use (%)": "12",
+    "PCIe Replay Count": "3",
+    "Accumulated Energy (uJ)": "2500000.0",
+    "VRAM Total Memory (B)": str(32 * GIB),
+    "VRAM Total Used Memory (B)": str(8 * GIB),
+    "PCI Bus": "0000:2F:00.0",
+    "Card series": "Instinct MI210",
+}
+NEW = {
+    "Temperature (Sensor edge) (C)": "N/A",
+    "Temperature (Sensor junction) (C)": "71.0",
+    "Temperature (Sensor memory) (C)": "N/A",
+    "Temperature (Sensor HBM 0) (C)": "55.0",
+    "Temperature (Sensor HBM 1) (C)": "58.0",
+    "Current Socket Graphics Package Power (W)": "402.0",
+    "Max Graphics Package Power (W)": "750.0",
+    "GPU use (%)": "20.3",
+    "GPU Memory Allocated (VRAM%)": "33",
+    "GPU Memory Read/Write Activity (%)": "7",
+    "Card Series": "AMD Instinct MI300X",
+}
+
+
+def test_rocm_smi_of_old_and_new() -> None:
+    new, old = rocm_smi.parse({"card1": NEW, "system": {"Driver version": "6.7"}, "card0": OLD})
+    assert (new.index, old.index) == (1, 0)
+    assert (old.pci, old.title, old.unique_id) == ("0000:2f:00.0", "Instinct MI210", "a1b2c3d4e5f60001")
+    told = derive(old.readings)
+    assert told["temp"] == told["memoryTemp"] == 49.0
+    assert (told["powerWatts"], told["powerPercent"], told["energyJoules"]) == (150.0, 50.0, 2.5)
+    assert (told["gpu"], told["memory"], told["memoryAllocated"]) == (64.0, 12.0, 25.0)
+    assert (told["graphicsClock"], told["fanSpeed"], told["pcieReplays"]) == (1290.0, 20.0, 3.0)
+    told = derive(new.readings)
+    assert (told["gpu"], told["memory"], told["memoryAllocated"]) == (20.3, 7.0, 33.0)
+    assert (told["temp"], told["powerWatts"]) == (58.0, 402.0)
+
+
+@pytest.mark.parametrize("text", ["N/A", "", "unknown", "-1", "N/A (Secondary die)", "None"])
+def test_rocm_smi_without_values_has_no_readings(text: str) -> None:
+    temperatures = [key for key in OLD if key.startswith("Temperature")]
+    nothing = {key: text for key in OLD if key not in temperatures}
+    (device,) = rocm_smi.parse({"card0": nothing})
+    assert derive(device.readings) == {}
+
+
+@pytest.mark.parametrize("answer", [{}, {"system": {"Driver version": "6.7"}}, {"card0": "N/A"}, []])
+def test_rocm_smi_without_cards(answer: Any) -> None:
+    assert rocm_smi.parse(answer) == []
+
+
+def amount(value: object, unit: str) -> dict[str, object]:
+    return {"value": value, "unit": unit}
+
+
+METRIC = {
+    "gpu": 0,
+    "usage": {"gfx_activity": amount(91, "%"), "umc_activity": amount(40, "%"), "mm_activity": "N/A"},
+    "power": {"socket_power": amount(350, "W"), "gfx_voltage": amount(800, "mV")},
+    "clock": {
+        "gfx_0": {"clk": amount(2100, "MHz"), "min_clk": amount(500, "MHz")},
+        "gfx_1": {"clk": amount(2090, "MHz")},
+        "mem_0": {"clk": amount(900, "MHz")},
+    },
+    "temperature": {"edge": "N/A", "hotspot": amount(66, "C"), "mem": amount(58, "C")},
+    "pcie": {"width": 16, "replay_count": 0},
+    "ecc": {"total_correctable_count": 2, "total_uncorrectable_count": 1},
+    "fan": {"speed": "N/A", "usage": "N/A"},
+    "energy": {"total_energy_consumption": amount(1234.5, "J")},
+    "mem_usage": {"total_vram": amount(65536, "MB"), "used_vram": amount(16384, "MB")},
+}
+STATIC = {
+    "gpu": 0,
+    "asic": {"market_name": "AMD Instinct MI300X"},
+    "bus": {"bdf": "0000:05:00.0"},
+    "uuid": "0FFF74A0-0000",
+    "limit": {"ppt0": {"socket_power_limit": amount(700, "W"), "max_power_limit": amount(750, "W")}},
+}
+
+
+@pytest.mark.parametrize("answer", [[METRIC], {"gpu_data": [METRIC]}, METRIC, {"gpu0": METRIC}])
+def test_amd_smi_in_the_shapes_of_all_versions(answer: Any) -> None:
+    (device,) = amd_smi.parse_metric(answer)
+    told = derive(device.readings)
+    assert (told["gpu"], told["memory"], told["powerWatts"]) == (91.0, 40.0, 350.0)
+    assert (told["temp"], told["graphicsClock"], told["memoryClock"]) == (58.0, 2100.0, 900.0)
+    assert (told["memoryAllocatedBytes"], told["memoryAllocated"]) == (16384.0 * MIB, 25.0)
+    assert (told["correctedMemoryErrors"], told["unCorrectedMemoryErrors"]) == (2.0, 1.0)
+    assert told["energyJoules"] == 1234.5
+    assert "fanSpeed" not in told
+
+
+def test_amd_smi_of_a_partition_whose_sections_are_missing() -> None:
+    nothing = dict.fromkeys(METRIC, "N/A")
+    first, second = amd_smi.parse_metric([METRIC, {**nothing, "gpu": 1}])
+    assert first.readings["gpu"] == 91.0
+    assert (second.index, second.readings) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("limit", "watts"),
+    [
+        ({"max_power": amount(550, "W"), "socket_power": amount(500, "W")}, 500.0),
+        ({"max_power": amount(550, "W"), "socket_power": amount(0, "W")}, 550.0),
+        ({"ppt0": {"socket_power_limit": amount(700, "W")}, "ppt1": "N/A"}, 700.0),
+        ("N/A", None),
+    ],
+)
+def test_amd_smis_limits(limit: object, watts: float | None) -> None:
+    (device,) = amd_smi.parse_static([{"gpu": 0, "limit": limit}])
+    assert device.readings.get("enforcedPowerLimitWatts") == watts
+
+
+@pytest.mark.parametrize("answer", ["text", 5, None])
+def test_what_is_no_list_of_gpus_is_an_error(answer: object) -> None:
+    with pytest.raises(ValueError, match="amd-smi answered with no list of GPUs"):
+        amd_smi.parse_metric(answer)
+    with pytest.raises(ValueError, match="rocm-smi answered with no object of cards"):
+        rocm_smi.parse(answer)
+
+
+def test_a_broken_name_costs_no_reading() -> None:
+    text = json.dumps({"card0": OLD}).encode().replace(b"Instinct", b"Inst\xff\xfect")
+    assert rocm_smi.parse(loosejson.find(text))[0].readings["gpu"] == 64.0
+
+
+# -- programs on a machine without sysfs
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path / "bin"
+
+
+def prints(folder: Path, name: str, text: str) -> None:
+    """A program that prints a text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.out").write_text(text)
+    program(folder, name, f"exec /bin/cat {folder}/{name}.out")
+
+
+def prints_amd_smi(folder: Path, metric: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metric").write_text(metric)
+    (folder / "static").write_text(json.dumps([STATIC]))
+    program(folder, "amd-smi", f"exec /bin/cat {folder}/$1")
+
+
+def answer(gpus: AmdGpus, mono_s: float) -> Tick:
+    return soon(lambda: tick(gpus, mono_s), lambda moment: bool(moment.gauges))
+
+
+def failure(gpus: AmdGpus, mono_s: float) -> str:
+    soon(lambda: tick(gpus, mono_s), lambda _: "gpu" in gpus.absent)
+    return gpus.absent["gpu"]
+
+
+def test_rocm_smi_alone_behind_a_warning(tmp_path: Path, bin_folder: Path) -> None:
+    prints(bin_folder, "rocm-smi", f"WARNING: [old] driver\n{json.dumps({'card1': NEW, 'card0': OLD})}\n")
+    gpus = probe(plant(tmp_path, BARE_VM))
+    moment = answer(gpus, 100.0)
+    assert (moment.gauges["gpu.0.gpu"], moment.gauges["gpu.1.gpu"]) == (64.0, 20.3)
+    assert moment.counters["gpu.0.pcieReplays"] == 3.0
+    listed = gpus.facts["gpu_amd"]
+    assert isinstance(listed, list)
+    assert [(gpu["pci"], gpu["source"]) for gpu in listed] == [("0000:2f:00.0", "rocm-smi"), ("", "rocm-smi")]
+    gpus.close()
+
+
+def test_truncated_json_is_told_and_is_no_reading(tmp_path: Path, bin_folder: Path) -> None:
+    prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD, "card1": NEW})[:-30])
+    gpus = probe(plant(tmp_path, BARE_VM))
+    assert failure(gpus, 100.0).startswith("rocm-smi: damaged JSON was printed")
+    gpus.close()
+
+
+def test_a_program_that_sees_no_gpu_gives_way_to_the_next(tmp_path: Path, bin_folder: Path) -> None:
+    prints_amd_smi(bin_folder, "[]")
+    prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD}))
+    gpus = probe(plant(tmp_path, BARE_VM))
+    assert answer(gpus, 100.0).gauges["gpu.0.gpu"] == 64.0
+    gpus.close()
+
+
+def test_amd_smi_comes_before_rocm_smi(tmp_path: Path, bin_folder: Path) -> None:
+    prints_amd_smi(bin_folder, json.dumps([METRIC]))
+    prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD}))
+    gpus = probe(plant(tmp_path, BARE_VM))
+    assert answer(gpus, 100.0).gauges["gpu.0.gpu"] == 91.0
+    assert answer(gpus, 111.0).gauges["gpu.0.powerPercent"] == 50.0
+    gpus.close()
+
+
+def test_a_program_that_hangs_is_killed_and_told(tmp_path: Path, bin_folder: Path) -> None:
+    program(bin_folder, "rocm-smi", "exec /bin/sleep 60")
+    gpus = probe(plant(tmp_path, BARE_VM))
+    tick(gpus, 100.0)
+    assert failure(gpus, 111.0).endswith("rocm-smi took longer than 10 s and was killed")
+    gpus.close()
+
+
+def test_a_program_that_fails_is_told_in_its_own_words(tmp_path: Path, bin_folder: Path) -> None:
+    program(bin_folder, "rocm-smi", "echo 'ERROR: driver not initialized' >&2; exit 2")
+    gpus = probe(plant(tmp_path, BARE_VM))
+    assert "driver not initialized" in failure(gpus, 100.0)
+    gpus.close()
+
+
+def test_a_program_fills_in_what_sysfs_lacks_and_nothing_else(tmp_path: Path, bin_folder: Path) -> None:
+    prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD}))
+    gpus = open_gpus(plant(tmp_path, card(1, "0000:2f:00.0", power1_average=None)))
+    moment = soon(lambda: tick(gpus, 100.0), lambda moment: "gpu.0.powerWatts" in moment.gauges)
+    assert (moment.gauges["gpu.0.powerWatts"], moment.gauges["gpu.0.gpu"]) == (150.0, 63.0)
+    gpus.close()
