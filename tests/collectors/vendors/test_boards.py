@@ -75,7 +75,7 @@ def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pyt
     [
         (
             "06-18-2025 11:25:24 RAM 1024/4096MB (lfb 2x4MB) SWAP 1/2MB CPU [1%@1420,2%@729]"
-            " GR3D_FREQ 30%@[510] NVDEC off cpu@60C gpu@49.5C tj@61C VDD_IN 4824mW/4000mW VDD_CPU_GPU_CV 518mW/518mW",
+            " GR3D_FREQ 30%@[510] NVDEC off cpu@60C gpu@49.5C tj@61C VDD_IN 4824mW/4000mW VDD_SOC 518mW/5mW",
             {"gpu": 30.0, "graphicsClock": 510.0, "temp": 49.5, "powerWatts": 4.824, "memoryAllocated": 25.0},
         ),
         ("RAM 1024/4096MB GR3D_FREQ 0% GPU@39C VDD_SYS_GPU 182/182 VDD_4V0_WIFI 0/0",
