@@ -40,6 +40,8 @@ LINUX = {
     "energy": "runvitals.collectors.host.energy:probe",
     "thermal": "runvitals.collectors.host.thermal:probe",
     "nvidia": "runvitals.collectors.nvidia.presence:probe",
+    # After it: what the driver tells itself is not taken from the exporter.
+    "dcgm": "runvitals.collectors.dcgm.presence:probe",
     "amd": "runvitals.collectors.amd.presence:probe",
     "gaudi": "runvitals.collectors.vendors.doors:gaudi",
     "ascend": "runvitals.collectors.vendors.doors:ascend",

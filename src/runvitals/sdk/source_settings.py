@@ -33,6 +33,16 @@ def endpoints(value: Any) -> dict[str, str]:
     return table
 
 
+def url(value: Any) -> str:
+    """One URL that can be asked."""
+    from runvitals.collectors.http import Address
+
+    if not isinstance(value, str):
+        raise TypeError
+    Address(value)
+    return value
+
+
 def headers(value: Any) -> dict[str, str]:
     """Headers of a request: a table, its JSON, or ``Name=value`` with blanks between them."""
     table = _table(value)

@@ -122,13 +122,24 @@ class Events:
         )
 
 
+def xid_event(index: int | None, xid: int) -> dict[str, object]:
+    """The event that a GPU (None: it is not known which) has reported an error."""
+    text = f"{_gpu(index)}: Xid {xid}, {XIDS.get(xid, 'see NVIDIA’s list of Xid errors')}"
+    level = "warning" if xid in _OF_PROGRAMS else "error"
+    return {"name": "gpu_xid", "level": level, "text": text, "xid": xid, **_about(index)}
+
+
 def _event(index: int | None, kind: int, data: int) -> dict[str, object]:
-    gpu = "a GPU" if index is None else f"GPU {index}"
-    about: dict[str, object] = {} if index is None else {"gpu": index}
     if kind == _XID:
-        text = f"{gpu}: Xid {data}, {XIDS.get(data, 'see NVIDIA’s list of Xid errors')}"
-        level = "warning" if data in _OF_PROGRAMS else "error"
-        return {"name": "gpu_xid", "level": level, "text": text, "xid": data, **about}
-    text = f"{gpu}: {_TEXTS.get(kind, f'event {kind:#x}')}"
+        return xid_event(index, data)
+    text = f"{_gpu(index)}: {_TEXTS.get(kind, f'event {kind:#x}')}"
     level = "warning" if kind == _MEMORY_RETIRED else "error"
-    return {"name": "gpu_event", "level": level, "text": text, **about}
+    return {"name": "gpu_event", "level": level, "text": text, **_about(index)}
+
+
+def _gpu(index: int | None) -> str:
+    return "a GPU" if index is None else f"GPU {index}"
+
+
+def _about(index: int | None) -> dict[str, object]:
+    return {} if index is None else {"gpu": index}

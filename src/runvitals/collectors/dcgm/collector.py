@@ -1,0 +1,233 @@
+"""The exporter as a source: `/metrics` of one host's exporter, or a Prometheus that has asked many."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors import exposition, http
+from runvitals.collectors.aside import Aside
+from runvitals.collectors.dcgm.fields import (
+    COUNTERS,
+    FLOWS,
+    GAUGES,
+    MEMORY,
+    MIB,
+    RATIOS,
+    XID,
+    Series,
+    is_blank,
+    of_host,
+)
+from runvitals.collectors.nvidia.xid import xid_event
+from runvitals.journal.jsontext import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from runvitals.collectors.base import Tick
+
+# The exporter itself looks every 30 s, or every 1 s at the most. Its text costs 30 µs a line.
+EVERY_S = 5.0
+PATIENCE_S = 0.02
+PREFIX = "DCGM_FI_"
+ALL_FIELDS = '{__name__=~"DCGM_FI_.+"}'
+
+
+class NoSeries(Exception):
+    """The exporter answers, and tells of no GPU."""
+
+
+class Dcgm:
+    """`gpu.{i}.…` and `gpu.{i}.mig.…` as the exporter has them.
+
+    What the driver itself has told by the `nvidia` source is left to it.
+
+    Args:
+        url: of the exporter's text (`http://localhost:9400/metrics`), or of Prometheus' queries
+            (`http://prometheus:9090/api/v1/query?query=DCGM_FI_DEV_GPU_TEMP&query=…`; without a query, all
+            metrics of DCGM).
+        headers: for the requests.
+        hostname: which host's GPUs are ours, where a Prometheus tells of several.
+
+    Raises:
+        HttpError, NoSeries, ValueError, Hung: by `sample`.
+    """
+
+    name = "dcgm"
+
+    def __init__(self, url: str, headers: Mapping[str, str], hostname: str = "") -> None:
+        self.facts: dict[str, object] | None = None
+        self._urls = _questions(url)
+        self._headers = dict(headers)
+        self._hostname = hostname or os.uname().nodename
+        self._others: set[str] = set()
+        self._totals: dict[str, tuple[float, float]] = {}
+        self._xids: dict[int, float] = {}
+        self._aside = Aside(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the exporter has not answered yet."""
+        return self._aside.pending
+
+    def sample(self, tick: Tick) -> None:
+        # The sources before this one have written theirs. Two that take turns in one key would make it jump.
+        for key in (*tick.gauges, *tick.counters):
+            if key.startswith("gpu."):
+                self._others.add(key)
+        answer = type(tick)(tick.mono_s)
+        self._aside.sample(answer)
+        for ours, theirs in ((answer.gauges, tick.gauges), (answer.counters, tick.counters)):
+            theirs.update((key, value) for key, value in ours.items() if key not in self._others)
+        tick.events += answer.events
+
+    def close(self) -> None:
+        self._aside.close()
+
+    # -- in the thread
+
+    def _ask(self, tick: Tick) -> None:
+        series = [each for url in self._urls for each in self._read(url)]
+        series = of_host((each for each in series if each.index is not None), self._hostname)
+        if not series:
+            raise NoSeries(f"{http.Address(self._urls[0])} answers, but tells of no GPU")
+        self._tell(series)
+        memory: dict[str, dict[str, float]] = {}
+        for each in series:
+            if not is_blank(each.value):
+                self._write(tick, each, memory)
+        for prefix, sizes in memory.items():
+            _write_memory(tick, prefix, sizes)
+        for index in {each.index for each in series}:
+            watts = tick.gauges.get(f"gpu.{index}.powerWatts")
+            limit = tick.gauges.get(f"gpu.{index}.enforcedPowerLimitWatts")
+            if watts is not None and limit:
+                tick.gauges[f"gpu.{index}.powerPercent"] = watts * 100.0 / limit
+
+    def _read(self, url: str) -> Iterator[Series]:
+        body = http.get(url, self._headers).body
+        if "/api/v1/query" in url:
+            yield from _of_query(body)
+            return
+        found = exposition.parse(body)
+        for sample in found.samples:
+            if sample.name.startswith(PREFIX):
+                is_total = found.kind(sample.name) == exposition.COUNTER
+                yield Series(sample.name.removeprefix(PREFIX), sample.labels, sample.value, is_total)
+
+    def _write(self, tick: Tick, series: Series, memory: dict[str, dict[str, float]]) -> None:
+        board = f"gpu.{series.index}."
+        prefix = board + series.slice
+        name, value = series.name, series.value
+        if name in GAUGES:
+            end, factor = GAUGES[name]
+            # Boards whose memory has no sensor say 0 °C.
+            if value > 0 or end != "memoryTemp":
+                tick.gauges[board + end] = value * factor
+        elif name in COUNTERS:
+            end, factor = COUNTERS[name]
+            tick.counters[board + end] = value * factor
+        elif name in RATIOS:
+            tick.gauges[prefix + RATIOS[name]] = min(value, 1.0) * 100.0
+        elif name in MEMORY:
+            memory.setdefault(prefix, {})[name] = value
+        elif name in FLOWS:
+            self._write_flow(tick, board + FLOWS[name], series)
+        elif name == XID and series.index is not None:
+            self._note_xid(tick, series.index, value)
+
+    def _write_flow(self, tick: Tick, key: str, series: Series) -> None:
+        if series.slice:  # a slice has no links of its own
+            return
+        if not series.is_total:
+            tick.gauges[key] = series.value
+            return
+        before_s, before = self._totals.get(key, (tick.mono_s, series.value))
+        self._totals[key] = tick.mono_s, series.value
+        if tick.mono_s > before_s and series.value >= before:
+            tick.gauges[key] = (series.value - before) / (tick.mono_s - before_s)
+
+    def _note_xid(self, tick: Tick, index: int, value: float) -> None:
+        """The exporter tells the last error for ever, so only another one than at first is news."""
+        before = self._xids.get(index)
+        self._xids[index] = value
+        if before is not None and value not in (0.0, before):
+            tick.events.append(xid_event(index, int(value)))
+
+    def _tell(self, series: list[Series]) -> None:
+        gpus: dict[tuple[int, str], dict[str, object]] = {}
+        for each in series:
+            if each.index is None or (each.index, each.slice) in gpus:
+                continue
+            about = {
+                "index": each.index,
+                "uuid": each.labels.get("UUID") or each.labels.get("uuid"),
+                "name": each.labels.get("modelName"),
+                "pci": each.labels.get("pci_bus_id"),
+                "slice": each.labels.get("GPU_I_ID"),
+                "profile": each.labels.get("GPU_I_PROFILE"),
+                "host": each.host,
+            }
+            gpus[each.index, each.slice] = {
+                name: text for name, text in about.items() if text not in (None, "")
+            }
+        facts: dict[str, object] = {"gpu_dcgm": [gpus[key] for key in sorted(gpus)]}
+        if facts != self.facts:
+            self.facts = facts
+
+
+def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
+    """Used bytes, and their share: of the total where it is told, else of the sum of the parts."""
+    used = sizes.get("DEV_FB_USED")
+    if used is None:
+        return
+    tick.gauges[prefix + "memoryAllocatedBytes"] = used * MIB
+    total = sizes.get("DEV_FB_TOTAL")
+    if total is None and "DEV_FB_FREE" in sizes:
+        total = used + sizes["DEV_FB_FREE"] + sizes.get("DEV_FB_RESERVED", 0.0)
+    if total:
+        tick.gauges[prefix + "memoryAllocated"] = used * 100.0 / total
+
+
+def _of_query(body: bytes) -> Iterator[Series]:
+    """Series of Prometheus' answer to an instant query.
+
+    Raises:
+        ValueError: it is none, or tells of an error.
+    """
+    answer = loads(body)
+    if not isinstance(answer, dict) or answer.get("status") != "success":
+        said = answer.get("error") if isinstance(answer, dict) else answer
+        raise ValueError(f"Prometheus did not answer the query: {said!s:.200}")
+    data = answer.get("data")
+    results = data.get("result") if isinstance(data, dict) else None
+    for result in results if isinstance(results, list) else ():
+        labels = result.get("metric") if isinstance(result, dict) else None
+        pair = result.get("value") if isinstance(result, dict) else None
+        if not isinstance(labels, dict) or not isinstance(pair, list) or len(pair) != 2:
+            continue
+        name = labels.get("__name__", "")
+        try:
+            value = float(pair[1])
+        except (TypeError, ValueError):  # a mangled entry takes no other with it
+            continue
+        if isinstance(name, str) and name.startswith(PREFIX):
+            yield Series(name.removeprefix(PREFIX), labels, value, is_total=False)
+
+
+def _questions(url: str) -> list[str]:
+    """One address a query: Prometheus answers one at a time."""
+    place, _, rest = url.partition("?")
+    queries = [part.removeprefix("query=") for part in rest.split("&") if part.startswith("query=")]
+    if not queries and "/api/v1/query" not in place:
+        return [url]
+    base = place.partition("/api/v1/query")[0].rstrip("/")
+    return [f"{base}/api/v1/query?query={_quoted(http.unquoted(query))}" for query in queries or [ALL_FIELDS]]
+
+
+def _quoted(text: str) -> str:
+    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.~"
+    return "".join(
+        letter if letter in plain else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in text
+    )

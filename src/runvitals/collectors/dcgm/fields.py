@@ -1,0 +1,124 @@
+"""What the exporter's metrics are among our keys, in our units."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MIB = 1048576.0
+
+# Readings of a whole board: name without DCGM_FI_, end of our key, factor to our unit.
+GAUGES = {
+    "DEV_GPU_UTIL": ("gpu", 1.0),
+    "DEV_MEM_COPY_UTIL": ("memory", 1.0),
+    "DEV_GPU_TEMP": ("temp", 1.0),
+    "DEV_MEMORY_TEMP": ("memoryTemp", 1.0),
+    "DEV_GPU_MAX_OP_TEMP": ("maxOpTemp", 1.0),
+    "DEV_MEM_MAX_OP_TEMP": ("memoryMaxOpTemp", 1.0),
+    "DEV_POWER_USAGE": ("powerWatts", 1.0),
+    "DEV_POWER_MGMT_LIMIT": ("enforcedPowerLimitWatts", 1.0),
+    "DEV_ENFORCED_POWER_LIMIT": ("enforcedPowerLimitWatts", 1.0),
+    "DEV_SM_CLOCK": ("smClock", 1.0),
+    "DEV_MEM_CLOCK": ("memoryClock", 1.0),
+    "DEV_ENC_UTIL": ("encoderUtilization", 1.0),
+    "DEV_DEC_UTIL": ("decoderUtilization", 1.0),
+    "DEV_FAN_SPEED": ("fanSpeed", 1.0),
+    "DEV_CORRECTABLE_REMAPPED_ROWS": ("remappedRowsCorrectable", 1.0),
+    "DEV_UNCORRECTABLE_REMAPPED_ROWS": ("remappedRowsUncorrectable", 1.0),
+    "DEV_ROW_REMAP_PENDING": ("remapPending", 1.0),
+    "DEV_ROW_REMAP_FAILURE": ("remapFailed", 1.0),
+}
+COUNTERS = {
+    "DEV_TOTAL_ENERGY_CONSUMPTION": ("energyJoules", 1e-3),
+    "DEV_PCIE_REPLAY_COUNTER": ("pcieReplays", 1.0),
+    "DEV_ECC_SBE_VOL_DEV": ("correctedMemoryErrors", 1.0),
+    "DEV_ECC_DBE_VOL_DEV": ("unCorrectedMemoryErrors", 1.0),
+}
+# Ratios of profiling counters, of a board or of a slice of it: 0 to 1 there, percent here. Over 1 is a known
+# fault of slices.
+RATIOS = {
+    "PROF_GR_ENGINE_ACTIVE": "graphicsActive",
+    "PROF_GR_ENGINE_UTIL_RATIO": "graphicsActive",
+    "PROF_SM_ACTIVE": "smActive",
+    "PROF_SM_OCCUPANCY": "smOccupancy",
+    "PROF_PIPE_TENSOR_ACTIVE": "pipeTensorActive",
+    "PROF_PIPE_TENSOR_HMMA_ACTIVE": "pipeTensorHmmaActive",
+    "PROF_DRAM_ACTIVE": "dramActive",
+    "PROF_PIPE_FP64_ACTIVE": "pipeFp64Active",
+    "PROF_PIPE_FP32_ACTIVE": "pipeFp32Active",
+    "PROF_PIPE_FP16_ACTIVE": "pipeFp16Active",
+}
+# Bytes per second; bytes since some time where an exporter declares them as counters.
+FLOWS = {
+    "PROF_PCIE_TX_BYTES": "pcieTxBytes",
+    "PROF_PCIE_RX_BYTES": "pcieRxBytes",
+    "PROF_NVLINK_TX_BYTES": "nvlinkTxBytes",
+    "PROF_NVLINK_RX_BYTES": "nvlinkRxBytes",
+}
+MEMORY = frozenset(("DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_TOTAL", "DEV_FB_RESERVED"))
+XID = "DEV_XID_ERRORS"
+# DCGM's marks for "no value": the last sixteen numbers of 32 and of 64 bits, which as floats are all 2⁶³.
+_BLANK_32 = range(0x7FFFFFF0, 0x80000000)
+_BLANK_64 = 9.2e18
+
+
+class Series:
+    """One number: its metric without ``DCGM_FI_``, its labels, and whether it is a running total."""
+
+    __slots__ = ("is_total", "labels", "name", "value")
+
+    def __init__(self, name: str, labels: Mapping[str, str], value: float, is_total: bool) -> None:
+        self.name = name
+        self.labels = labels
+        self.value = value
+        self.is_total = is_total
+
+    @property
+    def index(self) -> int | None:
+        """The GPU's number: label ``gpu``, or ``device`` (nvidia0)."""
+        for text in (self.labels.get("gpu", ""), self.labels.get("device", "").removeprefix("nvidia")):
+            if text.isdigit():
+                return int(text)
+        return None
+
+    @property
+    def slice(self) -> str:
+        """`mig.7.0.` for GPU instance 7, "" for a whole GPU. Compute instances are not told apart."""
+        instance = self.labels.get("GPU_I_ID", "")
+        return f"mig.{instance}.0." if instance.isdigit() else ""
+
+    @property
+    def host(self) -> str:
+        labels = self.labels
+        return labels.get("Hostname") or labels.get("hostname") or labels.get("node") or ""
+
+
+def is_blank(value: float) -> bool:
+    """Whether a number stands for "no value".
+
+    >>> is_blank(9223372036854775794.0), is_blank(2147483632.0), is_blank(float("nan")), is_blank(55.0)
+    (True, True, True, False)
+    """
+    if not -_BLANK_64 < value < _BLANK_64:
+        return True
+    return value.is_integer() and int(value) in _BLANK_32
+
+
+def of_host(series: Iterable[Series], hostname: str) -> list[Series]:
+    """Those of our host. Where all are of one host, that is ours whatever it is called: in Kubernetes the
+    exporter's own pod.
+
+    Raises:
+        ValueError: they are of several hosts, and none is ours.
+    """
+    known = list(series)
+    hosts = {each.host for each in known}
+    if len(hosts) <= 1:
+        return known
+    short = hostname.partition(".")[0]
+    ours = [each for each in known if each.host.partition(".")[0] == short]
+    if not ours:
+        names = ", ".join(sorted(hosts)[:5])
+        raise ValueError(f"the series are of {len(hosts)} hosts ({names} …), and none is {hostname}")
+    return ours

@@ -1,0 +1,226 @@
+"""NVIDIA GPUs by way of the DCGM exporter: units, slices, hosts, and what stands for "no value"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from runvitals.catalog import CATALOG
+from runvitals.collectors.base import Absent, Scope, Tick
+from runvitals.collectors.dcgm import collector
+from runvitals.collectors.dcgm.collector import Dcgm, NoSeries
+from runvitals.collectors.dcgm.presence import probe
+from runvitals.collectors.http import HttpError
+from tests.collectors.exporters import Exporter, ok
+
+BOARD = 'gpu="1",UUID="GPU-5ab1",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA A30"'
+SLICE = f'{BOARD},GPU_I_PROFILE="1g.6gb",GPU_I_ID="3"'
+
+
+def text(*lines: str) -> bytes:
+    return ok("\n".join((*lines, "")), "Content-Type: text/plain; version=0.0.4")
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    with Exporter() as exporter:
+        yield exporter
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick waits for the answer however slow this machine is."""
+    monkeypatch.setattr(collector, "PATIENCE_S", 20.0)
+
+
+def sampled(source: Dcgm, mono_s: float = 100.0, tick: Tick | None = None) -> Tick:
+    tick = tick or Tick(mono_s)
+    source.sample(tick)
+    return tick
+
+
+def test_readings_of_a_board_in_our_units(exporter: Exporter) -> None:
+    exporter.answer = text(
+        "# TYPE DCGM_FI_DEV_GPU_UTIL gauge",
+        f"DCGM_FI_DEV_GPU_UTIL{{{BOARD}}} 93",
+        f"DCGM_FI_DEV_MEM_COPY_UTIL{{{BOARD}}} 41",
+        f"DCGM_FI_DEV_GPU_TEMP{{{BOARD}}} 56",
+        f"DCGM_FI_DEV_POWER_USAGE{{{BOARD}}} 150.5",
+        f"DCGM_FI_DEV_POWER_MGMT_LIMIT{{{BOARD}}} 301",
+        "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter",
+        f"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{BOARD}}} 129931554972",
+        f"DCGM_FI_DEV_FB_USED{{{BOARD}}} 6000",
+        f"DCGM_FI_DEV_FB_FREE{{{BOARD}}} 17500",
+        f"DCGM_FI_DEV_FB_RESERVED{{{BOARD}}} 500",
+        f"DCGM_FI_PROF_SM_ACTIVE{{{BOARD}}} 0.381",
+        f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{BOARD}}} 0.5",
+        f"DCGM_FI_PROF_PCIE_TX_BYTES{{{BOARD}}} 123456",
+    )
+    source = Dcgm(exporter.url, {})
+    tick = sampled(source)
+    assert tick.gauges == pytest.approx({
+        "gpu.1.gpu": 93.0, "gpu.1.memory": 41.0, "gpu.1.temp": 56.0, "gpu.1.powerWatts": 150.5,
+        "gpu.1.enforcedPowerLimitWatts": 301.0, "gpu.1.powerPercent": 50.0,
+        "gpu.1.memoryAllocatedBytes": 6000.0 * 2**20, "gpu.1.memoryAllocated": 25.0,
+        "gpu.1.smActive": 38.1, "gpu.1.graphicsActive": 50.0, "gpu.1.pcieTxBytes": 123456.0,
+    })  # fmt: skip
+    assert tick.counters == {"gpu.1.energyJoules": 129931554.972}
+    assert all(CATALOG.find(key) for key in (*tick.gauges, *tick.counters))
+    assert source.facts == {
+        "gpu_dcgm": [{"index": 1, "uuid": "GPU-5ab1", "name": "NVIDIA A30", "pci": "00000000:3B:00.0"}]
+    }
+    source.close()
+
+
+def test_slices_of_a_gpu_are_told_apart(exporter: Exporter) -> None:
+    other = SLICE.replace('GPU_I_ID="3"', 'GPU_I_ID="4"')
+    exporter.answer = text(
+        f"DCGM_FI_DEV_POWER_USAGE{{{SLICE}}} 80",
+        f"DCGM_FI_DEV_FB_USED{{{SLICE}}} 1000",
+        f"DCGM_FI_DEV_FB_FREE{{{SLICE}}} 4000",
+        f"DCGM_FI_PROF_SM_ACTIVE{{{SLICE}}} 1.25",
+        f"DCGM_FI_DEV_FB_USED{{{other}}} 10",
+        f"DCGM_FI_PROF_SM_ACTIVE{{{other}}} 0",
+        f"DCGM_FI_PROF_PCIE_TX_BYTES{{{other}}} 5",
+    )
+    source = Dcgm(exporter.url, {})
+    gauges = sampled(source).gauges
+    assert gauges == {
+        "gpu.1.powerWatts": 80.0,
+        "gpu.1.mig.3.0.memoryAllocatedBytes": 1000.0 * 2**20,
+        "gpu.1.mig.3.0.memoryAllocated": 20.0,
+        "gpu.1.mig.3.0.smActive": 100.0,  # more than there is, a known fault
+        "gpu.1.mig.4.0.memoryAllocatedBytes": 10.0 * 2**20,
+        "gpu.1.mig.4.0.smActive": 0.0,
+    }
+    assert all(CATALOG.find(key) for key in gauges)
+    assert source.facts is not None
+    gpus = source.facts["gpu_dcgm"]
+    assert isinstance(gpus, list)
+    assert [(gpu["slice"], gpu["profile"]) for gpu in gpus] == [("3", "1g.6gb"), ("4", "1g.6gb")]
+    source.close()
+
+
+def test_marks_for_no_value_are_no_values(exporter: Exporter) -> None:
+    exporter.answer = text(
+        'DCGM_FI_DEV_MEMORY_TEMP{gpu="0", UUID="GPU-1"} 9223372036854775794',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 2147483632',
+        'DCGM_FI_DEV_POWER_USAGE{gpu="0"} NaN',
+        'DCGM_FI_DEV_MEMORY_TEMP{gpu="1"} 0',
+        'DCGM_FI_DEV_SM_CLOCK{device="nvidia0"} 1380',
+        "DCGM_FI_DEV_SM_CLOCK 7",
+        'up{gpu="0"} 1',
+    )
+    source = Dcgm(exporter.url, {})
+    assert sampled(source).gauges == {"gpu.0.smClock": 1380.0}
+    source.close()
+
+
+def test_flows_that_are_totals_become_speeds(exporter: Exporter) -> None:
+    kind = "# TYPE DCGM_FI_PROF_NVLINK_TX_BYTES counter"
+    source = Dcgm(exporter.url, {})
+    seen = []
+    for at, total in ((100.0, 1000), (105.0, 6000), (110.0, 10), (115.0, 20)):
+        exporter.answer = text(kind, f'DCGM_FI_PROF_NVLINK_TX_BYTES{{gpu="0"}} {total}')
+        seen.append(sampled(source, at).gauges.get("gpu.0.nvlinkTxBytes"))
+    assert seen == [None, 1000.0, None, 2.0]
+    source.close()
+
+
+def test_an_error_is_news_only_when_it_is_another(exporter: Exporter) -> None:
+    source = Dcgm(exporter.url, {})
+    told = []
+    for at, xid in ((100.0, 31), (105.0, 31), (110.0, 79), (115.0, 79), (120.0, 0)):
+        exporter.answer = text(f'DCGM_FI_DEV_XID_ERRORS{{gpu="2",err_code="{xid}",err_msg="x"}} {xid}')
+        told += [(at, event["xid"], event["gpu"]) for event in sampled(source, at).events]
+    assert told == [(110.0, 79, 2)]
+    source.close()
+
+
+def test_what_the_driver_tells_itself_is_left_to_it(exporter: Exporter) -> None:
+    exporter.answer = text('DCGM_FI_DEV_GPU_TEMP{gpu="0"} 56', 'DCGM_FI_PROF_SM_ACTIVE{gpu="0"} 0.5')
+    source = Dcgm(exporter.url, {})
+    tick = Tick(100.0)
+    tick.gauges["gpu.0.temp"] = 57.0
+    assert sampled(source, tick=tick).gauges == {"gpu.0.temp": 57.0, "gpu.0.smActive": 50.0}
+    # Nor where the driver has nothing to say this once.
+    assert sampled(source, 105.0).gauges == {"gpu.0.smActive": 50.0}
+    source.close()
+
+
+def vector(*series: tuple[dict[str, str], str]) -> bytes:
+    result = [{"metric": labels, "value": [1_700_000_000, value]} for labels, value in series]
+    answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
+    return ok(json.dumps(answer), "Content-Type: application/json")
+
+
+def test_a_prometheus_is_asked_each_query_and_only_for_our_host(exporter: Exporter) -> None:
+    name = "DCGM_FI_DEV_GPU_TEMP"
+    exporter.answer = vector(
+        ({"__name__": name, "gpu": "0", "Hostname": "node7.cluster"}, "51"),
+        ({"__name__": name, "gpu": "0", "Hostname": "node8.cluster"}, "62"),
+        ({"__name__": name, "gpu": "1", "hostname": "node7"}, "mangled"),
+    )
+    url = exporter.url.replace("/metrics", "/?query=DCGM_FI_DEV_GPU_TEMP&query=DCGM_FI_DEV_GPU_UTIL")
+    source = Dcgm(url, {"Authorization": "Bearer secret"}, hostname="node7")
+    assert sampled(source).gauges == {"gpu.0.temp": 51.0}
+    assert [request.split()[1] for request in exporter.requests] == [
+        "/api/v1/query?query=DCGM_FI_DEV_GPU_TEMP",
+        "/api/v1/query?query=DCGM_FI_DEV_GPU_UTIL",
+    ]
+    assert all("Authorization: Bearer secret" in request for request in exporter.requests)
+    source.close()
+
+
+def test_a_prometheus_without_a_query_is_asked_for_all(exporter: Exporter) -> None:
+    exporter.answer = vector(({"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "3"}, "12"))
+    source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {})
+    assert sampled(source).gauges == {"gpu.3.gpu": 12.0}
+    assert "/api/v1/query?query=%7B__name__%3D~%22DCGM_FI_.%2B%22%7D " in exporter.requests[0]
+    source.close()
+
+
+def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
+    exporter.answer = vector(
+        *(({"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0", "Hostname": host}, "1") for host in ("a", "b"))
+    )
+    source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {}, hostname="c")
+    with pytest.raises(ValueError, match="none is c"):
+        sampled(source)
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (ok("{"), ValueError),
+        (ok('{"status":"error","error":"bad query"}'), ValueError),
+        (ok('{"status":"success","data":{"result":null}}'), NoSeries),
+        (ok('{"status":"success","data":{"result":[7,{"metric":{}},{"metric":[],"value":1}]}}'), NoSeries),
+        (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", HttpError),
+    ],
+)
+def test_a_prometheus_that_makes_no_sense(exporter: Exporter, answer: bytes, error: type[Exception]) -> None:
+    exporter.answer = answer
+    source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {})
+    with pytest.raises(error):
+        sampled(source)
+    source.close()
+
+
+def test_an_exporter_that_comes_up_later(exporter: Exporter) -> None:
+    exporter.answer = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
+    source = Dcgm(exporter.url, {})
+    with pytest.raises(HttpError):
+        sampled(source)
+    exporter.answer = text('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5')
+    assert sampled(source, 105.0).gauges == {"gpu.0.gpu": 5.0}
+    source.close()
+
+
+def test_none_is_asked_unless_a_setting_names_it() -> None:
+    with pytest.raises(Absent, match="RUNVITALS_DCGM_EXPORTER"):
+        probe(Scope())
+    assert probe(Scope(options={"dcgm_exporter": "http://localhost:9400/metrics"})).name == "dcgm"
