@@ -25,7 +25,7 @@ TIMEOUT_S = 5.0
 LONGEST_BACKOFF_S = 60.0
 # Reading costs 4 to 28 µs a line. An endpoint of many thousand lines is asked less often, so that it takes no
 # more than this share of a core.
-SHARE_OF_CORE = 0.02
+SHARE_OF_CORE = 0.05
 # A label whose values never end (a request's number) would fill the journal.
 MOST_SERIES = 5000
 # The labels are written anew as a whole when there are more of them.
