@@ -7,10 +7,9 @@ overstays its time is killed with everything it has started.
 
 from __future__ import annotations
 
-import os
-
 from runvitals.collectors.base import Every
 from runvitals.collectors.child import Child, ToolFailed
+from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,23 +25,6 @@ FIRST_RESTART_S, LONGEST_RESTART_S = 1.0, 60.0
 LONG_LIFE_S = 60.0
 # A killed program is gone within milliseconds, unless a driver holds it.
 DYING_S = 5.0
-
-
-def find(name: str, *fallbacks: str) -> str | None:
-    """Where a program lies: the first of that name on PATH, else the first of the absolute paths that is one.
-
-    A batch job's PATH often lacks /usr/local/bin or /opt/…; relative folders in PATH are not searched.
-
-    Example:
-        >>> find("rocm-smi", "/opt/rocm/bin/rocm-smi")
-        '/opt/rocm/bin/rocm-smi'
-    """
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    on_path = [os.path.join(folder, name) for folder in folders if os.path.isabs(folder)]
-    for path in (*on_path, *fallbacks):
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
 
 
 class Tool:

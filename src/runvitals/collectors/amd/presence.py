@@ -6,7 +6,7 @@ import os
 
 from runvitals.collectors import pci
 from runvitals.collectors.base import Absent, read_text
-from runvitals.collectors.tool import find
+from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
