@@ -1,0 +1,25 @@
+"""`runvitals logout`: forget the token for a server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from runvitals.cli.terminal import inert
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser("logout", help="forget the token for a server")
+    parser.add_argument("url", metavar="URL", nargs="?", help="default: all servers")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from runvitals.relay import login
+
+    gone = login.forget(arguments.url, os.environ)
+    if not gone:
+        raise LookupError(f"no token is kept for {arguments.url or 'any server'}")
+    for url in gone:
+        print(f"forgot the token for {inert(url)}")
+    return 0

@@ -1,0 +1,123 @@
+"""`runvitals sync`, `login`, `logout` and `relay status` against a real server."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.journal import frames, paths
+from runvitals.journal.writer import Writer
+from tests.relay.receiver import Receiver, now_ms
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(str(tmp_path / "server"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with two runs that were recorded offline, one of them on two hosts."""
+    monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    for run, host in (("one", "node1"), ("two", "node1"), ("two", "node2")):
+        record(tmp_path / "data", run, host)
+    return tmp_path / "data"
+
+
+def record(data: Path, run: str, host: str) -> None:
+    about = {"run": run, "project": "p", "host": host, "role": "monitor", "pid": 6, "interval_s": 1.0}
+    journal = Writer(paths.run_dir(run, str(data)), f"monitor.{host}.1", about)
+    journal.sample(now_ms() - 5000, {"cpu": 1.0})
+    journal.json(frames.LIFECYCLE, {"t": now_ms(), "what": "end", "state": "finished", "exit_code": 0})
+    journal.close()
+
+
+def test_a_run_is_delivered_and_then_known_to_be(
+    data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sync", "one", "--to", receiver.url]) == 0
+    assert (
+        f"one (node1) to {receiver.url}: 1 samples, 0 log() rows, 1 other records" in capsys.readouterr().out
+    )
+    assert receiver.run("one").state == "finished"
+    sent = len(receiver.requests)
+    assert main(["sync", "one", "--to", receiver.url]) == 0
+    assert len(receiver.requests) == sent
+    assert main(["relay", "status", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert told["relay"] is None
+    (one,) = told["deliveries"]
+    assert (one["run"], one["destination"], one["state"]) == ("one", receiver.url, "delivered")
+    assert one["counts"]["samples"] == 1
+
+
+def test_all_runs_of_all_hosts(
+    data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RUNVITALS_SERVER", receiver.url)
+    assert main(["sync", "--all"]) == 0
+    assert receiver.runs() == 2
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["relay", "status"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("no relay is running\n")
+    assert told.count(" delivered ") == 3
+
+
+def test_a_server_that_stays_away_is_an_error(
+    data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    receiver.faults.extend([(503, "0")] * 5)
+    assert main(["sync", "one", "--to", receiver.url]) == 1
+    assert "one is not delivered: " in capsys.readouterr().err
+    assert main(["relay", "status"]) == 0
+    assert " failing " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["sync", "one"], "where to?"),
+        (["sync", "one", "--to", "http://me:secret@host"], "not allowed"),
+        (["sync", "nothing", "--to", "http://127.0.0.1:9"], "nothing"),
+        (["sync", "one", "--to", "nowhere:/x"], "there is no destination 'nowhere'"),
+    ],
+)
+def test_wrong_calls_say_why(
+    data: Path, words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_a_kept_token_is_used_until_it_is_forgotten(
+    data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("rvt_secret\n"))
+    assert main(["login", receiver.url]) == 0
+    path = Path(capsys.readouterr().out.removeprefix("kept in ").strip())
+    assert path.stat().st_mode & 0o077 == 0
+    assert main(["sync", "one", "--to", receiver.url]) == 0
+    assert set(receiver.tokens) == {"Bearer rvt_secret"}
+    assert main(["logout"]) == 0
+    assert main(["logout"]) == 1
+    assert main(["sync", "two", "--to", receiver.url]) == 0
+    assert receiver.tokens[-1] == ""
+
+
+def test_what_is_no_token_is_not_kept(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    assert main(["login", "http://host:8900"]) == 1
+    assert "that is no token" in capsys.readouterr().err
