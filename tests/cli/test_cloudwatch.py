@@ -1,0 +1,137 @@
+"""`runvitals cloudwatch`, as a process at the end of a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+import runvitals
+from tests.relay.cloudwatch.reports import inferentia, line, process, report
+
+SOURCE = str(Path(runvitals.__file__).parents[1])
+
+
+def start(*arguments: str, without: str = "") -> subprocess.Popen[bytes]:
+    """The command as a process; ``without`` names a package that it cannot import."""
+    hide = f"import sys; sys.modules[{without!r}] = None; " if without else ""
+    code = f"{hide}from runvitals.cli import main; raise SystemExit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "cloudwatch", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": SOURCE, "AWS_EC2_METADATA_DISABLED": "true"},
+    )
+
+
+def ran(text: bytes, *arguments: str, without: str = "") -> tuple[int | None, str, str]:
+    with start(*arguments, without=without) as command:
+        out, err = command.communicate(text, timeout=30)
+    return command.returncode, out.decode(), err.decode()
+
+
+def test_the_price_of_everything_and_of_four_cores_without_boto3() -> None:
+    """25 metrics are 7.50 USD a month, the four cores alone 1.20."""
+    text = line(inferentia())
+    code, out, _ = ran(text, "--dry-run", without="boto3")
+    assert code == 0
+    assert "Metrics   25: 7.50 USD a month" in out
+    assert "Requests  60 an hour: 0.43 USD a month (5.18 if every report were one)" in out
+    _, out, _ = ran(text, "--dry-run", "--include", "neuroncore_utilization", without="boto3")
+    assert "Metrics   4: 1.20 USD a month" in out
+
+
+def test_the_price_for_a_fleet() -> None:
+    text = line(inferentia())
+    _, out, _ = ran(text, "--dry-run", "--instances", "10", "--dimension", "InstanceId")
+    assert "Metrics   25 × 10 instances: 75.00 USD a month" in out
+    _, out, _ = ran(text, "--dry-run", "--instances", "10")
+    assert "With --dimension InstanceId the metrics cost 75.00 USD a month." in out
+
+
+def test_what_is_left_out_and_what_that_saves() -> None:
+    _, out, _ = ran(line(inferentia()), "--dry-run", "--include", "neuroncore_counters")
+    rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
+    assert rows["neuroncore_counters"] == ["4", "1.20"]
+    assert rows["execution_stats"] == ["0", "0.00", "26", "7.80"]
+    assert rows["all"] == ["4", "1.20", "74", "22.20"]
+
+
+def test_nothing_to_send_is_a_failure() -> None:
+    code, out, err = ran(b"bash: neuron-monitor: command not found\n", "--dry-run")
+    assert code == 1
+    assert "1 lines skipped: not a report" in out
+    assert "no metrics" in err
+
+
+def test_lines_for_cloudwatch_logs_without_boto3(tmp_path: Path) -> None:
+    code, out, err = ran(line(report(process([50.0]))) * 3, "--emf", without="boto3")
+    assert code == 0
+    (event,) = map(json.loads, out.splitlines())
+    assert event["NeuronCoreUtilizationNC0"] == [50.0] * 3
+    assert event["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Neuron"
+    assert "3 reports, 1 lines written" in err
+    file = tmp_path / "metrics.log"
+    assert ran(line(report(process([50.0]))), "--emf", str(file))[:2] == (0, "")
+    assert json.loads(file.read_text())["NeuronCoreUtilizationNC0"] == 50.0
+
+
+def test_without_boto3_the_extra_is_named() -> None:
+    code, _, err = ran(b"", "--region", "us-west-2", without="boto3")
+    assert code == 1
+    assert err == "runvitals: CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_it_still_hands_over_what_it_has(number: signal.Signals, tmp_path: Path) -> None:
+    file = tmp_path / "metrics.log"
+    with start("--emf", str(file)) as command:
+        assert command.stdin is not None
+        command.stdin.write(line(report(process([50.0]))))
+        command.stdin.flush()
+        while not file.exists():  # it is opened when the signals are set
+            time.sleep(0.01)
+        while struct.unpack("i", fcntl.ioctl(command.stdin, termios.FIONREAD, b"\0" * 4)) != (0,):
+            time.sleep(0.01)
+        time.sleep(0.1)  # it has been read; what it says is noted within a millisecond
+        command.send_signal(number)
+        _, err = command.communicate(timeout=30)
+    assert command.returncode == 0
+    assert b"1 reports, 1 lines written" in err
+    assert json.loads(file.read_text())["NeuronCoreUtilizationNC0"] == 50.0
+
+
+def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+    with start("--emf") as command:
+        assert command.stdout is not None
+        command.stdout.close()
+        command.stdout = None
+        _, err = command.communicate(line(report(process([50.0]))), timeout=30)
+    assert command.returncode == 0
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--namespace", "AWS/EC2"], "Amazon's own"),
+        (["--dimension", "Colour"], "write Colour=VALUE"),
+        (["--run", "x"], "--run is for --dry-run"),
+        (["--emf", "--dimension", "TaskId"], "this is no task of ECS"),
+    ],
+)
+def test_wrong_calls(arguments: list[str], complaint: str) -> None:
+    code, _, err = ran(line(report(process([50.0]))), *arguments)
+    assert code == 1
+    assert complaint in err
+    assert "Traceback" not in err

@@ -1,0 +1,63 @@
+"""`runvitals neuron`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+
+
+def test_the_smallest_configuration_for_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["neuron", "config", "--metrics", "neuroncore_utilization,EccMemUncorrected", "--period", "10s"])
+        == 0
+    )
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {
+        "period": "10s",
+        "neuron_runtimes": [{"tag_filter": ".*", "metrics": [{"type": "neuroncore_counters"}]}],
+        "system_metrics": [{"type": "neuron_hw_counters"}],
+    }
+    assert "--include 'neuroncore_utilization' --include 'EccMemUncorrected'" in printed.err
+    file = tmp_path / "monitor.conf"
+    file.write_text(printed.out)
+    assert main(["neuron", "check", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: neuron-monitor will take this\n"
+
+
+def test_whole_groups_need_no_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neuron", "config", "--metrics", "memory_used"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unknown_metric_is_an_error_that_names_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neuron", "config", "--metrics", "power"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(
+        "runvitals: neuron-monitor has no metric 'power'. Its groups: neuroncore_counters"
+    )
+
+
+def test_problems_have_file_line_place_and_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "monitor.conf"
+    file.write_text('{\n "neuron_runtimes": [\n  {"metrics": [{"type": "memory_used"}]}\n ]\n}')
+    assert main(["neuron", "check", str(file)]) == 1
+    assert capsys.readouterr().out == (
+        f"{file}:3: neuron_runtimes[0]: tag_filter is missing, and some versions need it: "
+        '"tag_filter": ".*" takes all processes\n'
+    )
+
+
+def test_a_warning_alone_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "monitor.conf"
+    file.write_text('{"period": "100ms", "system_metrics": [{"type": "memory_info"}]}')
+    assert main(["neuron", "check", str(file)]) == 0
+    assert "warning: " in capsys.readouterr().out
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neuron", "check", "/nonexistent"]) == 1
+    assert "/nonexistent" in capsys.readouterr().err
