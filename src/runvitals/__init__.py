@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from runvitals.client import Client
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
     from runvitals.sdk.run import Fields
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     run: Run | None
 
 __all__ = [
+    "Client",
     "Run",
     "SettingError",
     "Settings",
@@ -82,4 +84,8 @@ def __getattr__(name: str) -> object:
         from runvitals.query import open_run
 
         return open_run
+    if name == "Client":
+        from runvitals.client import Client
+
+        return Client
     raise AttributeError(f"module 'runvitals' has no attribute {name!r}")

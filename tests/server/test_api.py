@@ -193,6 +193,19 @@ def test_what_was_logged_is_put_into_buckets_of_steps(tmp_path: Path, client: Cl
     )
 
 
+def test_every_call_that_was_logged(tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(100):
+        trainer.log(T0 + step * 10, step, loss=float(step))
+    (group,) = client.ask("runs/abc/history", max_points=10, resolution="raw")["groups"]
+    assert (group["n"], group["series"]["loss"]) == (None, [float(step) for step in range(100)])
+    monkeypatch.setattr("runvitals.server.series.MAX_RAW_VALUES", 99)
+    response = client.get("/api/v1/runs/abc/history?resolution=raw")
+    assert response.status_code == 422
+    assert "100 values were logged; one answer holds 99: ask for fewer names" in response.json()["error"]
+    client.ask("runs/abc/history")
+
+
 def test_what_was_printed(tmp_path: Path, client: Client) -> None:
     monitor = Monitor(tmp_path)
     monitor.printed(T0, "<script>alert(1)</script>\n")

@@ -79,6 +79,7 @@ class Web:
     Args:
         url: `http://host[:port][/path]` or https.
         timeout_s: for connecting, and for each wait.
+        max_answer_bytes: an answer is read no further.
 
     Raises:
         ValueError: anything else.
@@ -89,7 +90,9 @@ class Web:
         200
     """
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str, timeout_s: float = TIMEOUT_S, max_answer_bytes: int = MAX_ANSWER_BYTES
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address of a server: http://host[:port] or https://… is")
@@ -103,6 +106,7 @@ class Web:
         self._host = parts.hostname
         self._port = parts.port or (443 if self._secure else 80)
         self._timeout_s = timeout_s
+        self._max_answer_bytes = max_answer_bytes
         self._connection: http.client.HTTPConnection | None = None
         self._absolute = ""  # what a proxy for plain HTTP wants before each path
 
@@ -137,7 +141,7 @@ class Web:
         try:
             connection.request(method, f"{self._absolute}{self._path}{path}", body, sent)
             response = connection.getresponse()
-            answer = Answer(response.status, response.headers, response.read(MAX_ANSWER_BYTES))
+            answer = Answer(response.status, response.headers, response.read(self._max_answer_bytes))
             if not response.isclosed():
                 self.close()  # an answer beyond all measure
             return answer

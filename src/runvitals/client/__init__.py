@@ -1,0 +1,11 @@
+"""Runs of a server, in a script or a notebook: what `open_run` gives of this machine, from anywhere.
+
+Standard library only; with NumPy, columns are arrays.
+"""
+
+from runvitals.client.client import Client
+from runvitals.client.connection import ServerError
+from runvitals.client.run import RemoteRun
+from runvitals.query.opened import UnknownRun
+
+__all__ = ["Client", "RemoteRun", "ServerError", "UnknownRun"]

@@ -1,0 +1,150 @@
+"""A server's runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+from runvitals.client import answers
+from runvitals.client.answers import FleetSeries, Latest
+from runvitals.client.connection import Connection
+from runvitals.client.run import RemoteRun
+from runvitals.relay import login
+
+PAGE_SIZE = 100
+Texts = str | Sequence[str]
+
+
+class Client:
+    """The runs of a server: a shared one, or that of `runvitals ui`. Used from one thread at a time.
+
+    Args:
+        url: `http://host[:port][/path]` or https.
+        token: what the server knows the caller by; without it `RUNVITALS_TOKEN`, then what `runvitals login`
+            kept for this URL, then none.
+        timeout_s: for connecting, and for each wait.
+
+    Raises:
+        ValueError: not such a URL; a login file that cannot be read.
+
+    Example:
+        >>> client = runvitals.Client("https://runs.example.org")
+        >>> for run in client.runs(project="digits", where="config.lr > 0.1", sort="summary.loss"):
+        ...     print(run.id, run.summary)
+    """
+
+    def __init__(self, url: str, token: str | None = None, timeout_s: float = 30.0) -> None:
+        found = token if token is not None else login.token(url, os.environ)
+        self._connection = Connection(url, found, timeout_s)
+
+    def runs(
+        self,
+        project: str | None = None,
+        state: Texts = (),
+        tag: Texts = (),
+        text: str | None = None,
+        where: Texts = (),
+        sort: str = "started_ms",
+        descending: bool = True,
+    ) -> Iterator[RemoteRun]:
+        """Runs, newest first, page by page as they are taken: a run that starts meanwhile moves none.
+
+        Args:
+            project: only of this project.
+            state: only in these states.
+            tag: only with all of these tags.
+            text: all of its words occur in the id, name, group, job type, tags, notes or configuration.
+            where: comparisons that hold: `"config.lr > 0.1"`.
+            sort: a column (`started_ms`, `duration_ms`, `name`, `state` …) or a field (`summary.loss`); runs
+                without a value come last.
+
+        Raises:
+            ServerError: refused, with what is allowed; no answer.
+        """
+        wanted = _filter(project, state, tag, text, where)
+        wanted += [("sort", sort), ("descending", str(descending).lower()), ("limit", PAGE_SIZE)]
+        after = None
+        while True:
+            page = self._connection.get("/runs", [*wanted, ("after", after)])
+            for row in page["runs"]:
+                yield RemoteRun(self._connection, row)
+            after = page["next"]
+            if after is None:
+                return
+
+    def run(self, run_id: str) -> RemoteRun:
+        """A run by its whole id.
+
+        Raises:
+            UnknownRun: there is none; a LookupError.
+            ServerError: refused; no answer.
+        """
+        row = self._connection.get_of_run(run_id)
+        return RemoteRun(self._connection, row, answers.run(row))
+
+    def latest(
+        self,
+        *patterns: str,
+        project: str | None = None,
+        tag: Texts = (),
+        text: str | None = None,
+        where: Texts = (),
+    ) -> list[Latest]:
+        """The newest values of all runs that are running, host by host; the filters are those of `runs`.
+
+        Example:
+            >>> [(one.host, one.values["cpu"]) for one in client.latest("cpu")]
+            [('node1', 97.5), ('node2', 3.1)]
+        """
+        wanted = _filter(project, (), tag, text, where)
+        return answers.latest(self._connection.get("/latest", [("keys", patterns), *wanted]))
+
+    def aggregate(
+        self,
+        metric: str,
+        *,
+        t0: int | None = None,
+        t1: int | None = None,
+        bucket_ms: int | None = None,
+        group_by: Literal["project", "host", "state", "run"] | None = None,
+        project: str | None = None,
+        state: Texts = (),
+        tag: Texts = (),
+        text: str | None = None,
+        where: Texts = (),
+    ) -> list[FleetSeries]:
+        """Count, extremes and mean of one metric over many runs; the filters are those of `runs`.
+
+        Args:
+            metric: a key, or a glob over keys that are taken together: `"gpu.*.gpu"`. No rates.
+            t0, t1: ms UTC, both included; without them the last hour.
+            bucket_ms: width of the buckets; one for all without it.
+            group_by: all runs together without it.
+        """
+        asked: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
+        asked += [("bucket", bucket_ms), ("group_by", group_by)]
+        wanted = _filter(project, state, tag, text, where)
+        return answers.fleet(self._connection.get("/aggregate", [*asked, *wanted]))
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<runvitals client of {self._connection.url}>"
+
+
+def _filter(
+    project: str | None, state: Texts, tag: Texts, text: str | None, where: Texts
+) -> list[tuple[str, Any]]:
+    return [("project", project), ("state", state), ("tag", tag), ("text", text), ("where", where)]

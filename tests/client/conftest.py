@@ -1,0 +1,35 @@
+"""A server over journals, and a user who has not logged in anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.client import Client
+from runvitals.server import create_app, shared
+from tests.client.serving import serving
+from tests.query.journals import T0
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's configuration home."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("RUNVITALS_TOKEN", raising=False)
+    return tmp_path / "config"
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Of a server of this machine's journals, in `tmp_path`; it is 30 s after T0 there."""
+    monkeypatch.setattr(shared, "FRESH_S", 0.0)
+    with serving(create_app(str(tmp_path), lambda: T0 + 30_000)) as address:
+        yield address
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with Client(url) as client:
+        yield client

@@ -1,0 +1,25 @@
+"""The real application on a free port, for as long as a test lasts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastapi import FastAPI
+
+from runvitals.server.serve import Server, listen
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The URL of an application that answers requests."""
+    listener = listen(0)
+    server = Server(app)
+    with listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.handle_exit(2, None)
+        thread.join(timeout=10)
+    assert not thread.is_alive()

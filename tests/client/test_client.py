@@ -1,0 +1,145 @@
+"""Runs of a server, the token, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import runvitals
+from runvitals.client import Client, ServerError
+from runvitals.client import client as client_module
+from runvitals.relay import login
+from tests.query.journals import T0, Monitor, Training
+
+
+def test_runs_come_page_by_page(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 2)
+    for number in range(5):
+        Monitor(tmp_path, f"run{number}", start_ms=T0 + number).end(T0 + 10)
+    runs = client.runs()
+    assert [run.id for run in islice(runs, 2)] == ["run4", "run3"]
+    Monitor(tmp_path, "late", start_ms=T0 + 100)
+    assert [run.id for run in runs] == ["run2", "run1", "run0"]
+    assert [run.id for run in client.runs(state=["running", "lost"])] == ["late"]
+
+
+def test_some_runs_in_an_order(client: Client, tmp_path: Path) -> None:
+    for number, (name, project) in enumerate(
+        (("wide", "digits"), ("deep", "other"), ("very wide", "digits"))
+    ):
+        training = Training(tmp_path, f"r{number}", project=project, seed=number, name=name)
+        training.advance(1)
+        training.end(exit_code=0)
+    assert [run.id for run in client.runs(project="digits", sort="name", descending=False)] == ["r2", "r0"]
+    assert [run.id for run in client.runs(where=["config.seed >= 1", "config.seed < 2"])] == ["r1"]
+    (run,) = client.runs(text="VERY wide", tag="baseline")
+    assert (run.name, run.project, run.tags) == ("very wide", "digits", ["baseline"])
+    assert run.summary["loss"] == 0.08
+    assert run.config["seed"] == 2  # asked for only now: lists have no configurations
+    with pytest.raises(ServerError, match="where: ") as refused:
+        list(client.runs(where="config.seed"))
+    assert refused.value.status == 422
+
+
+def test_many_runs_at_once(client: Client, tmp_path: Path) -> None:
+    for number in range(2):
+        Training(tmp_path, f"r{number}", host=f"node{number}", seed=number).advance(30)
+    assert {one.host: set(one.values) for one in client.latest("cpu")} == {"node0": {"cpu"}, "node1": {"cpu"}}
+    by_host = client.aggregate("cpu", t0=T0, t1=T0 + 29_999, bucket_ms=10_000, group_by="host")
+    assert [(one.group, one.n.sum()) for one in by_host] == [("node0", 30), ("node1", 30)]
+    (of_all,) = client.aggregate("cpu", t0=T0, t1=T0 + 29_999, text="r1")
+    assert (of_all.group, of_all.n.tolist()) == (None, [30])
+    t, values = client.run("r1").metrics("cpu")["cpu"]
+    assert (of_all.min[0], of_all.max[0]) == (values.min(), values.max())
+    assert len(t) == 30
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Answers with the request's token, and ends the connection after each answer without saying so."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = b'{"error": "token: %s"}' % self.headers.get("Authorization", "none").encode()
+        if "plain" in self.path:
+            body = b"<h1>It works!</h1>"
+        self.send_response(401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def echo() -> object:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def told(client: Client) -> str:
+    with client, pytest.raises(ServerError) as refused:
+        client.latest()
+    assert refused.value.status == 401
+    return str(refused.value)
+
+
+def test_the_token(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The argument, else the variable, else what `runvitals login` kept for that URL."""
+    assert told(Client(echo)) == "token: none"
+    login.keep(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
+    assert told(Client(echo + "/")) == "token: Bearer rvt_kept"
+    monkeypatch.setenv("RUNVITALS_TOKEN", "rvt_variable")
+    assert told(Client(echo)) == "token: Bearer rvt_variable"
+    assert told(Client(echo, token="rvt_argument")) == "token: Bearer rvt_argument"
+
+
+def test_a_connection_that_was_dropped_is_opened_again(echo: str) -> None:
+    client = Client(echo)
+    for _ in range(3):
+        with pytest.raises(ServerError, match="token: none"):
+            client.latest()
+    client.close()
+
+
+def test_what_is_no_runvitals_server(echo: str) -> None:
+    with Client(f"{echo}/plain") as client, pytest.raises(ServerError, match="is it a runvitals server"):
+        client.latest()
+
+
+def test_nobody_answers() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(ServerError, match=f"{url} gives no answer: ") as error:
+            Client(url).run("abc")
+    assert error.value.status is None
+
+
+def test_nobody_answers_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ServerError, match="timed out"):
+            Client(url, timeout_s=0.05).run("abc")
+
+
+def test_what_is_no_url() -> None:
+    with pytest.raises(ValueError, match="is no address of a server"):
+        runvitals.Client("runs.example.org")
+
+
+def test_it_is_loaded_at_first_use() -> None:
+    assert runvitals.Client is Client

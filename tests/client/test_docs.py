@@ -1,0 +1,25 @@
+"""The example of `docs/api.md`, section From Python, as it stands on the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.query.journals import Training
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+
+
+def test_the_pages_example_works(url: str, tmp_path: Path) -> None:
+    found = re.search(r"## From Python\n.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    training = Training(tmp_path, "brave-otter-1", gpus=1)
+    training.advance(30)
+    training.trainer.info(training.now_ms, summary={"loss": 0.1})
+    told: dict[str, Any] = {"print": lambda *words: told.setdefault("printed", []).append(words)}
+    exec(found[1].replace("http://127.0.0.1:8900", url), told)
+    told["client"].close()
+    assert told["printed"][0] == ("brave-otter-1", "running", 0.1)
+    assert told["printed"][1][:2] == ("brave-otter-1", "node1")
+    assert len(told["watts"]) == 30
