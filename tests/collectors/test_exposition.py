@@ -246,3 +246,20 @@ def test_the_prometheus_client_reads_the_documents_above_the_same(text: str) -> 
     )
     times = [None if s.timestamp is None else float(s.timestamp) for s in theirs]
     assert [sample.time_s for sample in ours] == times
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROMETHEUS,
+        'a{x="1"} 1 # {trace="b"} 0.5\na{x="1"} 2 # {trace="c"} 0.5\n# EOF\n',
+        '{"a b",x="}"} 1\n{"a b",x="}"} 2 3\na{x="}"\na{x="} 1\nb 1 # {t="}"} 1\nb 2 # {t="}"} 1\n',
+    ],
+)
+def test_what_is_known_from_an_earlier_answer_changes_nothing(text: str) -> None:
+    known: dict[str, tuple[str, dict[str, str]]] = {}
+    fresh = parse(text.encode())
+    for _ in range(2):
+        again = parse(text.encode(), known=known)
+        assert repr(again.samples) == repr(fresh.samples)
+        assert (again.bad, again.first_bad) == (fresh.bad, fresh.first_bad)

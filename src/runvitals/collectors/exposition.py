@@ -1,8 +1,8 @@
 """The text in which exporters tell their metrics: Prometheus' format 0.0.4 and OpenMetrics 1.0.
 
 A line that cannot be understood is skipped and counted, for one broken metric must not hide the others.
-Written without ``re``, which would cost the monitor 1.3 MB. A line costs 4 µs, one with two labels 13 µs, one
-with seven 28 µs.
+Written without ``re``, which would cost the monitor 1.3 MB. A line costs 4 µs, and one with seven labels that
+are not `known` yet 30 µs.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _SUFFIXES = {
     "_created": ("counter", "histogram", "summary"),
 }
 _LONGEST_SHOWN = 120
+_MOST_KNOWN = 10_000
 
 
 class Family:
@@ -123,13 +124,19 @@ class Exposition:
         return any(family is not None and family.type in _SUFFIXES["_created"] for family in families)
 
 
-def parse(data: bytes, openmetrics: bool | None = None) -> Exposition:
+def parse(
+    data: bytes,
+    openmetrics: bool | None = None,
+    known: dict[str, tuple[str, dict[str, str]]] | None = None,
+) -> Exposition:
     """Everything an exporter's answer tells.
 
     Args:
         data: UTF-8; what is not is read as U+FFFD.
         openmetrics: whether times are in seconds (OpenMetrics) or milliseconds; None: the former if the
             text ends with ``# EOF``.
+        known: names and labels by their text, from earlier answers of the same exporter; what is new is
+            added. Their samples share the labels, which must not be changed.
 
     Example:
         >>> found = parse(b'# TYPE temp gauge\\ntemp{gpu="0"} 41.5\\n')
@@ -148,7 +155,7 @@ def parse(data: bytes, openmetrics: bool | None = None) -> Exposition:
             if line[0] == "#":
                 _comment(found, line)
             else:
-                found.samples.append(_sample(line, ticks_per_second))
+                found.samples.append(_sample(line, ticks_per_second, known))
         except ValueError as error:
             _note_bad(found, number, line, str(error))
     return found
@@ -197,7 +204,22 @@ def _word(text: str) -> tuple[str, int]:
     return word, len(word)
 
 
-def _sample(line: str, ticks_per_second: float) -> Sample:
+def _sample(
+    line: str, ticks_per_second: float, known: dict[str, tuple[str, dict[str, str]]] | None
+) -> Sample:
+    head = line[: line.rfind("}") + 1]
+    if known is not None and head in known:
+        name, labels = known[head]
+        return Sample(name, labels, *_value_and_time(_numbers(line, len(head)), ticks_per_second))
+    sample, at = _new_sample(line, ticks_per_second)
+    # Not if the last brace is an exemplar's.
+    if known is not None and head and at == len(head) and len(known) < _MOST_KNOWN:
+        known[head] = sample.name, sample.labels
+    return sample
+
+
+def _new_sample(line: str, ticks_per_second: float) -> tuple[Sample, int]:
+    """A line's sample, and where its name and labels end."""
     labels: dict[str, str] = {}
     brace = line.find("{")
     hash_sign = line.find(" # ")
@@ -210,10 +232,10 @@ def _sample(line: str, ticks_per_second: float) -> Sample:
             raise ValueError("it has two names")
         if inner_name:
             numbers = _numbers(line, at)
-            return Sample(inner_name, labels, *_value_and_time(numbers, ticks_per_second))
+            return Sample(inner_name, labels, *_value_and_time(numbers, ticks_per_second)), at
     if not _is_name(name.replace(":", "_")):
         raise ValueError(f"{name!r} is no metric's name")
-    return Sample(name, labels, *_value_and_time(_numbers(line, at), ticks_per_second))
+    return Sample(name, labels, *_value_and_time(_numbers(line, at), ticks_per_second)), at
 
 
 def _numbers(line: str, at: int) -> list[str]:
