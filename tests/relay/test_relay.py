@@ -114,3 +114,23 @@ def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, envi
     folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
     events = [one.value["name"] for one in read_run(str(folder)) if one.type == frames.EVENT]
     assert "stop_requested" in events
+
+
+def test_a_relay_that_is_killed_is_replaced(receiver: Receiver, environ: dict[str, str]) -> None:
+    script = """
+import os, signal, time, runvitals
+from runvitals.monitor import relay
+data = os.environ["RUNVITALS_DIR"]
+with runvitals.init(id="abc", settings={"sampling_interval": 0.1}) as run:
+    run.log({"loss": 1.0})
+    while (first := relay.ask(data, {"op": "hello"}, 10)) is None:
+        time.sleep(0.02)
+    os.kill(first["pid"], signal.SIGKILL)
+    run.log({"loss": 2.0})
+    while (answer := relay.ask(data, {"op": "hello"}, 10)) is None or answer["pid"] == first["pid"]:
+        time.sleep(0.02)
+"""
+    said = train({**environ, "RUNVITALS_SERVER": receiver.url}, script)
+    assert f"delivered to {receiver.url}: " in said
+    assert [value for _, value in receiver.samples()["loss"]] == [1.0, 2.0]
+    assert receiver.run("abc").state == "finished"
