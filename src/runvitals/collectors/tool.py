@@ -56,6 +56,8 @@ class Tool:
         self.timeout_s = timeout_s
         self.limit_bytes = limit_bytes
         self.environ = dict(environ or {})
+        # The tick at which the run was started whose output was handed out last.
+        self.moment_s = float("-inf")
         self._every = Every(max(every_s, SHORTEST_EVERY_S))
         self._child: Child | None = None
         self._killed: Child | None = None
@@ -103,6 +105,7 @@ class Tool:
             child.close()
             if child.exit_code:
                 raise ToolFailed(f"{self.argv[0]} {child.fate(output)}", output)
+            self.moment_s = child.started_s
             return output
         if mono_s - child.started_s >= self.timeout_s:
             self._kill(child, mono_s)

@@ -188,18 +188,38 @@ def test_a_tool_that_fails_is_a_failure_until_it_answers_again(make: Make, tmp_p
     broken.unlink()
     with pytest.raises(ToolFailed, match="driver is gone"):
         smi.sample(Tick(4.0))  # asked again; no news is not good news
+    assert recovered(smi, mono_s=5.0) == 60.0
 
-    def recovered() -> bool:
-        tick = Tick(4.0)
+
+def test_an_answer_as_old_as_the_pause_after_a_failure_is_good_news_but_no_reading(
+    make: Make, tmp_path: Path
+) -> None:
+    broken = tmp_path / "bin" / "acme-smi.broken"
+    smi = make(TWO, "[ ! -e $0.broken ]")
+    broken.touch()
+    failure(smi, 1.0)
+    broken.unlink()
+    with pytest.raises(ToolFailed):
+        smi.sample(Tick(100.0))
+    soon(lambda: not processes_with(f"{tmp_path}/bin/acme-smi"))  # it has answered by then
+    assert recovered(smi, mono_s=400.0) is None
+    assert values(smi, 401.0)["gpu.1.temp"] == 60.0
+
+
+def recovered(smi: Smi, mono_s: float) -> float | None:
+    """A reading of the first tick that does not fail."""
+
+    def attempt() -> Tick | None:
+        tick = Tick(mono_s)
         try:
             smi.sample(tick)
         except ToolFailed:
-            return False
-        assert tick.gauges == {}  # as old as the pause
-        return True
+            return None
+        return tick
 
-    soon(recovered)
-    assert values(smi, 5.0)["gpu.1.temp"] == 60.0
+    tick = soon(attempt)
+    assert tick is not None
+    return tick.gauges.get("gpu.1.temp")
 
 
 def test_a_tool_that_hangs_is_killed_and_delays_nobody(make: Make) -> None:
@@ -220,6 +240,7 @@ def test_other_options_are_tried_as_long_as_none_worked(make: Make, tmp_path: Pa
     smi = make(HEADER, script, acme(commands=(("newest",), ("newer",), ("old",))))
     smi.sample(Tick(1.0))
     assert failure(smi, 1.0).endswith("unknown option newest")
+    assert smi.pending  # who wants one reading only waits for what is left to try
     assert "unknown option" in failure(smi, 2.0)
 
     def works() -> dict[str, float]:

@@ -36,6 +36,9 @@ TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 
+# Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
+STALE_S = 10.0
+
 
 class Reading:
     """One number of a device: its key's last part, its unit there, and the tool's names for it, best first.
@@ -187,13 +190,14 @@ class Smi:
         ]
         self._failed = ""
         self._worked = False
+        self._refused = 0
         self._seen = False
         self._roll = Roll(vendor.name, path)
 
     @property
     def pending(self) -> bool:
-        """Whether the first answer is under way."""
-        return not self._worked and self._tools[0].running
+        """Whether the first answer is under way, or other options are left to try."""
+        return not self._worked and (self._tools[0].running or 0 < self._refused < len(self._tools))
 
     def sample(self, tick: Tick) -> None:
         """Write the newest answer, if there is one.
@@ -237,6 +241,7 @@ class Smi:
             text = str(error) if isinstance(error, ToolFailed) else f"{tool.argv[0]}: {error}"
             self._failed = text
             if not self._worked:  # perhaps this release wants to be asked in another way
+                self._refused += 1
                 self._tools = [*self._tools[1:], tool]
             raise ToolFailed(text) from None
         if rows is None:
@@ -244,8 +249,8 @@ class Smi:
                 raise ToolFailed(self._failed)  # no news is not good news
             return None
         self._worked = True
-        if self._failed:
-            self._failed = ""
+        was_failing, self._failed = bool(self._failed), ""
+        if was_failing and mono_s - tool.moment_s > STALE_S:
             return None  # as old as the pause after the failure: a good sign, but no readings
         return rows
 
