@@ -1,0 +1,37 @@
+"""The driver's binary table: revisions, fields of ones, tables that break off, partitions."""
+
+from __future__ import annotations
+
+from struct import pack_into
+
+import pytest
+
+from runvitals.collectors.amd.gpu_metrics import decode, partitions
+
+
+def table(content: int, size: int = 4096) -> bytearray:
+    made = bytearray(size)
+    pack_into("<HBB", made, 0, size, 1, content)
+    return made
+
+
+def test_energy_is_told_from_revision_4_on() -> None:
+    made = table(5)
+    pack_into("<H", made, 12, 88)
+    pack_into("<H", made, 14, 0xFFFF)
+    pack_into("<Q", made, 88, 3 << 16)
+    assert decode(bytes(made)) == {"gpu": 88.0, "energyJoules": 3.0}
+
+
+@pytest.mark.parametrize("made", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
+def test_what_is_not_known_or_breaks_off_has_no_reading(made: bytes) -> None:
+    assert decode(made) == {}
+    assert partitions(made) == []
+
+
+def test_each_partitions_use_is_the_mean_of_its_dies() -> None:
+    made = table(6)
+    pack_into("<H", made, 306, 2)
+    pack_into("<8I", made, 312, 40, 60, *[0xFFFFFFFF] * 6)
+    pack_into("<8I", made, 312 + 168, 10, *[0xFFFFFFFF] * 7)
+    assert partitions(bytes(made)) == [50.0, 10.0]
