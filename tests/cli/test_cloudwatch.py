@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import runvitals
+from tests.query.journals import T0, Monitor
 from tests.relay.cloudwatch.reports import inferentia, line, process, report
 
 SOURCE = str(Path(runvitals.__file__).parents[1])
@@ -65,6 +66,19 @@ def test_what_is_left_out_and_what_that_saves() -> None:
     assert rows["neuroncore_counters"] == ["4", "1.20"]
     assert rows["execution_stats"] == ["0", "0.00", "26", "7.80"]
     assert rows["all"] == ["4", "1.20", "74", "22.20"]
+
+
+def test_the_price_of_a_runs_metrics(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, "abc")
+    for t_ms in (1_000, 2_000):
+        monitor.sample(T0 + t_ms, {"cpu": 5.0, "cpu.user": 4.0, "disk.in": t_ms / 1000})
+    monitor.end(T0 + 3_000)
+    arguments = ("--run", "abc", "--dir", str(tmp_path), "--dry-run", "--include", "cpu")
+    code, out, err = ran(b"", *arguments, without="boto3")
+    assert (code, err) == (0, "")
+    assert "Metrics   1: 0.30 USD a month" in out
+    rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
+    assert rows["disk"] == ["0", "0.00", "1", "0.30"]  # its rate; the total is not sent
 
 
 def test_nothing_to_send_is_a_failure() -> None:

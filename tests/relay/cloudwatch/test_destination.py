@@ -56,9 +56,9 @@ def test_a_minute_of_a_run_is_one_request_in_cloudwatchs_units(cloud: FakeCloud,
 
 
 def test_only_what_is_included_and_not_excluded(cloud: FakeCloud, tmp_path: Path) -> None:
-    address = "us-west-2?include=gpu&include=cpu&exclude=*.temp&dimension=Team=a"
+    address = "us-west-2?include=gpu.*&include=cpu&exclude=*.temp&dimension=Team=a"
     destination = CloudWatchDestination(address, context(tmp_path))
-    destination.deliver(batch(["cpu", "gpu.0.temp", "gpu.0.powerWatts", "memory_percent"], [(1, 2, 3, 4)]))
+    destination.deliver(batch(["cpu", "cpu.user", "gpu.0.temp", "gpu.0.powerWatts"], [(1, 2, 3, 4)]))
     destination.close()
     assert cloud.names("runvitals") == {"cpu", "gpu.0.powerWatts"}
     assert cloud.dimensions("runvitals") == {(("Team", "a"),)}

@@ -18,6 +18,7 @@ Merge = Callable[[float, float], float]
 
 RUNTIME_GROUPS = ("neuroncore_counters", "memory_used", "neuron_runtime_vcpu_usage", "execution_stats")
 SYSTEM_GROUPS = ("vcpu_usage", "memory_info", "neuron_hw_counters")
+GROUPS = frozenset(RUNTIME_GROUPS + SYSTEM_GROUPS)
 
 
 class Report(NamedTuple):

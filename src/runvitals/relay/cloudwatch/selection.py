@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from runvitals.relay.cloudwatch.datum import Reading
+from runvitals.relay.cloudwatch.neuron_report import GROUPS
 
 # What is sent of a neuron-monitor report when nobody says: what one needs to know whether an instance works,
 # 25 metrics on an inf1.xlarge. Not in it: what CloudWatch has for nothing (AWS/EC2 CPUUtilization), and what
@@ -58,13 +59,17 @@ class Selection:
 
 
 def spellings(reading: Reading) -> tuple[str, ...]:
-    """What a metric can be chosen by: its name, its field and the beginning of that, its group.
+    """What a metric can be chosen by: its name and its field; of neuron-monitor's also by the beginning of
+    the field and by the group. Of runs not: `cpu` is a metric, and `cpu.*` are others.
 
     Example:
         >>> spellings(reading)
         ('ExecutionErrorsGeneric', 'error_summary.generic', 'error_summary', 'execution_stats')
     """
-    return (reading.series.name, reading.field, reading.field.partition(".")[0], reading.group)
+    own = (reading.series.name, reading.field)
+    if reading.group in GROUPS:
+        return (*own, reading.field.partition(".")[0], reading.group)
+    return own
 
 
 def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
