@@ -1,0 +1,79 @@
+"""What sources tell beside numbers gets into the run's records, and none of them holds up its end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from runvitals.journal import frames
+from tests.sdk.runs import Journals, finished, start
+
+SOURCE = """
+import time
+from runvitals.collectors.aside import Aside
+
+class Fridge:
+    name = "fridge"
+    facts = {"shelves": ["a"]}
+    absent = {}
+
+    def __init__(self):
+        self.hanging = Aside(lambda tick: time.sleep(600.0), patience_s=0.01)
+
+    def sample(self, tick):
+        if not self.absent:
+            self.absent = {"lamp": "burnt out"}
+            tick.events.append({"name": "door_open", "level": "warning", "text": "it is open", "shelf": 2})
+            tick.events.append({"name": "unwritable", 7: 8, (1, 2): 3})
+        self.hanging.sample(tick)
+
+    def close(self):
+        self.hanging.close()
+        open(CLOSED, "w").close()
+
+def probe(scope):
+    return Fridge()
+"""
+
+
+def test_facts_events_and_what_is_missing_are_recorded_and_a_hanging_source_delays_no_end(
+    tmp_path: Path,
+) -> None:
+    site = tmp_path / "site-packages"
+    (site / "fridge-1.dist-info").mkdir(parents=True)
+    (site / "fridge-1.dist-info" / "entry_points.txt").write_text(
+        "[runvitals.collectors]\nfridge = fridge:probe\n"
+    )
+    closed = tmp_path / "closed"
+    (site / "fridge.py").write_text(f"CLOSED = {str(closed)!r}\n{SOURCE}")
+    process = start(
+        tmp_path / "data",
+        f"""
+        import sys, time
+        sys.path.append({str(site)!r})
+        import runvitals
+        run = runvitals.init()
+        began = time.monotonic()
+        run.finish()
+        print(time.monotonic() - began)
+        """,
+    )
+    code, out, err = finished(process)
+    assert code == 0, err
+    assert float(out) < 3.0
+    journals = Journals(tmp_path / "data")
+    records = [r.value for r in journals.records() if r.type in (frames.INFO, frames.EVENT)]
+    assert any(value.get("machine", {}).get("shelves") == ["a"] for value in records)
+    assert any(
+        value.get("sources", {}).get("fridge") == {"state": "on", "reason": "lamp: burnt out"}
+        for value in records
+    )
+    events = [value for value in records if "name" in value]
+    (opened,) = (event for event in events if event["name"] == "door_open")
+    assert (opened["level"], opened["shelf"]) == ("warning", 2)
+    assert abs(opened["t"] / 1000 - time.time()) < 60
+    assert any(
+        "what cannot be written" in event["text"] for event in events if event["name"] == "bad_reading"
+    )
+    assert closed.exists()
+    assert journals.end()["state"] == "finished"
