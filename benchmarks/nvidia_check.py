@@ -241,8 +241,9 @@ def be_monitored(folder: str, sources: str) -> None:
     run = runvitals.init(project="check", settings=settings)
     time.sleep(10.0)
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        if text_of(f"/proc/{pid}/comm") == "runvitals\n":
-            for line in text_of(f"/proc/{pid}/smaps_rollup").split("\n"):
+        sizes = text_of(f"/proc/{pid}/smaps_rollup")
+        if sizes and text_of(f"/proc/{pid}/comm") == "runvitals\n":
+            for line in sizes.split("\n"):
                 if line.startswith(("Rss:", "Pss:", "Private_Dirty:")):
                     print(*line.split(), end="  ")
             ticks = text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13]
