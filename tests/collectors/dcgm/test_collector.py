@@ -162,10 +162,11 @@ def test_a_prometheus_is_asked_each_query_and_only_for_our_host(exporter: Export
         ({"__name__": name, "gpu": "0", "Hostname": "node7.cluster"}, "51"),
         ({"__name__": name, "gpu": "0", "Hostname": "node8.cluster"}, "62"),
         ({"__name__": name, "gpu": "1", "hostname": "node7"}, "mangled"),
+        ({"__name__": name, "gpu": "2"}, "53"),
     )
     url = exporter.url.replace("/metrics", "/?query=DCGM_FI_DEV_GPU_TEMP&query=DCGM_FI_DEV_GPU_UTIL")
     source = Dcgm(url, {"Authorization": "Bearer secret"}, hostname="node7")
-    assert sampled(source).gauges == {"gpu.0.temp": 51.0}
+    assert sampled(source).gauges == {"gpu.0.temp": 51.0, "gpu.2.temp": 53.0}
     assert [request.split()[1] for request in exporter.requests] == [
         "/api/v1/query?query=DCGM_FI_DEV_GPU_TEMP",
         "/api/v1/query?query=DCGM_FI_DEV_GPU_UTIL",

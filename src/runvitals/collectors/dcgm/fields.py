@@ -106,19 +106,19 @@ def is_blank(value: float) -> bool:
 
 
 def of_host(series: Iterable[Series], hostname: str) -> list[Series]:
-    """Those of our host. Where all are of one host, that is ours whatever it is called: in Kubernetes the
-    exporter's own pod.
+    """Those of our host, and those that name none. Where all are of one host, that is ours whatever it is
+    called: in Kubernetes the exporter's own pod.
 
     Raises:
         ValueError: they are of several hosts, and none is ours.
     """
     known = list(series)
-    hosts = {each.host for each in known}
+    hosts = {each.host for each in known} - {""}
     if len(hosts) <= 1:
         return known
     short = hostname.partition(".")[0]
-    ours = [each for each in known if each.host.partition(".")[0] == short]
-    if not ours:
+    ours = [each for each in known if each.host.partition(".")[0] in (short, "")]
+    if not any(each.host for each in ours):
         names = ", ".join(sorted(hosts)[:5])
         raise ValueError(f"the series are of {len(hosts)} hosts ({names} …), and none is {hostname}")
     return ours
