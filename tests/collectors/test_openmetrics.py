@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 import time
@@ -82,6 +83,13 @@ def asides(source: OpenMetrics | Endpoint) -> list[Any]:
     return [endpoint._aside for endpoint in endpoints]
 
 
+def alone(code: str) -> str:
+    """What a program prints in a Python of its own without installed packages, as a monitor is."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-S", "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
 def test_without_an_endpoint_there_is_nothing_and_nothing_is_imported() -> None:
     with pytest.raises(Absent, match="no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS"):
         probe(Scope(options={"openmetrics_endpoints": {}}))
@@ -93,8 +101,7 @@ found = sources.probe_all(Scope(), ["openmetrics"])
 assert found.reasons == {"openmetrics": "no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS"}, found.reasons
 print([name for name in ("endpoint", "http", "exposition") if f"runvitals.collectors.{name}" in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert alone(code) == "[]\n"
 
 
 def test_only_filters_cost_an_import_of_re(exporter: Exporter) -> None:
@@ -109,8 +116,7 @@ print("re" in sys.modules)
 probe(Scope(options={{**options, "openmetrics_filters": ["temp"]}}))
 print("re" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\nTrue\n"
+    assert alone(code) == "False\nTrue\n"
 
 
 def test_the_type_tells_gauges_from_counters(exporter: Exporter, collect: Callable[..., OpenMetrics]) -> None:

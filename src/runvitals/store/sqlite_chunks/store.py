@@ -178,17 +178,16 @@ class SqliteChunks:
         self._sealer.call(self._sealer.compact)
 
     def stats(self) -> Stats:
-        runs: set[int] = set()
-        samples = 0
+        # Memory before the files: what is sealed meanwhile is counted twice at worst, and not missed.
+        runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
         for month in self._months.there():
             with self._months.reader(month) as connection, database.failing(self._months.path(month)):
                 runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
                 samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
-        runs.update(self._heads.runs())
         return Stats(
             runs=len(runs),
             samples=samples,
-            unsealed_samples=self._heads.samples,
+            unsealed_samples=unsealed,
             waiting_batches=self._committer.waiting,
             size_bytes=self._size(),
             problem=self._sealer.problem,
