@@ -47,7 +47,6 @@ class Writer:
     __slots__ = (
         "_fd",
         "_lost_since_ms",
-        "_sync_failed",
         "about",
         "error",
         "folder",
@@ -76,7 +75,6 @@ class Writer:
         self.packer = Packer()
         self.rotated: list[str] = []
         self._lost_since_ms = 0
-        self._sync_failed = False
         self._fd = -1
         os.makedirs(folder, mode=0o700, exist_ok=True)
         try:
@@ -131,12 +129,6 @@ class Writer:
         self.seq += 1
         self.size += len(data)
         return True
-
-    def sync(self) -> None:
-        """Wait until everything written is on the disk itself. Costs what the disk costs: 0.1 to 100 ms."""
-        failure = self._sync_file()
-        if failure is not None:
-            self._report_not_kept(failure)
 
     def close(self) -> None:
         """Report what is still unreported, and let go of the file."""
@@ -211,7 +203,6 @@ class Writer:
         except OSError as error:
             error.filename = self.path
             return error
-        self._sync_failed = False
         return None
 
     def _close_file(self) -> OSError | None:
@@ -228,9 +219,6 @@ class Writer:
     def _report_not_kept(self, failure: OSError) -> None:
         """The kernel took records that the disk then did not. It does not say which; say that it happened."""
         self.error = failure
-        if self._sync_failed:
-            return
-        self._sync_failed = True
         text = f"the disk did not take what was written last: {failure}"
         self.json(frames.EVENT, {"t": _now_ms(), "name": "sync_failed", "level": "error", "text": text})
 

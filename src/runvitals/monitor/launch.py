@@ -14,16 +14,13 @@ import select
 import socket
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.monitor import background
 
 _ORDER_FD, _DOOR_FD, _TRAINER_FD = 3, 4, 5
-# `sh` starts the monitor in the background and ends: the monitor is nobody's child, so the trainer's
-# `os.wait()` never sees it, and forking the (possibly huge) trainer twice is not needed. An asynchronous
-# command of `sh` ignores INT and QUIT from its first moment.
-_IN_BACKGROUND = 'exec 0</dev/null >/dev/null 2>&1; "$0" "$@" &'
 _ATTEMPTS = 5
 
 
@@ -34,22 +31,8 @@ class Unavailable(Exception):
 
 
 def socket_name(run: str, directory: str) -> str:
-    """The address of a run's monitor on this host: abstract on Linux (begins with NUL), a file in a private
-    folder elsewhere.
-
-    User and PID namespace are part of it, since abstract names belong to the network namespace, which
-    containers may share.
-    """
-    run_part = f"{run[:48]}-{zlib.crc32(f'{run}|{directory}'.encode()):08x}"
-    if sys.platform == "linux":
-        try:
-            namespace = os.stat("/proc/self/ns/pid").st_ino
-        except OSError:
-            namespace = 0
-        return f"\0runvitals-{os.getuid()}-{namespace}-{run_part}"
-    folder = f"/tmp/runvitals-{os.getuid()}"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return f"{folder}/{run_part[-40:]}.sock"
+    """The address of a run's monitor on this host."""
+    return background.address(f"{run[:48]}-{zlib.crc32(f'{run}|{directory}'.encode()):08x}")
 
 
 class Line:
@@ -171,7 +154,8 @@ def _spawn(door: socket.socket, order: Mapping[str, Any]) -> None:
             (os.POSIX_SPAWN_DUP2, source, target)
             for source, target in zip(high, (_ORDER_FD, _DOOR_FD, _TRAINER_FD), strict=False)
         ]
-        _run_in_background(_command(str(order["run"])), actions)
+        environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
+        background.start(_command(str(order["run"])), actions, environ)
     finally:
         for fd in (*high, read_end, write_end, pidfd):
             if fd >= 0:
@@ -210,16 +194,3 @@ def python() -> str:
         ):
             return candidate
     raise Unavailable(f"no Python interpreter was found (sys.executable is {sys.executable!r})")
-
-
-def _run_in_background(command: Sequence[str], actions: list[tuple[int, int, int]]) -> None:
-    shell = ["/bin/sh", "-c", _IN_BACKGROUND, *command]
-    environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
-    try:
-        pid = os.posix_spawn(shell[0], shell, environ, file_actions=actions, setsid=True)
-    except NotImplementedError:  # a C library whose posix_spawn cannot make a session
-        pid = os.posix_spawn("/usr/bin/env", ["env", "setsid", *shell], environ, file_actions=actions)
-    with contextlib.suppress(
-        ChildProcessError
-    ):  # SIGCHLD is ignored in this process: the shell is already reaped
-        os.waitpid(pid, 0)

@@ -17,6 +17,7 @@ import sys
 import zlib
 
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.monitor import background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,23 +27,13 @@ if TYPE_CHECKING:
 DOOR_FD = 3  # the listening socket, in a relay
 _UCRED_SIZE = 12
 _HIGHEST_INHERITED_FD = 5  # a monitor's order, door and trainer, which a relay must not hold open
-_IN_BACKGROUND = 'exec 0</dev/null >/dev/null 2>&1; "$0" "$@" &'
 # A relay that dies is replaced at once, then after 1, 2, 4 … 60 s.
 _LONGEST_WAIT_S = 60.0
 
 
 def socket_name(directory: str) -> str:
-    """The address of the relay of a data folder: abstract on Linux, a file in a private folder elsewhere."""
-    part = f"relay-{zlib.crc32(os.path.abspath(directory).encode()):08x}"
-    if sys.platform == "linux":
-        try:
-            namespace = os.stat("/proc/self/ns/pid").st_ino
-        except OSError:
-            namespace = 0
-        return f"\0runvitals-{os.getuid()}-{namespace}-{part}"
-    folder = f"/tmp/runvitals-{os.getuid()}"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return f"{folder}/{part}.sock"
+    """The address of the relay of a data folder."""
+    return background.address(f"relay-{zlib.crc32(os.path.abspath(directory).encode()):08x}")
 
 
 def call(directory: str) -> _socket.socket | None:
@@ -103,24 +94,15 @@ def start(directory: str, door: _socket.socket) -> None:
         "from runvitals.relay.main import main; main()"
     )
     command = [sys.executable, "-c", boot, "runvitals-relay", os.path.abspath(directory)]
-    shell = ["/bin/sh", "-c", _IN_BACKGROUND, *command]
     import fcntl
 
     high = fcntl.fcntl(door.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)  # so that DOOR_FD is not the door itself
     actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, high, DOOR_FD)]
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(DOOR_FD + 1, _HIGHEST_INHERITED_FD + 1)]
     try:
-        try:
-            pid = os.posix_spawn(shell[0], shell, os.environ, file_actions=actions, setsid=True)
-        except NotImplementedError:  # a C library whose posix_spawn cannot make a session
-            env = ["env", "setsid", *shell]
-            pid = os.posix_spawn("/usr/bin/env", env, os.environ, file_actions=actions)
+        background.start(command, actions, os.environ)
     finally:
         os.close(high)
-    try:
-        os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass  # SIGCHLD is ignored in this process: the shell is already reaped
 
 
 class RelayLine:

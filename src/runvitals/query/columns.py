@@ -159,11 +159,6 @@ class WriterSamples:
     def keys(self) -> dict[str, None]:
         return {key: None for table in self.tables.values() for key in table.keys}
 
-    def span_ms(self) -> tuple[int, int] | None:
-        """(first, last) sample's time, or None without samples."""
-        ends = [(table.times[0], table.times[-1]) for table in self.tables.values()]
-        return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
-
     def count_after(self, seq: int) -> int:
         """How many samples came after a sequence number."""
         return sum(len(table.seqs) - bisect_right(table.seqs, seq) for table in self.tables.values())

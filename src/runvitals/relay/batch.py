@@ -220,6 +220,3 @@ class Batch:
         return sum(len(table) * len(table.keys) for table in self.samples) + sum(
             len(row.data) for row in self.logs
         )
-
-    def notes_of(self, kind: str) -> list[Note]:
-        return [note for note in self.notes if note.kind == kind]

@@ -51,6 +51,7 @@ What the relay promises:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -113,7 +114,7 @@ class Context:
         self.request_stop = request_stop
 
 
-class Destination:
+class Destination(ABC):
     """Base class of destinations; see the module's text. Subclassing it is not needed, its attributes are.
 
     Attributes:
@@ -130,11 +131,11 @@ class Destination:
     prompt: bool = True
     heartbeat_s: float | None = None
 
+    @abstractmethod
     def deliver(self, batch: Batch) -> None:
         """Hand the batch over for good, or raise `Retry`, `Rejected`, `Gone` or OSError."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 – most have nothing to let go of
         """The end: of the run, or of the relay."""
 
 
