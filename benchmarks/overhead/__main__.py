@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.overhead import cpu, kills, machine, outside, report, stall, start
 from benchmarks.overhead.cpu import Usage
@@ -16,6 +17,7 @@ from benchmarks.overhead.processes import Memory
 from benchmarks.overhead.stall import Case
 from benchmarks.overhead.start import Calls
 
+_T = TypeVar("_T")
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 CHILDREN: tuple[tuple[Peer, tuple[int, ...]], ...] = (
     (RUNVITALS, (10, 100, 1000)),
@@ -63,11 +65,11 @@ def measure_cpu(plan: Plan, bare_ms_per_s: float) -> list[Usage]:
     for interval_s in (1.0, 0.1):
         for peer in PEERS:
             _say(f"CPU every {interval_s} s: {peer.label}")
-            found.append(cpu.in_trainer(peer, interval_s, 0, plan, bare_ms_per_s))
+            found.append(_found(cpu.in_trainer(peer, interval_s, 0, plan, bare_ms_per_s)))
         for kind in outside.installed():
             if interval_s >= kind.shortest_s:
                 _say(f"CPU every {interval_s} s: {kind.__name__}")
-                found.append(cpu.outside(kind, interval_s, plan))
+                found.append(_found(cpu.outside(kind, interval_s, plan)))
     return found
 
 
@@ -76,7 +78,7 @@ def measure_children(plan: Plan, bare_ms_per_s: float) -> list[Usage]:
     for peer, counts in CHILDREN:
         for count in counts:
             _say(f"CPU with {count} children: {peer.label}")
-            found.append(cpu.in_trainer(peer, 1.0, count, plan, bare_ms_per_s))
+            found.append(_found(cpu.in_trainer(peer, 1.0, count, plan, bare_ms_per_s)))
     return found
 
 
@@ -86,7 +88,7 @@ def measure_stalls(plan: Plan) -> list[Case]:
         for loop in stall.LOOPS:
             for only_core in (False, True):
                 _say(f"stall of a {loop} loop, {'only' if only_core else 'spare'} core: {peer.label}")
-                found.append(stall.measure(peer, loop, only_core, plan))
+                found.append(_found(stall.measure(peer, loop, only_core, plan)))
     return found
 
 
@@ -175,6 +177,14 @@ def text(
 def _say(what: str) -> bool:
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
     return True
+
+
+def _found(what: _T) -> _T:
+    """What was just measured, shown at once: the whole takes a quarter of an hour, and a later part may
+    fail.
+    """
+    print(f"         {what}", file=sys.stderr, flush=True)
+    return what
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ _WARM_S = 1.0
 # sample, and there must be steps without one to compare with.
 _INTERVAL_S = 0.15
 _LONG_INTERVAL_S = 0.5
-_LONG = (PSUTIL, MLFLOW)
+_LONG = (NVITOP, PSUTIL, MLFLOW)
 
 
 @dataclass(frozen=True)
