@@ -6,48 +6,16 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from runvitals.journal import frames, paths
+from runvitals.journal import frames
 from runvitals.journal.reader import CONSOLE_HEAD
-from runvitals.journal.writer import Writer
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import Delivery
 from runvitals.relay.destination import Gone, Retry
 from runvitals.relay.specs import Spec
-from tests.relay.receiver import Receiver, now_ms
-
-RUN, HOST = "abc", "node1"
-MONITOR, TRAIN = f"monitor.{HOST}.1", f"train.{HOST}.7.1"
-
-
-class Journal:
-    """A run's folder as a monitor and a training process fill it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.folder = paths.run_dir(RUN, str(directory))
-        self.t0 = now_ms() - 60_000
-        about = {"run": RUN, "project": "digits", "host": HOST}
-        self.monitor = Writer(
-            self.folder, MONITOR, {**about, "role": "monitor", "pid": 6, "interval_s": 1.0, "boot_id": "b"}
-        )
-        self.train = Writer(self.folder, TRAIN, {**about, "role": "train", "pid": 7, "rank": 0})
-
-    def sample(self, second: int, **values: float) -> None:
-        self.monitor.sample(self.t0 + 1000 * second, values)
-
-    def log(self, second: int, step: int, **data: Any) -> None:
-        self.train.json(frames.HISTORY, {"t": self.t0 + 1000 * second, "step": step, "data": data})
-
-    def event(self, name: str) -> None:
-        self.monitor.json(frames.EVENT, {"t": self.t0, "name": name, "level": "info", "text": name})
-
-    def end(self) -> None:
-        self.monitor.json(
-            frames.LIFECYCLE, {"t": self.t0 + 9000, "what": "end", "state": "finished", "exit_code": 0}
-        )
+from tests.relay.journals import HOST, RUN, Journal, Sender
+from tests.relay.receiver import Receiver
 
 
 @pytest.fixture
@@ -77,26 +45,6 @@ def receivers(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
 @pytest.fixture
 def receiver(receivers: Callable[..., Receiver]) -> Receiver:
     return receivers()
-
-
-class Sender:
-    """A delivery, and the process around it, which can be killed."""
-
-    def __init__(self, folder: str, url: str) -> None:
-        self.cursor = Cursor(folder, Spec(url), HOST)
-        assert self.cursor.lock()
-        self.stops: list[str] = []
-        self.delivery = Delivery(self.cursor, self.stops.append)
-
-    def send(self, now_s: float = 0.0) -> None:
-        """All there is."""
-        while self.delivery.step(now_s, flush=True):
-            pass
-
-    def die(self) -> None:
-        """As `kill -9` leaves things: nothing is saved any more, the lock is free."""
-        self.delivery.close()
-        self.cursor.unlock()
 
 
 @pytest.fixture

@@ -1,31 +1,111 @@
-"""`runvitals relay`: how far runs are delivered."""
+"""`runvitals relay`: deliver runs in the foreground; `runvitals relay status`: how far they are delivered."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.terminal import inert, moment, table
 from runvitals.journal import paths
+from runvitals.query.opened import find_run
 from runvitals.query.runs import RunList
+from runvitals.sdk.delivery import destinations
+from runvitals.sdk.settings import SETTINGS, resolve
 
 if TYPE_CHECKING:
     from runvitals.relay.cursor import Cursor
 
+STATUS = "status"
 _ANSWER_S = 2.0
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("relay", help="how far runs are delivered to servers and elsewhere")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    status = actions.add_parser("status", help="the relay of the data folder, and every run it knows of")
-    status.add_argument("--json", action="store_true", help="as JSON")
-    add_dir(status)
+    parser = subparsers.add_parser(
+        "relay",
+        help="deliver runs while they go on; `relay status`: how far they are",
+        usage="runvitals relay [RUN ...] [--to DESTINATION ...] [--metrics ADDRESS] [--dir DIR]\n"
+        "       runvitals relay status [--json] [--dir DIR]",
+        description="Delivers every run that goes on here, or the runs that are named, until it is "
+        "interrupted or the named runs are over. A run that another relay delivers to the same place is left "
+        "to it. `runvitals relay status` tells how far every run is delivered.",
+    )
+    parser.add_argument(
+        "words", metavar="RUN", nargs="*", help="ids or their beginnings; default: every run that goes on"
+    )
+    parser.add_argument(
+        "--to",
+        metavar="DESTINATION",
+        action="append",
+        default=[],
+        help="where to, may come several times; default: the settings `server` and `destinations`",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="ADDRESS",
+        help="show the runs at http://ADDRESS/metrics for Prometheus: 127.0.0.1:9401, or a port of this host",
+    )
+    parser.add_argument("--json", action="store_true", help="of `status`")
+    add_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.words == [STATUS]:
+        return _status(arguments)
+    if arguments.json:
+        raise ValueError("--json is for `runvitals relay status`")
+    return _deliver(arguments)
+
+
+# -- in the foreground
+
+
+def _deliver(arguments: argparse.Namespace) -> int:
+    from runvitals.relay.foreground import Foreground
+    from runvitals.relay.main import be_kind
+
+    folder = directory(arguments)
+    runs = [find_run(one, folder) for one in arguments.words]
+    relay = Foreground(folder, _wanted(arguments), runs, _say, os.getcwd())
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever is in a hurry says so twice
+        relay.end()
+
+    signal.signal(signal.SIGINT, end)
+    signal.signal(signal.SIGTERM, end)
+    be_kind()
+    what = ", ".join(runs) if runs else "every run that goes on"
+    _say(f"delivering {what}; Ctrl-C ends it")
+    return 0 if relay.run() or not runs else 1
+
+
+def _wanted(arguments: argparse.Namespace) -> list[str]:
+    """The destinations.
+
+    Raises:
+        ValueError: none is named anywhere, or a wrong one.
+    """
+    found = list(SETTINGS["destinations"].parse(arguments.to, "--to")) if arguments.to else []
+    if not found and not arguments.metrics:
+        found = destinations({**resolve({}, os.environ, os.getcwd()), "mode": "online"})
+    if not found and not arguments.metrics:
+        raise ValueError("where to? --to DESTINATION, --metrics ADDRESS, or the settings `destinations`")
+    return found
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {inert(text)}", flush=True)
+
+
+# -- the status
+
+
+def _status(arguments: argparse.Namespace) -> int:
     from runvitals.monitor import relay
     from runvitals.relay.cursor import cursors_of
 

@@ -1,0 +1,191 @@
+"""A relay that a person watches: delivers the runs that go on here, or some runs, and says what becomes of
+them.
+
+It takes no run that another relay is delivering to the same place: it waits until that one lets go of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from runvitals.journal import paths
+from runvitals.query.runs import RunList
+from runvitals.relay.backlog import hosts
+from runvitals.relay.courier import Courier
+from runvitals.relay.cursor import Cursor
+from runvitals.relay.delivery import Delivery
+from runvitals.relay.main import own_host
+from runvitals.relay.specs import Spec
+
+TICK_S = 1.0
+# How long the end may take: what was written until then is sent, if the far side is there.
+FLUSH_S = 5.0
+STOPPED = "stopped"
+WAITING = "another process delivers it; waiting"
+
+
+class Foreground:
+    """Delivers runs until `end()`, or until all that were named are delivered.
+
+    Args:
+        directory: the data folder.
+        destinations: where to, as users name them.
+        runs: ids; none: every run that goes on on this host, now or later.
+        say: gets a line at every change of state.
+        cwd: what relative paths of destinations are relative to.
+
+    Example:
+        >>> relay = Foreground("/data", ["files:/out?format=csv"], ["brave-otter-1"], print)
+        >>> relay.run()
+        brave-otter-1 (node1) to files:/out?format=csv: delivering
+        brave-otter-1 (node1) to files:/out?format=csv: delivered, 120 samples, 3 log() rows
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        destinations: Sequence[str],
+        runs: Sequence[str],
+        say: Callable[[str], None],
+        cwd: str = ".",
+    ) -> None:
+        self.directory = directory
+        self.named = tuple(runs)
+        self._specs = [Spec(text) for text in dict.fromkeys(destinations)]
+        self._say = say
+        self._cwd = os.path.abspath(cwd)
+        self._list = RunList(directory)
+        self._couriers: dict[str, Courier] = {}
+        self._cursors: dict[tuple[str, str, str], Cursor] = {}
+        self._taken: set[tuple[str, str, str]] = set()
+        self._live: dict[tuple[str, str], bool] = {}
+        self._said: dict[tuple[str, str, str], str] = {}
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        """Deliver what there is by now, and stop. May be called by a signal's handler."""
+        self._ending.set()
+
+    def run(self) -> bool:
+        """Until the end; whether everything that was taken up is delivered, and nothing was refused.
+
+        Raises:
+            ValueError, ImportError: a destination that cannot be.
+        """
+        for spec in self._specs:
+            spec.factory()
+        while not self._ending.is_set():
+            self.look()
+            if self.named and all(one.closed for one in self._cursors.values()):
+                break
+            self._ending.wait(TICK_S)
+        self._finish()
+        cursors = self._cursors.values()
+        return not any(one.error or one.rejection or one.closed in ("", STOPPED) for one in cursors)
+
+    def look(self) -> None:
+        """Take up what is new, and tell what has changed."""
+        for run_id, host, live in self._parts():
+            before = self._live.get((run_id, host))
+            self._live[run_id, host] = live
+            for spec in self._specs:
+                key = (run_id, host, spec.text)
+                if key not in self._taken:
+                    self._take(key, spec, live)
+                elif live is not before:
+                    self._couriers[spec.text].set_live(run_id, live)
+        for key in list(self._cursors):
+            self._tell(key)
+
+    # -- which runs
+
+    def _parts(self) -> Iterator[tuple[str, str, bool]]:
+        """(run, host, whether it goes on there) of all that is to be delivered."""
+        own = own_host()
+        for run_id in self.named or self._list.ids():
+            folder = paths.run_dir(run_id, self.directory)
+            run = self._list.run(run_id, time.time_ns() // 1_000_000)
+            if run is None:
+                continue
+            going = {paths.safe_name(one.name) for one in run.hosts if one.ending.state == "running"}
+            known = [host for known_id, host in self._live if known_id == run_id]
+            for host in hosts(folder) if self.named else dict.fromkeys([own, *known]):
+                if self.named or host in going or host in known:
+                    yield run_id, host, host in going
+
+    def _take(self, key: tuple[str, str, str], spec: Spec, live: bool) -> None:
+        """Deliver a host's part of a run from now on, unless somebody else does."""
+        run_id, host, _ = key
+        cursor = self._cursors.get(key)
+        if cursor is None:
+            cursor = self._cursors[key] = Cursor(paths.run_dir(run_id, self.directory), spec, host)
+        try:
+            if not cursor.lock():
+                return
+            cursor.closed, cursor.cwd = "", cursor.cwd or self._cwd
+            cursor.save()
+            delivery = Delivery(cursor, lambda text: self._asked_to_stop(run_id, text))
+        except OSError as error:
+            cursor.unlock()
+            cursor.closed = str(error)  # the run was deleted meanwhile, or its disk is full
+            return
+        delivery.live = live
+        courier = self._couriers.get(spec.text)
+        if courier is None:
+            courier = self._couriers[spec.text] = Courier(spec.text)
+            courier.start()
+        self._taken.add(key)
+        courier.serve(delivery)
+
+    def _asked_to_stop(self, run_id: str, text: str) -> None:
+        self._say(f"{run_id}: its end was {text}; a relay in the foreground does not pass this on")
+
+    # -- the end
+
+    def _finish(self) -> None:
+        """Send what there is, let go of the runs, and say so in their cursors: no other relay goes on with
+        them by itself."""
+        until_s = time.monotonic() + FLUSH_S
+        for (run_id, _, text), cursor in self._cursors.items():
+            if (run_id, cursor.host, text) in self._taken and not cursor.closed and not cursor.error:
+                self._couriers[text].flush(run_id, max(until_s - time.monotonic(), 0.0))
+        for courier in self._couriers.values():
+            courier.end()
+        for courier in self._couriers.values():
+            courier.join()
+        for key in self._taken:
+            cursor = self._cursors[key]
+            try:
+                if not cursor.closed and cursor.lock():
+                    cursor.closed = STOPPED
+                    cursor.save()
+            except OSError as error:
+                cursor.closed = str(error)
+            finally:
+                cursor.unlock()
+        for key in self._cursors:
+            self._tell(key)
+
+    def _tell(self, key: tuple[str, str, str]) -> None:
+        state = self._state(key)
+        if state != self._said.get(key):
+            self._said[key] = state
+            run_id, host, text = key
+            self._say(f"{run_id} ({host}) to {text}: {state}")
+
+    def _state(self, key: tuple[str, str, str]) -> str:
+        cursor = self._cursors[key]
+        if cursor.closed:
+            counts = cursor.counts
+            told = f"{cursor.closed}, {counts['samples']} samples, {counts['logs']} log() rows"
+            return f"{told}, {counts['rejected']} batches refused" if counts["rejected"] else told
+        if key not in self._taken:
+            return WAITING
+        if cursor.error:
+            return f"failing: {cursor.error}"
+        if cursor.rejection:
+            return f"delivering; {cursor.counts['rejected']} batches refused: {cursor.rejection}"
+        return "delivering"

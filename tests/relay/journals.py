@@ -1,0 +1,63 @@
+"""A run's folder as its writers fill it, and a delivery of it that can be killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from runvitals.journal import frames, paths
+from runvitals.journal.writer import Writer
+from runvitals.relay.cursor import Cursor
+from runvitals.relay.delivery import Delivery
+from runvitals.relay.specs import Spec
+from tests.relay.receiver import now_ms
+
+RUN, HOST = "abc", "node1"
+MONITOR, TRAIN = f"monitor.{HOST}.1", f"train.{HOST}.7.1"
+
+
+class Journal:
+    """A run's folder as a monitor and a training process fill it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.folder = paths.run_dir(RUN, str(directory))
+        self.t0 = now_ms() - 60_000
+        about = {"run": RUN, "project": "digits", "host": HOST}
+        self.monitor = Writer(
+            self.folder, MONITOR, {**about, "role": "monitor", "pid": 6, "interval_s": 1.0, "boot_id": "b"}
+        )
+        self.train = Writer(self.folder, TRAIN, {**about, "role": "train", "pid": 7, "rank": 0})
+
+    def sample(self, second: int, **values: float) -> None:
+        self.monitor.sample(self.t0 + 1000 * second, values)
+
+    def log(self, second: int, step: int, **data: Any) -> None:
+        self.train.json(frames.HISTORY, {"t": self.t0 + 1000 * second, "step": step, "data": data})
+
+    def event(self, name: str) -> None:
+        self.monitor.json(frames.EVENT, {"t": self.t0, "name": name, "level": "info", "text": name})
+
+    def end(self) -> None:
+        self.monitor.json(
+            frames.LIFECYCLE, {"t": self.t0 + 9000, "what": "end", "state": "finished", "exit_code": 0}
+        )
+
+
+class Sender:
+    """A delivery, and the process around it, which can be killed."""
+
+    def __init__(self, folder: str, url: str) -> None:
+        self.cursor = Cursor(folder, Spec(url), HOST)
+        assert self.cursor.lock()
+        self.stops: list[str] = []
+        self.delivery = Delivery(self.cursor, self.stops.append)
+
+    def send(self, now_s: float = 0.0) -> None:
+        """All there is."""
+        while self.delivery.step(now_s, flush=True):
+            pass
+
+    def die(self) -> None:
+        """As `kill -9` leaves things: nothing is saved any more, the lock is free."""
+        self.delivery.close()
+        self.cursor.unlock()

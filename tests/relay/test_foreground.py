@@ -1,0 +1,126 @@
+"""`runvitals relay` in the foreground, beside other relays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames, paths
+from runvitals.journal.writer import Writer
+from runvitals.relay.cursor import Cursor
+from runvitals.relay.foreground import STOPPED, WAITING, Foreground
+from runvitals.relay.main import own_host
+from runvitals.relay.specs import Spec
+from tests.relay.journals import HOST, RUN, Journal, Sender
+from tests.relay.receiver import Receiver, now_ms
+
+PATIENCE_S = 15.0
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(str(tmp_path / "server"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal(tmp_path)
+    yield made
+    made.monitor.close()
+    made.train.close()
+
+
+def eventually(look: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while not look():
+        assert time.monotonic() < until_s, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def test_a_run_that_is_over_is_delivered_and_that_is_all(
+    tmp_path: Path, journal: Journal, receiver: Receiver
+) -> None:
+    for second in range(3):
+        journal.sample(second, cpu=float(second))
+    journal.log(3, 0, loss=0.5)
+    journal.end()
+    said: list[str] = []
+    assert Foreground(str(tmp_path), [receiver.url], [RUN], said.append).run()
+    assert said[-1] == f"abc (node1) to {receiver.url}: delivered, 3 samples, 1 log() rows"
+    assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0, 2.0]
+
+
+def test_what_another_process_delivers_is_waited_for(
+    tmp_path: Path, journal: Journal, receiver: Receiver
+) -> None:
+    journal.sample(0, cpu=1.0)
+    other = Sender(journal.folder, receiver.url)
+    said: list[str] = []
+    relay = Foreground(str(tmp_path), [receiver.url], [RUN], said.append)
+    relay.look()
+    assert said == [f"abc (node1) to {receiver.url}: {WAITING}"]
+    other.send()
+    other.die()
+    journal.end()
+    assert relay.run()
+    assert said[1] == f"abc (node1) to {receiver.url}: delivering"
+    assert [value for _, value in receiver.samples()["cpu"]] == [1.0]
+    assert len(receiver.sent()) == len(set(receiver.sent()))
+
+
+def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:
+    said: list[str] = []
+    relay = Foreground(str(tmp_path), [receiver.url], [RUN], said.append)
+    thread = threading.Thread(target=relay.run)
+    journal.monitor.sample(now_ms(), {"cpu": 1.0})
+    journal.event("prompt")  # does not wait for a batch to fill
+    thread.start()
+    eventually(lambda: receiver.runs() == 1)
+    journal.monitor.sample(now_ms(), {"cpu": 2.0})
+    relay.end()
+    thread.join()
+    assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]  # the last seconds too
+    assert Cursor(journal.folder, Spec(receiver.url), HOST).closed == STOPPED
+    assert said[-1].endswith("stopped, 2 samples, 0 log() rows")
+
+
+def test_a_destination_that_cannot_be_is_said_at_once(tmp_path: Path, journal: Journal) -> None:
+    with pytest.raises(ValueError, match="no destination 'nowhere'"):
+        Foreground(str(tmp_path), ["nowhere"], [RUN], print).run()
+
+
+def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    about = {"run": "live", "host": own_host(), "role": "monitor", "pid": 6, "interval_s": 1.0}
+    journal = Writer(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
+    journal.sample(now_ms(), {"cpu": 1.0})
+    journal.json(frames.EVENT, {"t": now_ms(), "name": "prompt", "level": "info", "text": ""})
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
+    environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    boot = "import sys; from runvitals.cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", boot, "relay", "--to", receiver.url, "--dir", str(tmp_path)]
+    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, text=True) as relay:
+        eventually(lambda: receiver.runs() == 1)
+        journal.sample(now_ms(), {"cpu": 2.0})
+        relay.send_signal(signal.SIGTERM)
+        said, _ = relay.communicate(timeout=PATIENCE_S)
+    journal.close()
+    assert relay.returncode == 0
+    lines = [line.partition(" ")[2] for line in said.splitlines()]
+    assert lines == [
+        "delivering every run that goes on; Ctrl-C ends it",
+        f"live ({own_host()}) to {receiver.url}: delivering",
+        f"live ({own_host()}) to {receiver.url}: stopped, 2 samples, 0 log() rows",
+    ]
+    assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
