@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _signal
 import os
 import select
 import time
@@ -10,7 +9,7 @@ from struct import error as StructError
 
 from runvitals.journal import frames
 from runvitals.monitor.clients import Client, Door
-from runvitals.monitor.processes import Exit, Process, verdict
+from runvitals.monitor.processes import Exit, Process, stop_signal, verdict
 from runvitals.monitor.sampler import Schedule
 
 TYPE_CHECKING = False
@@ -74,6 +73,8 @@ class Monitor:
         self._refused: set[str] = set()
         self._synced_s = self.started_s
         self._closing_until_s = 0.0
+        self._stop_asked = False
+        self._interrupted: set[int] = set()
         self._oom_kills_before = oom_kills()
         self._poll.register(door.fd, select.POLLIN)
 
@@ -193,11 +194,18 @@ class Monitor:
             self._poll.unregister(fd)
 
     def _interrupt(self, text: str) -> None:
-        """Somebody at a destination wants the run to end: what a Ctrl-C does."""
+        """Somebody at a destination wants the run to end: as by Ctrl-C. Each process is interrupted once:
+        a second time would break into what it does at its end, and a relay that was started anew asks again.
+        """
+        pids = {process.pid for process in self.processes if not process.over} - self._interrupted
+        if self._stop_asked and not pids:
+            return
+        self._stop_asked = True
+        self._interrupted |= pids
         self.note(frames.EVENT, name="stop_requested", level="warning", text=text)
-        for pid in {process.pid for process in self.processes if not process.over}:
+        for pid in pids:
             try:
-                os.kill(pid, _signal.SIGINT)
+                os.kill(pid, stop_signal(pid))
             except (ProcessLookupError, PermissionError) as error:
                 failed = f"process {pid} could not be interrupted: {error.strerror}"
                 self.note(frames.EVENT, name="stop_failed", level="warning", text=failed)
@@ -263,6 +271,7 @@ class Monitor:
             self._poll.register(process.pidfd, select.POLLIN)
 
     def _finish(self, pid: int, message: dict[str, Any]) -> None:
+        self._stop_asked = self._stop_asked or bool(message.get("stopped"))
         for process in self._of(pid, "train"):
             process.finished = True
             process.closing = bool(message.get("closing"))
@@ -362,7 +371,7 @@ class Monitor:
 
     def _end(self) -> None:
         self.sample(time.monotonic())
-        state, decisive = verdict([process.exit for process in self.processes])
+        state, decisive = verdict([process.exit for process in self.processes], self._stop_asked)
         self.note(
             frames.LIFECYCLE,
             what="end",

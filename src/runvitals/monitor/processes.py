@@ -20,7 +20,8 @@ _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_SIZE = 64
 _PIDFD_INFO_EXIT = 1 << 3
 
-_STOP_SIGNALS = frozenset({1, 2, 15})  # HUP, INT, TERM: somebody asked for the end
+_SIGINT, _SIGTERM = 2, 15
+_STOP_SIGNALS = frozenset({1, _SIGINT, _SIGTERM})  # HUP and these: somebody asked for the end
 
 
 class Exit:
@@ -170,6 +171,18 @@ class Process:
             self._stat = None
 
 
+def stop_signal(pid: int) -> int:
+    """What asks a process to end: SIGINT, as Ctrl-C does; SIGTERM where that is ignored, as by what a script
+    started with `&`.
+    """
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            ignored = [line.split()[1] for line in file if line.startswith(b"SigIgn:")]
+    except OSError:
+        return _SIGINT  # no such file system, or the process is gone: the signal itself will tell
+    return _SIGTERM if ignored and int(ignored[0], 16) & 1 << (_SIGINT - 1) else _SIGINT
+
+
 def state_of(exit: Exit) -> str:
     """The state a run has when this is how its process ended."""
     if exit.signal is not None:
@@ -182,12 +195,17 @@ def state_of(exit: Exit) -> str:
 _WORST_FIRST = ("crashed", "failed", "stopped", "finished")
 
 
-def verdict(exits: list[Exit]) -> tuple[str, Exit]:
+def verdict(exits: list[Exit], stop_asked: bool = False) -> tuple[str, Exit]:
     """The state of the run on this host, and the exit that decided it: the worst of all processes.
+
+    Args:
+        stop_asked: a person asked for the end, so that any exit but a crash is what was asked for.
 
     Example:
         >>> verdict([Exit(0, None), Exit(None, 9)])[0]
         'crashed'
     """
     ranked = sorted(exits, key=lambda exit: _WORST_FIRST.index(state_of(exit)))
-    return (state_of(ranked[0]), ranked[0]) if ranked else ("finished", Exit(0, None))
+    decisive = ranked[0] if ranked else Exit(0, None)
+    state = state_of(decisive)
+    return ("stopped" if stop_asked and state != "crashed" else state), decisive

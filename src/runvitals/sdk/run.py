@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from operator import index
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.journal import frames, paths
 from runvitals.journal.jsontext import dumps
@@ -17,6 +17,10 @@ from runvitals.sdk.console import tell
 from runvitals.sdk.line import MonitorLine
 from runvitals.sdk.turns import Turns
 
+if TYPE_CHECKING:
+    from runvitals.sdk.stopping import StopHandler
+
+_INTERRUPTED = 130  # Python ends by SIGINT itself then; this is a shell's word for it
 LEVELS = ("info", "warning", "error")
 
 
@@ -93,6 +97,7 @@ class Run:
         self._journal = line.journal if line else None
         self._journal_pid = self.opened_by
         self._finish_timeout_s: float = values["finish_timeout"]
+        self._stop: StopHandler | None = None
 
     # -- what a script calls
 
@@ -136,6 +141,40 @@ class Run:
         self._write(frames.EVENT, name="alert", level=level, title=title, text=text)
         self._mind_the_monitor()
 
+    def on_stop(self, callback: Callable[[], object]) -> None:
+        """Have a function called when somebody asks for the end of the run: no `KeyboardInterrupt` then.
+
+        It is called once, in the main thread, at the first SIGINT: of a person who stops the run at the
+        server, of Ctrl-C, of a scheduler. A second one raises `KeyboardInterrupt`, or does what else it did
+        before. The run's state becomes `stopped`, however the process ends then, unless it crashes.
+
+        The function runs between two instructions of whatever the training does: it had best note that the
+        training shall end, which the training loop looks at. `log()` and `finish()` may be called in it.
+
+        Args:
+            callback: without arguments; of several, each is called. What it raises, the training gets.
+
+        Raises:
+            TypeError: it cannot be called.
+            ValueError: another thread than the main one.
+            RuntimeError: the run is finished.
+
+        Example:
+            >>> stopping = threading.Event()
+            >>> run.on_stop(stopping.set)
+            >>> while not stopping.is_set():
+            ...     train_one_step()
+            >>> save_checkpoint()
+        """
+        if not callable(callback):
+            raise TypeError(f"on_stop({callback!r}): it takes a function without arguments")
+        self._must_be_open("on_stop")
+        if self._stop is None:
+            from runvitals.sdk.stopping import StopHandler  # signal and threading, which few runs need
+
+            self._stop = StopHandler(lambda: self.finished)
+        self._stop.add(callback)
+
     def finish(self, exit_code: int | None = None) -> None:
         """End the run: waits for its last sample, at most `finish_timeout` seconds (typically 2 ms). Calling
         it again does nothing.
@@ -164,7 +203,7 @@ class Run:
         """
         if os.getpid() == self.opened_by:
             failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-            self._end(1 if failed else None, closing=True)
+            self._end(_exit_code(type(failed), failed) if failed else None, closing=True)
 
     def after_fork(self) -> None:
         """In a forked child: let go of what is the parent's. The child may still `log()`, into a file of its
@@ -180,7 +219,15 @@ class Run:
         if self.disabled or self.finished or os.getpid() != self.opened_by:
             return
         self.finished = True
-        message = {"op": "finish", "pid": self.opened_by, "exit_code": exit_code, "closing": closing}
+        message: dict[str, object] = {
+            "op": "finish",
+            "pid": self.opened_by,
+            "exit_code": exit_code,
+            "closing": closing,
+        }
+        if self._stop is not None:
+            message["stopped"] = self._stop.asked
+            self._stop.restore()
         self._turns.do(lambda: self._say_finished(message))
 
     def _say_finished(self, message: Mapping[str, object]) -> None:
@@ -251,6 +298,8 @@ def _whole(step: Any) -> int:
 
 def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:
     """The exit code Python would end with if this exception went on."""
+    if issubclass(kind, KeyboardInterrupt):
+        return _INTERRUPTED
     if not issubclass(kind, SystemExit):
         return 1
     code = getattr(error, "code", None)
