@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from typing import Any, NamedTuple
 
 EVENT, LIFECYCLE, INFO, CONSOLE = "event", "lifecycle", "info", "console"
 
@@ -84,6 +86,15 @@ class WriterFacts:
         self.labels: dict[str, str] = {}
 
 
+class Moment(NamedTuple):
+    """One sample: the values of some keys at one time (ms, UTC), NaN where there is none."""
+
+    seq: int
+    time_ms: int
+    keys: tuple[str, ...]
+    values: tuple[float, ...]
+
+
 class Samples:
     """Samples of one set of keys: a table with a row per moment.
 
@@ -121,6 +132,12 @@ class Samples:
             flat.byteswap()
         width = len(self.keys)
         return [flat[i::width] for i in range(width)]
+
+    def moments(self) -> Iterator[Moment]:
+        """The rows, in order."""
+        width = struct.Struct(f"<{len(self.keys)}d")
+        for seq, time_ms, row in zip(self.seqs, self.times_ms, self._rows, strict=True):
+            yield Moment(seq, time_ms, self.keys, width.unpack(row))
 
     def __iter__(self) -> Any:
         """Each key with its column."""
@@ -209,6 +226,14 @@ class Batch:
         """Nothing in it: a sign of life."""
         return not (self.samples or self.logs or self.notes)
 
+    def moments(self) -> Iterator[Moment]:
+        """All samples in the order in which they were taken, whatever their keys.
+
+        What reckons with the sample before (rates, steps that may not go back) needs them so: the tables
+        overlap in time, since what changes slowly is not in every sample.
+        """
+        return merge(*(table.moments() for table in self.samples), key=lambda moment: moment.seq)
+
     @property
     def rows(self) -> int:
         """Samples, one for each moment."""
@@ -220,3 +245,6 @@ class Batch:
         return sum(len(table) * len(table.keys) for table in self.samples) + sum(
             len(row.data) for row in self.logs
         )
+
+    def notes_of(self, kind: str) -> list[Note]:
+        return [note for note in self.notes if note.kind == kind]

@@ -65,20 +65,19 @@ def readings(batch: Batch, last: Last) -> Iterator[tuple[int, Reading]]:
         batch: samples and logged rows of one writer.
         last: of this writer's counters; is brought up to date.
     """
-    for table in batch.samples:
-        for key, values in table:
+    for moment in batch.moments():
+        for key, value in zip(moment.keys, moment.values, strict=True):
             what = column(key)
-            for time_ms, value in zip(table.times_ms, values, strict=True):
-                if what.rate is None:
-                    number = value
-                else:
-                    before = last.get(key)
-                    last[key] = (time_ms, value)
-                    if before is None:
-                        continue
-                    number = between(*before, time_ms, value, what.rate.factor)
-                if not isnan(number):  # a gap
-                    yield time_ms, what.reading(number)
+            if what.rate is None:
+                number = value
+            else:
+                before = last.get(key)
+                last[key] = (moment.time_ms, value)
+                if before is None:
+                    continue
+                number = between(*before, moment.time_ms, value, what.rate.factor)
+            if not isnan(number):  # a gap
+                yield moment.time_ms, what.reading(number)
     for row in batch.logs:
         for key, value in row.numbers().items():
             yield row.time_ms, Reading(Series(legal_name(key)), value, LOG_GROUP, key)

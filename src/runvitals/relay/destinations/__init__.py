@@ -7,4 +7,6 @@ BUILT_IN: dict[str, str] = {
     "cloudwatch": "runvitals.relay.cloudwatch.destination:CloudWatchDestination",
     "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
+    "prometheus": "runvitals.relay.prometheus.exporter:PrometheusDestination",
+    "tensorboard": "runvitals.relay.tensorboard.destination:TensorBoardDestination",
 }

@@ -1,0 +1,1 @@
+"""Event files for TensorBoard, written without it: `records` (bytes), `events` (messages), `destination`."""

@@ -1,0 +1,218 @@
+"""The destination `tensorboard:LOGDIR`: a run as event files, for `tensorboard --logdir LOGDIR`.
+
+    LOGDIR/<name>-<run id>/             the first training process: what was logged, the configuration
+    LOGDIR/<name>-<run id>/rank3/       other training processes
+    LOGDIR/<name>-<run id>/system/<host>/   CPU, memory, accelerators, …; events
+
+What was logged has the user's steps. Samples have the seconds since the run began as their step, and the
+charts of the runvitals page as their groups; counters are shown as rates.
+
+Exactly once: what a crash left behind a file's known length is cut off before the same stretch is written
+again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from functools import lru_cache
+from math import isnan
+from typing import NamedTuple
+
+from runvitals.catalog import CATALOG
+from runvitals.journal.paths import safe_name
+from runvitals.query.rates import Rate, between, rate_of
+from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note, WriterFacts
+from runvitals.relay.destination import Context, Destination
+from runvitals.relay.tensorboard import events
+from runvitals.relay.tensorboard.records import record
+
+DEFAULT_FOLDER = "runs"  # as of SummaryWriter
+_MAIN, _TRAIN = "", "train"
+
+
+class TensorBoardDestination(Destination):
+    """Writes event files.
+
+    Args:
+        address: the folder, relative to where the training was started; "" is `runs`.
+        context: `state` keeps the length of each file, the run's folder, which training process came first,
+            and the last value of each counter.
+
+    Raises:
+        ValueError: the address is no folder.
+    """
+
+    name = "tensorboard"
+    interval_s = 5.0
+
+    def __init__(self, address: str, context: Context) -> None:
+        self._root = os.path.join(context.cwd, os.path.expanduser(address or DEFAULT_FOLDER))
+        if os.path.exists(self._root) and not os.path.isdir(self._root):
+            raise ValueError(f"tensorboard: {self._root} is not a folder")
+        self._state = context.state
+
+    def deliver(self, batch: Batch) -> None:
+        """Append one batch, all of it or none.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        before = deepcopy(self._state)
+        try:
+            self._write(batch)
+        except BaseException:
+            self._state.clear()
+            self._state.update(before)
+            raise
+
+    def _write(self, batch: Batch) -> None:
+        if batch.empty:
+            return
+        self._append(batch, self._folder(batch), self._events(batch))
+        config = batch.run.config
+        main = self._state.get("main")
+        if main == batch.writer.name and config != self._state.get("config"):
+            self._state["config"] = dict(config)
+            self._append(batch, _MAIN, self._configuration(batch))
+        for note in batch.notes_of(LIFECYCLE):
+            if note.value.get("what") == "end" and main is not None:
+                self._append(batch, _MAIN, [events.session_end(note.time_ms, str(note.value.get("state")))])
+
+    def _folder(self, batch: Batch) -> str:
+        """Where a writer's events go, below the run's folder: one writer for a folder, since TensorBoard
+        reads a folder's files one after the other."""
+        writer = batch.writer
+        if writer.role != _TRAIN:
+            return os.path.join("system", safe_name(writer.host))
+        if writer.rank in (None, 0) and self._state.setdefault("main", writer.name) == writer.name:
+            return _MAIN
+        return f"process{writer.pid}" if writer.rank is None else f"rank{writer.rank}"
+
+    def _append(self, batch: Batch, folder: str, found: Iterable[bytes]) -> None:
+        data = b"".join(map(record, found))
+        if not data:
+            return
+        path = self._path(batch, folder)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        lengths: dict[str, int] = self._state.setdefault("lengths", {})
+        length = lengths.get(path, 0)
+        if not length:
+            data = record(events.head(self._began_ms(batch.writer, batch))) + data
+        with open(path, "r+b" if os.path.exists(path) else "xb") as file:
+            file.truncate(length)
+            file.seek(length)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        lengths[path] = length + len(data)
+
+    def _path(self, batch: Batch, folder: str) -> str:
+        run = batch.run
+        name = safe_name(run.name)
+        base = self._state.setdefault("folder", name if run.name == run.id else f"{name}-{run.id}")
+        files: dict[str, str] = self._state.setdefault("files", {})
+        if folder not in files:
+            began_s = self._began_ms(batch.writer, batch) // 1000
+            host = safe_name(batch.writer.host)
+            files[folder] = f"events.out.tfevents.{began_s}.{host}.{batch.writer.pid or 0}.runvitals"
+        return os.path.join(self._root, base, folder, files[folder])
+
+    def _began_ms(self, writer: WriterFacts, batch: Batch) -> int:
+        """When the run began on this host, as the first record that came here says."""
+        if "began_ms" not in self._state:
+            self._state["began_ms"] = writer.started_ms or next(_times(batch), 0)
+        return int(self._state["began_ms"])
+
+    def _events(self, batch: Batch) -> Iterator[bytes]:
+        since_ms = self._began_ms(batch.writer, batch)
+        for moment in batch.moments():
+            yield from self._sampled(moment, batch.writer.name, since_ms)
+        for row in batch.logs:
+            numbers = [(key, value, "") for key, value in row.numbers().items()]
+            step = events.seconds(row.time_ms, since_ms) if row.step is None else int(row.step)
+            if numbers:
+                yield events.scalars(row.time_ms, step, numbers)
+            for key, value in row.data.items():
+                if isinstance(value, str):
+                    yield events.words(row.time_ms, step, key, events.escaped(value))
+        for note in batch.notes_of(EVENT):
+            yield _told(note, since_ms)
+
+    def _sampled(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
+        last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
+        found = []
+        for key, value in zip(moment.keys, moment.values, strict=True):
+            shown = how_shown(key)
+            if shown.rate is not None:
+                value = _grown(last, key, moment.time_ms, value, shown.rate)
+            if not isnan(value):  # a gap
+                found.append((shown.tag, value, shown.about))
+        if found:
+            step = events.seconds(moment.time_ms, since_ms)
+            yield events.scalars(moment.time_ms, step, found)
+
+    def _configuration(self, batch: Batch) -> Iterator[bytes]:
+        now_ms = self._began_ms(batch.writer, batch)
+        flat = dict(flattened(batch.run.config))
+        yield events.words(now_ms, 0, "config", events.table(flat))
+        yield events.session_start(now_ms, batch.run.name, flat)
+
+
+def _times(batch: Batch) -> Iterator[int]:
+    yield from (table.times_ms[0] for table in batch.samples)
+    yield from (row.time_ms for row in batch.logs)
+    yield from (note.time_ms for note in batch.notes)
+
+
+def _grown(last: dict[str, list[float]], key: str, time_ms: int, value: float, rate: Rate) -> float:
+    """A counter's rate since its last sample; NaN at the first."""
+    before = last.get(key)
+    last[key] = [time_ms, value]
+    return float("nan") if before is None else between(int(before[0]), before[1], time_ms, value, rate.factor)
+
+
+class Shown(NamedTuple):
+    """How a key is shown: its tag, what TensorBoard tells at the "i", and the rate that a counter becomes."""
+
+    tag: str
+    about: str
+    rate: Rate | None
+
+
+@lru_cache(16_384)
+def how_shown(key: str) -> Shown:
+    """How a key is shown.
+
+    Example:
+        >>> how_shown("gpu.0.powerWatts").tag
+        'GPU power/gpu.0.powerWatts'
+    """
+    rate = rate_of(key)
+    if rate is not None:
+        key = rate.key
+    match = CATALOG.find(key)
+    if match is None:
+        return Shown(f"{key.partition('.')[0]}/{key}", "", rate)
+    metric = match.metric
+    unit = f" ({metric.unit})" if metric.unit != "1" else ""
+    return Shown(f"{metric.chart}/{key}", f"{metric.text}{unit}", rate)
+
+
+def flattened(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    """Nested mappings as one, names joined by dots."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flattened(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _told(note: Note, since_ms: int) -> bytes:
+    value = note.value
+    text = (
+        f"{events.utc(note.time_ms)} {value.get('level', 'info')}: {value.get('text') or value.get('name')}"
+    )
+    step = events.seconds(note.time_ms, since_ms)
+    return events.words(note.time_ms, step, f"events/{value.get('name')}", events.escaped(text))

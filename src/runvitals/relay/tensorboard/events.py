@@ -1,0 +1,104 @@
+"""The messages in an event file, encoded: `tensorboard.Event` and what the scalars, text and hparams plugins
+want in it.
+
+https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto (event, summary, tensor)
+https://github.com/tensorflow/tensorboard/blob/master/tensorboard/plugins/hparams/plugin_data.proto
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from runvitals.relay.protobuf import double, single, text, uint
+
+VERSION = "brain.Event:2"
+_DT_FLOAT, _DT_STRING = 1, 7
+_DATA_CLASS_SCALAR = 1
+_STATUS = {"finished": 1, "failed": 2, "crashed": 2, "lost": 2, "stopped": 2}
+
+
+def _event(time_ms: int, step: int, what: bytes) -> bytes:
+    return double(1, time_ms / 1000) + uint(2, step) + what
+
+
+def head(time_ms: int) -> bytes:
+    """What every file begins with."""
+    return _event(time_ms, 0, text(3, VERSION))
+
+
+def scalars(time_ms: int, step: int, values: Iterable[tuple[str, float, str]]) -> bytes:
+    """Some numbers of one moment.
+
+    Args:
+        time_ms: UTC.
+        step: of the horizontal axis.
+        values: (tag, value, what it is about, in Markdown, or ""). TensorBoard keeps the first such text of a
+            tag. The file format has 24 bits of a number.
+    """
+    summary = b"".join(
+        text(1, text(1, tag) + single(2, value) + (_described(about) if about else b""))
+        for tag, value, about in values
+    )
+    return _event(time_ms, step, text(5, summary))
+
+
+def _described(about: str) -> bytes:
+    return text(9, text(1, text(1, "scalars")) + text(3, about) + uint(4, _DATA_CLASS_SCALAR))
+
+
+def words(time_ms: int, step: int, tag: str, markdown: str) -> bytes:
+    """A text, shown by the text plugin."""
+    tensor = uint(1, _DT_STRING) + text(2, text(2, uint(1, 1))) + text(8, markdown)
+    value = text(1, tag) + text(9, text(1, text(1, "text"))) + text(8, tensor)
+    return _event(time_ms, step, text(5, text(1, value)))
+
+
+def session_start(time_ms: int, group: str, hparams: Mapping[str, object]) -> bytes:
+    """The hyper-parameters of a run: numbers, bools and strings as they are, anything else as a string."""
+    entries = b"".join(text(1, text(1, key) + text(2, _value(value))) for key, value in hparams.items())
+    info = entries + text(4, group) + double(5, time_ms / 1000)
+    return _hparams(time_ms, "_hparams_/session_start_info", text(3, info))
+
+
+def session_end(time_ms: int, state: str) -> bytes:
+    """How a run ended: its state in runvitals' words."""
+    info = uint(1, _STATUS.get(state, 0)) + double(2, time_ms / 1000)
+    return _hparams(time_ms, "_hparams_/session_end_info", text(4, info))
+
+
+def _hparams(time_ms: int, tag: str, data: bytes) -> bytes:
+    # Plugins' data travel in the metadata of a value, which has to have some tensor.
+    tensor = uint(1, _DT_FLOAT) + text(2, text(2, uint(1, 1))) + text(5, b"\0\0\0\0")
+    value = text(1, tag) + text(9, text(1, text(1, "hparams") + text(2, data))) + text(8, tensor)
+    return _event(time_ms, 0, text(5, text(1, value)))
+
+
+def _value(value: object) -> bytes:
+    """A `google.protobuf.Value`."""
+    if isinstance(value, bool):
+        return uint(4, value)
+    if isinstance(value, int | float) and abs(value) < 1e308:
+        return double(2, float(value))
+    return text(3, str(value))
+
+
+def seconds(time_ms: int, since_ms: int) -> int:
+    """The step of what has none: whole seconds since the run began."""
+    return max(0, (time_ms - since_ms) // 1000)
+
+
+def escaped(value: object) -> str:
+    """Inert in TensorBoard's Markdown: as code, on one line."""
+    line = " ".join(str(value).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{line}`" if line else ""
+
+
+def table(values: Mapping[str, object]) -> str:
+    """Names and values as a Markdown table."""
+    rows = "".join(f"| {escaped(key)} | {escaped(value)} |\n" for key, value in values.items())
+    return f"| name | value |\n|---|---|\n{rows}"
+
+
+def utc(time_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time_ms / 1000))
