@@ -8,7 +8,7 @@ METRICS = (
           otel="process.cpu.utilization",
           text="CPU time of the run's processes as a share of the CPUs available to them.",
           source="growth of utime + stime in /proc/<pid>/stat ÷ seconds ÷ CPUs by affinity, cpuset, quota"),
-    gauge("proc.count", "1", "Processes", name="process.count", scope="process", merge="max",
+    gauge("proc.count", "1", "Processes", name="processes", scope="process", merge="max",
           text="Processes of the run.", source="walk of the process tree"),
     gauge("proc.cpu.threads", "1", "Processes", name="process.threads", scope="process", merge="max",
           otel="process.thread.count",

@@ -70,7 +70,14 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
     folder = directory(arguments)
     runs = [find_run(one, folder) for one in arguments.words]
-    relay = Foreground(folder, _wanted(arguments), runs, _say, os.getcwd())
+    wanted = _wanted(arguments)
+    if arguments.metrics:
+        from runvitals.relay.prometheus import exporter
+
+        address = exporter.read_address(arguments.metrics)
+        _say(f"metrics at http://{address[0]}:{exporter.acquire(address).port}{exporter.PATH}")
+        wanted.append(f"prometheus:{arguments.metrics}")
+    relay = Foreground(folder, wanted, runs, _say, os.getcwd())
 
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever is in a hurry says so twice

@@ -1,0 +1,190 @@
+"""The destination `prometheus:127.0.0.1:9401`: runs of this host at `http://127.0.0.1:9401/metrics`."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from runvitals import __version__
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Context, Destination
+from runvitals.relay.prometheus.board import RunBoard
+from runvitals.relay.prometheus.exposition import Sample, content_type, render
+
+HOST, PORT = "127.0.0.1", 9401
+PATH = "/metrics"
+# Whoever connects and then says nothing is not waited for any longer.
+TIMEOUT_S = 10.0
+_WORTH_PACKING = 1024
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `PORT`, or nothing.
+
+    Raises:
+        ValueError: anything else.
+
+    Example:
+        >>> read_address("//127.0.0.1:9401"), read_address("9402"), read_address("[::1]:9401")
+        (('127.0.0.1', 9401), ('127.0.0.1', 9402), ('::1', 9401))
+    """
+    place = text.removeprefix("//").rstrip("/")
+    try:
+        parts = urlsplit(f"//:{place}" if place.isdigit() else f"//{place}")
+        host, port = parts.hostname or HOST, parts.port
+    except ValueError:
+        parts = None
+    if parts is None or "@" in place or parts.netloc != parts.geturl().removeprefix("//"):
+        raise ValueError(f"{text!r} is no address to listen on: HOST:PORT, PORT or HOST is")
+    return host, PORT if port is None else port
+
+
+class Exporter:
+    """A small HTTP server that shows some runs.
+
+    Args:
+        address: where to listen; port 0: any free one.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._boards: dict[str, RunBoard] = {}
+        self._lock = threading.Lock()
+        self._server = _server(address, self)
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
+
+    def board(self, run_id: str) -> RunBoard:
+        """Where a run's numbers are put."""
+        with self._lock:
+            return self._boards.setdefault(run_id, RunBoard())
+
+    def samples(self, now_ms: int) -> Iterator[Sample]:
+        """All that is shown now; runs that are over are forgotten."""
+        with self._lock:
+            boards = list(self._boards.items())
+        for run_id, board in boards:
+            yield from board.samples(now_ms)
+            if board.over(now_ms):
+                self.forget(run_id)
+
+    def forget(self, run_id: str) -> None:
+        with self._lock:
+            self._boards.pop(run_id, None)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _server(address: tuple[str, int], exporter: Exporter) -> ThreadingHTTPServer:
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        daemon_threads = True
+        block_on_close = False
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A scraper that went away in the middle: there is nobody to tell, and the next scrape comes."""
+
+    class Handler(_Handler):
+        shown = exporter
+
+    return Server(address, Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    shown: Exporter
+    protocol_version = "HTTP/1.1"
+    server_version = f"runvitals/{__version__}"
+    sys_version = ""
+    timeout = TIMEOUT_S
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/":
+            self._answer(200, "text/plain; charset=utf-8", f"runvitals: see {PATH}\n".encode())
+        elif path == PATH:
+            kind = content_type(self.headers.get("Accept", ""))
+            self._answer(200, kind, render(self.shown.samples(time.time_ns() // 1_000_000), kind))
+        else:
+            self._answer(404, "text/plain; charset=utf-8", f"there is only {PATH}\n".encode())
+
+    do_HEAD = do_GET
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if len(body) >= _WORTH_PACKING and "gzip" in self.headers.get("Accept-Encoding", ""):
+            body = gzip.compress(body, 1)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Scrapes are no news."""
+
+
+# All runs of a process that are shown at one address share its server.
+_lock = threading.Lock()
+_exporters: dict[tuple[str, int], tuple[Exporter, int]] = {}
+
+
+def acquire(address: tuple[str, int]) -> Exporter:
+    """The server of an address, begun if there is none; to be given back by `release`.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+    with _lock:
+        exporter, users = _exporters.get(address) or (Exporter(address), 0)
+        _exporters[address] = (exporter, users + 1)
+        return exporter
+
+
+def release(address: tuple[str, int]) -> None:
+    """It is not needed any more; the last one ends it."""
+    with _lock:
+        exporter, users = _exporters.pop(address)
+        if users > 1:
+            _exporters[address] = (exporter, users - 1)
+        else:
+            exporter.close()
+
+
+class PrometheusDestination(Destination):
+    """Shows the newest numbers of a run to whoever asks. Nothing that has passed is kept.
+
+    Args:
+        address: `HOST:PORT` or `PORT`; default 127.0.0.1:9401.
+
+    Raises:
+        ValueError: an address that cannot be.
+        OSError: another process listens there; tried again.
+    """
+
+    name = "prometheus"
+    interval_s = 0.0
+
+    def __init__(self, address: str, context: Context) -> None:
+        self._address = read_address(address)
+        self._run = context.run_id
+        self._exporter: Exporter | None = acquire(self._address)
+
+    def deliver(self, batch: Batch) -> None:
+        if self._exporter is not None:
+            self._exporter.board(self._run).add(batch, time.time_ns() // 1_000_000)
+
+    def close(self) -> None:
+        if self._exporter is not None:
+            self._exporter = None
+            release(self._address)

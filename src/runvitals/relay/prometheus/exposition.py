@@ -1,0 +1,95 @@
+"""What a scrape gets: Prometheus' text format, and OpenMetrics for whoever asks for it.
+
+https://prometheus.io/docs/instrumenting/exposition_formats/
+https://prometheus.io/docs/specs/om/open_metrics_spec/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from runvitals.relay.prometheus.naming import Family, Labels
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+Sample = tuple[Family, Labels, float]
+
+
+def content_type(accept: str) -> str:
+    """Which of the two formats an Accept header prefers; Prometheus' text where it does not say.
+
+    Example:
+        >>> content_type("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
+        'application/openmetrics-text; version=1.0.0; charset=utf-8'
+        >>> content_type("*/*")
+        'text/plain; version=0.0.4; charset=utf-8'
+    """
+    liked = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for one in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in one.split(";"))
+        quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        if kind in liked:
+            try:
+                liked[kind] = max(liked[kind], float(quality))
+            except ValueError:
+                continue  # no number: as if it were not there
+    openmetrics = liked["application/openmetrics-text"]
+    return OPENMETRICS if openmetrics and openmetrics >= liked["text/plain"] else TEXT
+
+
+def render(samples: Iterable[Sample], format: str) -> bytes:
+    """The whole page.
+
+    Args:
+        samples: in any order; the last of those with the same name and labels counts.
+        format: `OPENMETRICS` or `TEXT`.
+    """
+    families: dict[str, tuple[Family, dict[Labels, float]]] = {}
+    for family, labels, value in samples:
+        families.setdefault(family.name, (family, {}))[1][labels] = value
+    lines = [line for name in sorted(families) for line in _family(*families[name], format)]
+    if format == OPENMETRICS:
+        lines.append("# EOF")
+    return ("\n".join(lines) + "\n").encode() if lines else b""
+
+
+def _family(family: Family, rows: dict[Labels, float], format: str) -> Iterator[str]:
+    """The lines of one family."""
+    openmetrics = format == OPENMETRICS
+    name = family.name if openmetrics else family.sample
+    kind = family.kind
+    if openmetrics and kind == "info":
+        name = name.removesuffix("_info")
+    elif kind == "info":
+        kind = "gauge"
+    yield f"# HELP {name} {_help(family.help, openmetrics)}"
+    yield f"# TYPE {name} {kind}"
+    if openmetrics and family.unit:
+        yield f"# UNIT {name} {family.unit}"
+    for labels, value in rows.items():
+        yield f"{family.sample}{{{','.join(map(_label, labels))}}} {_number(value)}"
+
+
+def _help(text: str, openmetrics: bool) -> str:
+    escaped = text.replace("\\", r"\\").replace("\n", r"\n")
+    return escaped.replace('"', r"\"") if openmetrics else escaped
+
+
+def _label(label: tuple[str, str]) -> str:
+    name, text = label
+    escaped = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return f'{name}="{escaped}"'
+
+
+def _number(value: float) -> str:
+    """
+    Example:
+        >>> _number(0.1), _number(float("inf")), _number(float("nan"))
+        ('0.1', '+Inf', 'NaN')
+    """
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)

@@ -1,0 +1,200 @@
+"""Keys as Prometheus names things: a family, labels, and a factor to its base unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from runvitals.catalog import CATALOG, Match
+from runvitals.catalog.metric import placeholders
+from runvitals.catalog.unit import UNITS
+from runvitals.query.history import leaves
+from runvitals.relay.batch import Batch, LogRow
+
+Labels = tuple[tuple[str, str], ...]
+
+# What a placeholder of a key is called as a label. Others keep their name.
+_LABELS = {
+    "i": "device",
+    "dev": "device",
+    "nic": "device",
+    "device_id": "device",
+    "path": "mountpoint",
+    "gi": "gpu_instance",
+    "ci": "compute_instance",
+}
+_OWN = frozenset({"run", "project", "host", "rank", "process", "key", "endpoint", *_LABELS.values()})
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
+_MOST_SERIES = 100_000
+
+
+class Family(NamedTuple):
+    """A metric of Prometheus. `name` is without `_total`; `unit` is its last word, or ""."""
+
+    name: str
+    kind: str
+    unit: str
+    help: str
+
+    @property
+    def sample(self) -> str:
+        """The name its samples have."""
+        return f"{self.name}_total" if self.kind == "counter" else self.name
+
+
+class Series(NamedTuple):
+    """One series. Labels are in order of their names, `__name__` is not among them."""
+
+    family: Family
+    labels: Labels
+    factor: float
+
+
+LOG = Family("runvitals_log", "gauge", "", "What the program logged under the name in the label key.")
+LOG_STEP = Family("runvitals_log_step", "gauge", "", "The step of the newest log() call.")
+OTHER = Family("runvitals_other", "gauge", "", "A number whose key is in no list of ours: the label key.")
+
+
+@lru_cache(16_384)
+def named(key: str) -> tuple[Family, Labels, float]:
+    """A key's family, the labels that its placeholders make, and the factor to its unit.
+
+    Example:
+        >>> family, labels, factor = named("gpu.0.memoryAllocated")
+        >>> family.name, labels, factor
+        ('runvitals_gpu_memory_utilization_ratio', (('device', '0'),), 0.01)
+    """
+    match = CATALOG.find(key)
+    if match is None or not match.metric.name:
+        return OTHER, (("key", key),), 1.0
+    row, unit = match.metric, UNITS[match.metric.unit]
+    name = row.prometheus
+    if row.kind == "counter":
+        name = name.removesuffix("_total")
+    return Family(name, row.kind, unit.prometheus, row.text), _labels(match), unit.to_base
+
+
+def _labels(match: Match) -> Labels:
+    about_cpu = match.metric.key.startswith("cpu.")
+    return tuple(
+        ("cpu" if about_cpu and name == "i" else _LABELS.get(name, name), match.labels[name])
+        for name in placeholders(match.metric.key)
+    )
+
+
+def legal(name: str) -> str:
+    """A text as a name of Prometheus.
+
+    Example:
+        >>> legal("9 lives/cat")
+        '_9_lives_cat'
+    """
+    found = _NOT_IN_NAMES.sub("_", name)
+    return f"_{found}" if not found or found[0].isdigit() else found
+
+
+def base_labels(batch: Batch) -> dict[str, str]:
+    """The labels of everything that a batch holds: run, project, host; of a training process its rank, or its
+    process id where it has none; and the user's own labels."""
+    writer = batch.writer
+    found = {"run": batch.run.id, "project": batch.run.project, "host": writer.host}
+    if writer.role != "monitor":
+        if writer.rank is not None:
+            found["rank"] = str(writer.rank)
+        elif writer.pid is not None:
+            found["process"] = str(writer.pid)
+    for name, text in writer.labels.items():
+        found[_free(legal(name).replace(":", "_"))] = str(text)
+    return found
+
+
+def _free(name: str) -> str:
+    return f"label_{name}" if name in _OWN or name.startswith("__") else name
+
+
+class Namer:
+    """The series of a run's keys, remembered by writer. 60 ns for one that is known.
+
+    Example:
+        >>> namer = Namer(batch)
+        >>> namer.series("cpu").labels
+        (('host', 'node1'), ('project', 'digits'), ('run', 'abc'))
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._base = base_labels(batch)
+        self._told: Any = batch.run.machine.get("openmetrics")
+        self._known: dict[str, Series] = {}
+        self._logged: dict[str, Series] = {}
+        self.step = self._made(LOG_STEP, {}, 1.0)
+
+    @classmethod
+    def of(cls, batch: Batch, known: dict[str, Namer]) -> Namer:
+        """The writer's, from `known`, or a new one where something has changed."""
+        namer = known.get(batch.writer.name)
+        if namer is None or not namer._holds(batch):
+            namer = known[batch.writer.name] = cls(batch)
+        return namer
+
+    def _holds(self, batch: Batch) -> bool:
+        return self._base == base_labels(batch) and self._told is batch.run.machine.get("openmetrics")
+
+    def series(self, key: str) -> Series:
+        """The series of a sample's key."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_SERIES:
+                self._known.clear()
+            found = self._known[key] = self._of_key(key)
+        return found
+
+    def logged(self, name: str) -> Series:
+        """The series of a name that the program logs."""
+        found = self._logged.get(name)
+        if found is None:
+            if len(self._logged) >= _MOST_SERIES:
+                self._logged.clear()
+            found = self._logged[name] = self._made(LOG, {"key": name}, 1.0)
+        return found
+
+    def _of_key(self, key: str) -> Series:
+        told = self._of_endpoint(key)
+        if told is not None:
+            return told
+        family, labels, factor = named(key)
+        return self._made(family, dict(labels), factor)
+
+    def _of_endpoint(self, key: str) -> Series | None:
+        """What an exporter told, under its own name and labels; None for any other key."""
+        match = CATALOG.find(key) if key.startswith("openmetrics.") else None
+        if match is None or not isinstance(self._told, Mapping):
+            return None
+        endpoint, n = match.labels["endpoint"], match.labels["n"]
+        metric = key.removeprefix(f"openmetrics.{endpoint}.").removesuffix(f".{n}")
+        try:
+            facts = self._told[endpoint]["metrics"][metric]
+            labels = {_free(legal(name)): str(text) for name, text in facts["series"][int(n)].items()}
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            return None  # the facts come a little later than the first numbers, and may be anything
+        name = legal(f"runvitals_openmetrics_{metric}")
+        kind = "counter" if match.metric.kind == "counter" and name.endswith("_total") else "gauge"
+        text = str(facts.get("help") or "") or f"{metric} of the endpoint {endpoint}."
+        family = Family(name.removesuffix("_total") if kind == "counter" else name, kind, "", text)
+        return self._made(family, {**labels, "endpoint": endpoint}, 1.0)
+
+    def _made(self, family: Family, labels: Mapping[str, str], factor: float) -> Series:
+        every = {**self._base, **labels}
+        return Series(family, tuple(sorted((name, text) for name, text in every.items() if text)), factor)
+
+
+def logged_numbers(row: LogRow) -> Iterator[tuple[str, float]]:
+    """The numbers of a `log()` call, nested ones by dotted name.
+
+    Example:
+        >>> dict(logged_numbers(LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"})))
+        {'loss': 0.5, 'train.acc': 1.0}
+    """
+    flat = LogRow(row.seq, row.time_ms, row.step, dict(leaves(row.data)))
+    yield from flat.numbers().items()
