@@ -20,6 +20,7 @@ COMMANDS = (
     "show",
     "export",
     "sample",
+    "doctor",
     "metrics",
     "settings",
     "sync",

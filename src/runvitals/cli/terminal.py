@@ -1,4 +1,4 @@
-"""Text for a terminal: tables, durations, numbers, and other people's text made harmless."""
+"""Text for a terminal: tables, durations, numbers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from datetime import datetime, timezone
 from math import isfinite
 
 from runvitals.query.model import Ending
-
-
-def inert(text: object) -> str:
-    """Text from a journal, with everything a terminal would obey or hide written out.
-
-    Example:
-        >>> inert("a\\x1b[31mred\\n")
-        'a\\\\x1b[31mred\\\\n'
-    """
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
+from runvitals.terminal import inert as inert
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:

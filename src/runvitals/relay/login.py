@@ -28,6 +28,15 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
     return environ.get(VARIABLE) or _servers(login_file(environ)).get(_key(url), {}).get("token")
 
 
+def tokens(environ: Mapping[str, str]) -> list[str]:
+    """Every token that is kept, of whatever server.
+
+    Raises:
+        ValueError: the login file cannot be read.
+    """
+    return [entry["token"] for entry in _servers(login_file(environ)).values() if "token" in entry]
+
+
 def keep(url: str, secret: str, environ: Mapping[str, str]) -> str:
     """Write a server's token down; the path of the file.
 

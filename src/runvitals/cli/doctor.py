@@ -1,0 +1,92 @@
+"""`runvitals doctor`: what works on this machine, what does not, why, and what would help."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import textwrap
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.sdk.settings import resolve
+from runvitals.terminal import fitting, inert
+
+if TYPE_CHECKING:
+    from runvitals.doctor import Finding, Report
+
+_WIDTH = 110
+_NAME_WIDTH = 18
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "doctor",
+        help="what works on this machine, what does not, and what would help",
+        description="Looks at every source of numbers, the system, the data folder, the destinations and "
+        "this terminal, and starts and ends a real monitor. Exit code 1 if anything that should work does "
+        "not.",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "--bundle",
+        metavar="FILE",
+        help="also pack what somebody needs who helps you, without secrets, into FILE (.tar.gz or .zip)",
+    )
+    add_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from runvitals.doctor import bundle, examine
+
+    if arguments.bundle:
+        bundle.check_name(arguments.bundle)
+    values = resolve({}, os.environ, os.getcwd())
+    folder = directory(arguments)
+    if arguments.json:
+        report = examine(values, folder)
+        print(json.dumps(as_json(report), indent=1))
+    else:
+        report = examine(values, folder, tell=_Printer())
+        counts = ", ".join(f"{count} {state}" for state, count in report.counts().items())
+        print(f"\n{counts}")
+    if arguments.bundle:
+        names = bundle.write(arguments.bundle, report, values, folder, os.environ)
+        print(_shown(f"{arguments.bundle}: {', '.join(names)}; read it before you send it"), file=sys.stderr)
+    return 1 if report.failed else 0
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as `--json` prints it."""
+    return {"failed": report.failed, "findings": [asdict(one) for one in report.findings]}
+
+
+class _Printer:
+    """Prints findings as they come, with a heading for each section."""
+
+    def __init__(self) -> None:
+        self._section = ""
+
+    def __call__(self, finding: Finding) -> None:
+        if finding.section != self._section:
+            print(f"{chr(10) if self._section else ''}{finding.section.upper()}")
+            self._section = finding.section
+        head = f"{finding.state:<8} {inert(finding.name):<{_NAME_WIDTH}} "
+        print(_shown(_wrapped(head, inert(finding.text))))
+        if finding.remedy:
+            print(_shown(_wrapped(" " * len(f"{'':<8} {'':<{_NAME_WIDTH}} "), f"-> {inert(finding.remedy)}")))
+        sys.stdout.flush()
+
+
+def _wrapped(head: str, text: str) -> str:
+    indent = " " * (9 + _NAME_WIDTH + 1)
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=head, subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    return fitting(text, sys.stdout)

@@ -1,0 +1,200 @@
+"""A support bundle: what somebody needs who helps from afar, and nothing that is secret."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from importlib import metadata
+from typing import Any
+
+from runvitals.collectors import environment
+from runvitals.collectors.base import Scope, read_text
+from runvitals.doctor.examination import Report
+from runvitals.doctor.scrubber import Scrubber, kept_tokens
+from runvitals.journal import paths
+from runvitals.query.runs import RunList
+from runvitals.relay.cursor import cursors_of
+from runvitals.sdk.settings import SETTINGS, trace
+
+_ENDINGS = (".tar.gz", ".tgz", ".zip")
+# Variables that say how this machine is set up. Of all others not even the name is taken.
+_VARIABLES = (
+    "RUNVITALS_", "CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "ROCM_", "GPU_", "HSA_", "NEURON_", "TPU_",
+    "HABANA_", "ASCEND_", "SLURM_", "PMI_", "OMPI_", "TORCHELASTIC_", "RAY_", "KUBERNETES_", "LC_", "XDG_",
+    "PYTHON",
+)  # fmt: skip
+_SINGLE_VARIABLES = (
+    "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TERM", "LANG", "NO_COLOR", "COLUMNS",
+    "LINES", "PATH", "LD_LIBRARY_PATH", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+    "NO_PROXY",
+)  # fmt: skip
+_FILES = (
+    "/proc/self/cgroup", "/proc/self/mountinfo", "/proc/self/status", "/proc/self/limits", "/proc/meminfo",
+    "/proc/version", "/proc/driver/nvidia/version",
+)  # fmt: skip
+_RUNS = 10
+_LOG_BYTES = 64 * 1024
+
+_README = """\
+A support bundle of runvitals, made by `runvitals doctor --bundle` at {time}.
+
+doctor.json       what was looked at, and how it stands
+reading.json      one reading of every source, and what each has to say
+machine.json      facts about this machine: system, processors, memory, disks, container
+settings.json     every setting, and where it comes from
+environment.txt   variables that concern runvitals, accelerators, launchers and terminals; no others
+packages.txt      installed Python packages
+runs.json         state and troubles of the {runs} newest runs: no configuration, command, notes or output
+files/            {files}
+
+Hidden (as ***): passwords, tokens and keys, by the names they go by, by their looks, and wherever the value
+of a secret variable or a token kept by `runvitals login` occurs. The home folder is written as ~.
+Not hidden: the names of hosts, users, runs, folders and destinations. Read it before you send it.
+"""
+
+
+def check_name(path: str) -> None:
+    """
+    Raises:
+        ValueError: a name that says no form.
+        FileExistsError: there is such a file, which is not to be lost.
+    """
+    if not path.endswith(_ENDINGS):
+        raise ValueError(f"--bundle {path}: the name must end in {', '.join(_ENDINGS)}")
+    if os.path.exists(path):
+        raise FileExistsError(f"--bundle {path}: there is such a file already")
+
+
+def write(
+    path: str, report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
+) -> list[str]:
+    """Write a bundle, readable by its owner alone; the names of what is in it.
+
+    Args:
+        path: see `check_name`.
+        report: of an examination.
+        values: the settings it was made with.
+        directory: the data folder.
+        environ: the environment.
+    """
+    contents = _contents(report, values, directory, environ)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        if path.endswith(".zip"):
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, text in contents.items():
+                    archive.writestr(f"runvitals-doctor/{name}", text)
+        else:
+            with tarfile.open(fileobj=file, mode="w:gz") as tar:
+                for name, text in contents.items():
+                    _add(tar, f"runvitals-doctor/{name}", text.encode())
+    return list(contents)
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    about = tarfile.TarInfo(name)
+    about.size, about.mtime, about.mode = len(data), int(time.time()), 0o600
+    tar.addfile(about, io.BytesIO(data))
+
+
+def _contents(
+    report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Name → text of each file, scrubbed."""
+    headers = [str(text) for text in (values.get("openmetrics_headers") or {}).values()]
+    scrub = Scrubber(environ, [*kept_tokens(environ), *headers])
+    sections: dict[str, Callable[[], Any]] = {
+        "doctor.json": lambda: {"findings": [asdict(one) for one in report.findings]},
+        "reading.json": lambda: asdict(report.reading),
+        "machine.json": lambda: environment.facts(
+            Scope(values["host_root"], [os.getpid()]), os.getpid(), os.getcwd(), environ
+        ),
+        "settings.json": lambda: _settings(environ),
+        "runs.json": lambda: _runs(directory),
+    }
+    found = {name: _json(ask, scrub) for name, ask in sections.items()}
+    found["environment.txt"] = _environment(environ, scrub)
+    found["packages.txt"] = scrub.text(_packages())
+    for name in _FILES:
+        text = read_text(name)
+        if text is not None:
+            found[f"files/{name.strip('/').replace('/', '_')}"] = scrub.text(text)
+    log = _tail(os.path.join(directory, "relay.log"))
+    if log:
+        found["files/relay.log"] = scrub.text(log)
+    files = ", ".join(name[6:] for name in found if name.startswith("files/"))
+    made = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    return {"README.txt": _README.format(time=made, runs=_RUNS, files=files), **found}
+
+
+def _json(ask: Callable[[], Any], scrub: Scrubber) -> str:
+    try:
+        value = ask()
+    except (OSError, ValueError) as error:
+        value = {"error": f"{type(error).__name__}: {error}"}
+    # Once more over the whole: a secret may be the name of a field, or a number.
+    return scrub.known(json.dumps(scrub.value(value), indent=1, ensure_ascii=False, default=str)) + "\n"
+
+
+def _settings(environ: Mapping[str, str]) -> dict[str, Any]:
+    traced = trace({}, environ, os.getcwd())
+    return {
+        name: {"value": SETTINGS[name].shown(value), "place": place}
+        for name, (value, place) in traced.items()
+    }
+
+
+def _environment(environ: Mapping[str, str], scrub: Scrubber) -> str:
+    lines = [
+        f"{name}={scrub.value(value, name)}"
+        for name, value in sorted(environ.items())
+        if name.startswith(_VARIABLES) or name in _SINGLE_VARIABLES
+    ]
+    return "\n".join([*lines, f"# and {len(environ) - len(lines)} others", ""])
+
+
+def _packages() -> str:
+    names = {f"{one.metadata['Name']}=={one.version}" for one in metadata.distributions()}
+    return "\n".join(sorted(names, key=str.lower)) + "\n"
+
+
+def _runs(directory: str) -> list[dict[str, Any]]:
+    runs = RunList(directory).runs(time.time_ns() // 1_000_000)[:_RUNS]
+    return [
+        {
+            "id": run.id,
+            "state": run.state,
+            "started_ms": run.started_ms,
+            "ended_ms": run.ended_ms,
+            "hosts": [asdict(host) for host in run.hosts],
+            "sources": run.sources,
+            "lost_records": run.lost_records,
+            "problems": run.problems,
+            # An alert is the user's own text.
+            "events": [
+                {"t": event.time_ms, "name": event.name, "text": event.text}
+                for event in run.events
+                if event.level != "info" and event.name != "alert"
+            ],
+            "deliveries": [
+                {"to": one.spec.text, "closed": one.closed, "error": one.error, "counts": one.counts}
+                for one in cursors_of(paths.run_dir(run.id, directory))
+            ],
+        }
+        for run in runs
+    ]
+
+
+def _tail(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(os.path.getsize(path) - _LOG_BYTES, 0))
+            return file.read().decode("utf-8", "replace")
+    except OSError:  # no relay ever failed
+        return ""

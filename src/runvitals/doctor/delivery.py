@@ -1,0 +1,124 @@
+"""Where runs are delivered to: does it answer, and does it know our token."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from runvitals.doctor.finding import Finding
+from runvitals.doctor.remedies import remedy
+from runvitals.monitor import relay
+from runvitals.relay import login
+from runvitals.relay.destination import Context, Rejected
+from runvitals.relay.specs import Spec
+from runvitals.relay.web import Answer, Web
+from runvitals.sdk.delivery import destinations
+
+# For a connection and each wait of it; and for all of a destination, name look-ups included.
+TIMEOUT_S = 5.0
+DEADLINE_S = 12.0
+_RELAY_ANSWER_S = 2.0
+_SKEW_S = 5.0
+
+
+def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """A finding for each destination of the settings, and one for the relay.
+
+    Args:
+        values: resolved settings.
+        directory: the data folder, whose relay is asked.
+        environ: where the token comes from, or the file that holds it.
+    """
+    wanted = destinations(values)
+    if not wanted:
+        where = "`mode` is not online" if values["mode"] != "online" else "no server or destination is set"
+        yield Finding("delivery", "destinations", "ABSENT", f"{where}: runs stay on this machine")
+        return
+    for text in wanted:
+        yield _in_time(text, lambda text=text: _destination(text, environ))  # type: ignore[misc]
+    answer = relay.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
+    if answer is None:
+        yield Finding("delivery", "relay", "PASS", "none is running: it starts with the next run")
+    else:
+        yield Finding("delivery", "relay", "PASS", f"is running, process {answer['pid']}")
+
+
+def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
+    """The finding of a check, or that it took too long: looking up a name knows no time limit of its own."""
+    found: list[Finding] = []
+    thread = threading.Thread(target=lambda: found.append(check()), daemon=True)
+    thread.start()
+    thread.join(DEADLINE_S)
+    if found:
+        return found[0]
+    text = f"no answer within {DEADLINE_S:g} s"
+    return Finding("delivery", name, "FAIL", text, "look to the network, the proxy settings, the resolver")
+
+
+def _destination(text: str, environ: Mapping[str, str]) -> Finding:
+    spec = Spec(text)
+    try:
+        if spec.name in ("http", "https"):
+            return _server(spec.text, environ)
+        with tempfile.TemporaryDirectory(prefix="runvitals-doctor-") as folder:
+            context = Context("doctor", folder, os.getcwd(), {}, lambda: None, lambda text: None)
+            spec.factory()(spec.address, context).close()
+    except ModuleNotFoundError as error:
+        why = f"needs {error.name}, which is not installed"
+        return Finding("delivery", text, "FAIL", why, f"pip install 'runvitals[{spec.name}]'")
+    except (ValueError, ImportError, Rejected, OSError) as error:
+        why = str(error) or type(error).__name__
+        return Finding("delivery", text, "FAIL", why, remedy(why))
+    return Finding("delivery", text, "PASS", "can be made; whether it answers shows with the first delivery")
+
+
+def _server(url: str, environ: Mapping[str, str]) -> Finding:
+    """A runvitals server: is it there, is it ready, does it know our token, is its clock ours.
+
+    Raises:
+        OSError: it is not there. Rejected: TLS that cannot be verified. ValueError: no such URL, or a login
+            file that cannot be read.
+    """
+    web = Web(url, TIMEOUT_S)
+    try:
+        began_s = time.monotonic()
+        health = web.request("GET", "/healthz", None, {})
+        took_ms = (time.monotonic() - began_s) * 1e3
+        if health.status != 200:
+            text = f"answers {health.status} for /healthz: {health.text()}"
+            return Finding("delivery", url, "FAIL", text, "is a runvitals server at this address?")
+        secret = login.token(url, environ)
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        asked = web.request("GET", "/api/v1/runs?limit=1", None, headers)
+    finally:
+        web.close()
+    return _judge(url, asked, secret is not None, f"answers in {took_ms:.0f} ms")
+
+
+def _judge(url: str, asked: Answer, has_token: bool, text: str) -> Finding:
+    if asked.status in (401, 403):
+        why = "does not take our token" if has_token else "wants a token, and we have none"
+        return Finding("delivery", url, "FAIL", f"{text}, {why}", f"runvitals login {url}")
+    if asked.status != 200:
+        return Finding("delivery", url, "FAIL", f"{text}, but {asked.status} to a question: {asked.text()}")
+    skew_s = _skew_s(asked)
+    if skew_s is not None and abs(skew_s) > _SKEW_S:
+        text += f"; its clock is {skew_s:+.0f} s from ours"
+        return Finding("delivery", url, "PARTIAL", text, "keep both clocks in step (NTP)")
+    return Finding("delivery", url, "PASS", f"{text}, and takes our token" if has_token else text)
+
+
+def _skew_s(answer: Answer) -> float | None:
+    """How far its clock is ahead of ours, by the `Date` of its answer, which has whole seconds."""
+    date = answer.headers.get("Date")
+    if not date:
+        return None
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except ValueError:
+        return None

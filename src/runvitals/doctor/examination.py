@@ -1,0 +1,77 @@
+"""The whole examination, subject by subject. A check that breaks is a finding of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runvitals.doctor import delivery, screen, sources, storage, system, trial
+from runvitals.doctor.finding import STATES, Finding, State
+from runvitals.sdk.reading import Reading, read_once
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found, and the reading that it rests on."""
+
+    findings: list[Finding] = field(default_factory=list)
+    reading: Reading = field(default_factory=Reading)
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything that should work does not."""
+        return any(finding.state == "FAIL" for finding in self.findings)
+
+    def counts(self) -> dict[State, int]:
+        """How many findings of each state."""
+        return {state: sum(one.state == state for one in self.findings) for state in STATES}
+
+
+def examine(
+    values: Mapping[str, Any],
+    directory: str,
+    environ: Mapping[str, str] = os.environ,
+    tell: Callable[[Finding], None] = lambda finding: None,
+) -> Report:
+    """Look at everything: 2 to 3 s, longer where drivers or destinations are slow.
+
+    Args:
+        values: resolved settings.
+        directory: the data folder.
+        environ: the environment.
+        tell: called with each finding as it is made.
+
+    Example:
+        >>> report = examine(resolve({}, os.environ, os.getcwd()), data_dir())
+        >>> report.counts()
+        {'PASS': 24, 'PARTIAL': 2, 'ABSENT': 21, 'FAIL': 0}
+    """
+    report = Report()
+
+    def take(section: str, ask: Callable[[], Iterable[Finding]]) -> None:
+        for finding in _safely(section, ask):
+            report.findings.append(finding)
+            tell(finding)
+
+    def from_sources() -> Iterator[Finding]:
+        report.reading = read_once(values)
+        yield from sources.findings(report.reading, values)
+
+    take("system", lambda: system.findings(values))
+    take("storage", lambda: storage.findings(directory))
+    take("monitor", lambda: trial.findings(values))
+    take("sources", from_sources)
+    take("delivery", lambda: delivery.findings(values, directory, environ))
+    take("terminal", lambda: screen.findings(sys.stdout, environ))
+    return report
+
+
+def _safely(section: str, ask: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from ask()
+    except Exception as error:  # noqa: BLE001 - a machine that breaks a check is the very one to hear the others of
+        text = f"the check itself failed: {type(error).__name__}: {error}"
+        yield Finding(section, "check", "FAIL", text, "please report it, with a bundle: --bundle FILE")

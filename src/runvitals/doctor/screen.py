@@ -1,0 +1,35 @@
+"""What this terminal can show."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import TextIO
+
+from runvitals.doctor.finding import Finding
+from runvitals.terminal import shows_unicode
+
+_SMALLEST = (80, 24)
+
+
+def findings(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """What `runvitals top` and tables can count on."""
+    encoding = getattr(stream, "encoding", None) or "ascii"
+    if shows_unicode(stream):
+        yield Finding("terminal", "signs", "PASS", f"{encoding}: bars and curves are drawn")
+    else:
+        text = f"{encoding}: only ASCII is shown, bars are drawn with #"
+        yield Finding("terminal", "signs", "PARTIAL", text, "set LC_ALL=C.UTF-8 (or another UTF-8 locale)")
+    if not stream.isatty():
+        yield Finding("terminal", "screen", "ABSENT", "this is no terminal: `runvitals top` prints lines")
+        return
+    size = shutil.get_terminal_size()
+    kind = environ.get("TERM", "")
+    colours = "no colours (NO_COLOR)" if environ.get("NO_COLOR") else "colours"
+    text = f"{size.columns} x {size.lines}, {colours}, TERM={kind or 'not set'}"
+    if kind in ("", "dumb"):
+        yield Finding("terminal", "screen", "PARTIAL", text, "set TERM, for example TERM=xterm-256color")
+    elif size < _SMALLEST:
+        yield Finding("terminal", "screen", "PARTIAL", f"{text}: small", "80 x 24 shows more")
+    else:
+        yield Finding("terminal", "screen", "PASS", text)

@@ -1,0 +1,110 @@
+"""How each source of numbers stands, by one real reading of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runvitals.collectors import hardware
+from runvitals.collectors.base import Scope
+from runvitals.doctor.finding import Finding, State
+from runvitals.doctor.remedies import remedy
+from runvitals.sdk.reading import Reading
+
+# Sources of each maker of PCI cards. One of them being on is enough.
+_SOURCES_OF = {
+    "NVIDIA": ("nvidia", "dcgm"),
+    "AMD": ("amd",),
+    "Huawei": ("ascend",),
+    "Google": ("tpu",),
+    "Amazon": ("trainium", "neuron"),
+    "Hygon": ("hygon",),
+    "Graphcore": ("graphcore", "ipu"),
+    "Habana": ("gaudi",),
+    "T-Head": ("thead",),
+    "Iluvatar": ("iluvatar",),
+    "Tenstorrent": ("tenstorrent",),
+    "FuriosaAI": ("furiosa",),
+    "Moore Threads": ("moorethreads",),
+    "Rebellions": ("rebellions",),
+    "Kunlunxin": ("kunlunxin",),
+    "Intel": ("intel", "gaudi", "npu"),
+    "MetaX": ("metax",),
+    "Cambricon": ("cambricon",),
+}
+# Settings by which a person asks for a source: where it is then absent or fails, something is wrong.
+_WANTED_BY = {
+    "openmetrics": "openmetrics_endpoints",
+    "dcgm": "dcgm_exporter",
+    "trainium": "neuron_monitor_config",
+}
+_BROKEN = ("the probe failed", "there is no source of this name", "a built-in source has this name")
+_NODES = ("/dev/nvidiactl", "/dev/kfd", "/dev/neuron0", "/dev/accel0", "/dev/hl0", "/dev/davinci_manager")
+
+
+def findings(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """A finding for each source, then for what is here and not measured.
+
+    Args:
+        reading: of this machine.
+        values: the settings it was taken with.
+    """
+    for name, state in reading.states.items():
+        yield _source(name, state, reading, values)
+    yield from _unmeasured(reading, values)
+    yield from _permissions()
+
+
+def _source(name: str, state: Mapping[str, str], reading: Reading, values: Mapping[str, Any]) -> Finding:
+    reason = state.get("reason", "")
+    count, took_ms = reading.counts.get(name, 0), reading.took_ms.get(name, 0.0)
+    read = f"{count} values in {took_ms:.1f} ms"
+    if state["state"] == "failing":
+        return Finding("sources", name, "FAIL", reason, remedy(reason))
+    if state["state"] == "absent":
+        asked = values.get(_WANTED_BY.get(name, ""))
+        broken = reason.startswith(_BROKEN) or bool(asked) or _is_named(name, values)
+        return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
+    found: State = "PARTIAL" if reason or not count else "PASS"
+    text = f"{read}; {reason}" if reason else read
+    return Finding("sources", name, found, text, remedy(reason))
+
+
+def _is_named(name: str, values: Mapping[str, Any]) -> bool:
+    """Whether a person named this very source, so that its absence is a fault."""
+    return name in values["collectors"]
+
+
+def _unmeasured(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """Accelerators on the PCI bus whose maker has no source that is on."""
+    on = {name for name, state in reading.states.items() if state["state"] != "absent"}
+    by_vendor: dict[str, list[str]] = {}
+    for card in hardware.accelerators(Scope(values["host_root"])):
+        # A display controller without a driver that computes is a server's own graphics, or not ours.
+        vendor = str(card.get("vendor", ""))
+        if vendor in _SOURCES_OF and not on.intersection(_SOURCES_OF[vendor]):
+            by_vendor.setdefault(vendor, []).append(f"{card['address']} ({card.get('driver', 'no driver')})")
+    for vendor, cards in by_vendor.items():
+        reasons = [
+            reading.states[source]["reason"]
+            for source in _SOURCES_OF[vendor]
+            if "reason" in reading.states.get(source, {})
+        ]
+        why = "; ".join(reasons) or f"no source for cards of {vendor} is asked"
+        text = f"{len(cards)} on the PCI bus, not measured: {', '.join(cards[:4])}: {why}"
+        yield Finding("sources", f"{vendor} cards", "PARTIAL", text, remedy(why))
+
+
+def _permissions() -> Iterator[Finding]:
+    """Device files that are here and closed to this user."""
+    for node in _NODES:
+        if not os.path.exists(node):
+            continue
+        if os.access(node, os.R_OK | os.W_OK):
+            yield Finding("sources", node, "PASS", "may be opened")
+        else:
+            reason = f"{node}: permission denied for user {os.getuid()}"
+            yield Finding(
+                "sources", node, "PARTIAL", reason, remedy(reason) or "ask for the right to open it"
+            )

@@ -1,0 +1,122 @@
+"""The folder that runs are kept in: may it be written, is there room, what kind of file system is it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from runvitals.collectors.base import Scope
+from runvitals.collectors.mounts import mount_of, read_mounts
+from runvitals.doctor.finding import Finding
+
+_MIB, _GIB = 2**20, 2**30
+LITTLE_BYTES = 1 * _GIB
+TOO_LITTLE_BYTES = 100 * _MIB
+_SKEW_S = 2.0
+_FSYNC_SLOW_S = 0.5
+_NETWORK = (
+    "nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "smbfs", "9p", "virtiofs", "glusterfs",
+    "afs", "pvfs2", "orangefs", "wekafs", "panfs", "fuse.sshfs", "fuse.gcsfuse", "fuse.s3fs", "fuse.goofys",
+    "fuse.juicefs", "fuse.glusterfs", "fuse.ceph", "fuse.mount-s3",
+)  # fmt: skip
+_IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
+
+
+def findings(directory: str) -> Iterator[Finding]:
+    """What there is to say of a data folder, which need not exist yet.
+
+    Args:
+        directory: absolute path.
+    """
+    place = _existing(directory)
+    trial = _trial(directory, place)
+    yield trial
+    yield from _room(place)
+    yield _kind(place)
+    yield from _privacy(directory)
+
+
+def _existing(directory: str) -> str:
+    """The folder itself, or the nearest one above it that is there."""
+    while not os.path.isdir(directory) and os.path.dirname(directory) != directory:
+        directory = os.path.dirname(directory)
+    return directory
+
+
+def _trial(directory: str, place: str) -> Finding:
+    """Write a file as a monitor would, and look how long the disk takes and what time it says it is."""
+    path = os.path.join(place, f".runvitals-doctor-{os.getpid()}")
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        return Finding(
+            "storage", "data folder", "FAIL", f"{directory} cannot be written: {error.strerror}",
+            "set RUNVITALS_DIR to a folder that can be",
+        )  # fmt: skip
+    try:
+        began_s = time.monotonic()
+        os.write(fd, bytes(4096))
+        os.fsync(fd)
+        took_s = time.monotonic() - began_s
+        skew_s = os.fstat(fd).st_mtime - time.time()
+    except OSError as error:
+        return Finding(
+            "storage", "data folder", "FAIL", f"{directory}: {error.strerror}",
+            "set RUNVITALS_DIR to a folder that can be written",
+        )  # fmt: skip
+    finally:
+        os.close(fd)
+        os.unlink(path)
+    text = f"{directory} can be written; the disk took {took_s * 1e3:.1f} ms for 4 KiB"
+    if abs(skew_s) > _SKEW_S:
+        text += f"; its clock is {skew_s:+.0f} s from ours"
+        return Finding("storage", "data folder", "PARTIAL", text, "keep both clocks in step (NTP)")
+    if took_s > _FSYNC_SLOW_S:
+        return Finding("storage", "data folder", "PARTIAL", text, "set RUNVITALS_DIR to a faster disk")
+    return Finding("storage", "data folder", "PASS", text)
+
+
+def _room(place: str) -> Iterator[Finding]:
+    if not hasattr(os, "statvfs"):
+        return
+    room = os.statvfs(place)
+    free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
+    text = f"{free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
+    remedy = "free some, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 60 MB"
+    if free < TOO_LITTLE_BYTES:
+        yield Finding("storage", "free space", "FAIL", text, remedy)
+    elif free < LITTLE_BYTES:
+        yield Finding("storage", "free space", "PARTIAL", text, remedy)
+    else:
+        yield Finding("storage", "free space", "PASS", text)
+    if room.f_files and not room.f_favail:
+        text = "no inode is left: no file can be made, whatever the space"
+        yield Finding("storage", "inodes", "FAIL", text, "delete files that nobody needs")
+
+
+def _kind(place: str) -> Finding:
+    mount = mount_of(read_mounts(Scope()), os.path.realpath(place))
+    if mount is None:
+        return Finding("storage", "file system", "ABSENT", "the system does not tell its kind")
+    where = f"{mount.kind} at {mount.point}"
+    if mount.kind in _NETWORK:
+        text = f"{where}: a network file system; samples are safe on it, but wait when it does"
+        return Finding(
+            "storage", "file system", "PARTIAL", text,
+            "set RUNVITALS_DIR to a local disk and deliver to a server, if the network is slow",
+        )  # fmt: skip
+    if mount.kind in _IN_MEMORY:
+        text = f"{where}: in memory, gone at the next boot"
+        return Finding("storage", "file system", "PARTIAL", text, "set RUNVITALS_DIR to a disk")
+    return Finding("storage", "file system", "PASS", where)
+
+
+def _privacy(directory: str) -> Iterator[Finding]:
+    """Others may not read what is kept: command lines, outputs."""
+    if not hasattr(os, "getuid") or not os.path.isdir(directory):
+        return
+    status = os.stat(directory)
+    if status.st_uid != os.getuid():
+        text = f"{directory} belongs to user {status.st_uid}, and we are user {os.getuid()}"
+        yield Finding("storage", "owner", "PARTIAL", text, "use a folder of your own")

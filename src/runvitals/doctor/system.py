@@ -1,0 +1,169 @@
+"""Versions, container, limits and clock of this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+from runvitals import __version__
+from runvitals.collectors.base import Scope, read_text
+from runvitals.collectors.cgroup import available_cpu_count, locate
+from runvitals.collectors.container import container
+from runvitals.doctor.finding import Finding
+
+_GIB = 2.0**30
+# The inode of the kernel's first PID namespace, the host's (PROC_PID_INIT_INO).
+_HOST_NAMESPACE = "pid:[4026531836]"
+# Kernel modules of accelerators, whose version the kernel tells.
+_MODULES = ("nvidia", "amdgpu", "neuron", "habanalabs", "gasket", "xe", "i915")
+# Before this program was written: a clock that says so has never been set.
+_EARLIEST_S = 1_750_000_000
+_ADJTIMEX_BYTES = 256
+_TIME_ERROR = 5
+
+
+def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """What there is to say of this machine, with the files of `values["host_root"]`."""
+    scope = Scope(values["host_root"], [os.getpid()])
+    yield from _versions(scope)
+    yield from _extras()
+    yield _container(scope)
+    yield _pid_namespace()
+    yield from _limits(scope)
+    yield _clock()
+
+
+def _versions(scope: Scope) -> Iterator[Finding]:
+    yield Finding("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(__file__)[:-7]}")
+    found = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
+    yield Finding("system", "python", "PASS", found)
+    kernel = read_text(scope.path("/proc/sys/kernel/osrelease")) or platform.release()
+    yield Finding("system", "kernel", "PASS", f"{platform.system()} {kernel} {platform.machine()}")
+    for module in _MODULES:
+        folder = scope.path(f"/sys/module/{module}")
+        if os.path.isdir(folder):
+            version = read_text(f"{folder}/version") or "of the kernel itself"
+            yield Finding("system", f"driver {module}", "PASS", version)
+
+
+def extras() -> dict[str, dict[str, str]]:
+    """Extra → package → its version, "" where it is not installed; {} where runvitals is not installed.
+
+    `all` is left out: it is the others.
+    """
+    try:
+        wanted = metadata.requires("runvitals") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for line in wanted:
+        requirement, _, marker = line.partition(";")
+        _, quoted, rest = marker.partition("extra ==")
+        extra = rest.strip().split("'" if "'" in rest else '"')[1] if quoted else ""
+        name = _name(requirement)
+        if extra not in ("", "all") and name != "runvitals":
+            found.setdefault(extra, {})[name] = _version(name)
+    return found
+
+
+def _extras() -> Iterator[Finding]:
+    known = extras()
+    if not known:
+        yield Finding(
+            "system", "extras", "PARTIAL", "runvitals runs from its sources and is not installed",
+            "pip install -e . in its folder",
+        )  # fmt: skip
+    for extra, packages in sorted(known.items()):
+        missing = sorted(name for name, version in packages.items() if not version)
+        there = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
+        name = f"extra {extra}"
+        if not missing:
+            yield Finding("system", name, "PASS", there)
+        else:
+            text = f"{', '.join(missing)} not installed"
+            remedy = f"if you want it: pip install 'runvitals[{extra}]'"
+            yield Finding("system", name, "PARTIAL" if there else "ABSENT", text, remedy)
+
+
+def _name(requirement: str) -> str:
+    """The package's name in `uvicorn[standard]>=0.30`."""
+    end = next((at for at, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
+    return requirement[:end].strip()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _container(scope: Scope) -> Finding:
+    about = container(scope, os.environ)
+    if not about:
+        return Finding("system", "container", "PASS", "none")
+    return Finding("system", "container", "PASS", ", ".join(f"{key} {text}" for key, text in about.items()))
+
+
+def _pid_namespace() -> Finding:
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return Finding("system", "PID namespace", "ABSENT", f"{sys.platform} has none")
+    if namespace == _HOST_NAMESPACE:
+        return Finding("system", "PID namespace", "PASS", "the host's")
+    return Finding(
+        "system", "PID namespace", "PARTIAL",
+        "not the host's: what drivers tell of single processes (GPU memory, GPU share) may be hidden",
+        "where the numbers of gpu.process.* are missing: docker run --pid=host, Kubernetes hostPID: true",
+    )  # fmt: skip
+
+
+def _limits(scope: Scope) -> Iterator[Finding]:
+    cgroup = locate(scope)
+    versions = {one.version for one in (cgroup.cpu, cgroup.memory) if one is not None}
+    if not versions:
+        yield Finding("system", "cgroup", "ABSENT", "no cgroup tree is mounted: limits cannot be seen")
+        return
+    cpu, memory = cgroup.cpu_limit(), cgroup.memory_limit()
+    kind = " and ".join(f"v{version}" for version in sorted(versions))
+    cpus = f"{available_cpu_count(scope, cgroup):g} CPUs for us"
+    cpu_text = f"quota of {cpu.value:g} CPUs ({cpu.folder})" if cpu else "no quota"
+    yield Finding("system", "cgroup CPU", "PASS", f"{kind}: {cpu_text}, {cpus}")
+    if memory:
+        text = f"{kind}: limit of {memory.value / _GIB:.1f} GiB ({memory.folder})"
+    else:
+        text = f"{kind}: no limit, the machine has {cgroup.total_memory / _GIB:.1f} GiB"
+    yield Finding("system", "cgroup memory", "PASS", text)
+
+
+def _clock() -> Finding:
+    now_s = time.time()
+    shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_s))
+    if now_s < _EARLIEST_S:
+        text = f"{shown}: this clock was never set; samples would lie in the past"
+        return Finding("system", "clock", "FAIL", text, "set it: timedatectl set-ntp true, or chronyd")
+    if _synchronised() is False:
+        text = f"{shown}; the kernel says that nothing keeps it in step: hosts of one run may differ"
+        return Finding("system", "clock", "PARTIAL", text, "run an NTP client: chronyd, systemd-timesyncd")
+    return Finding("system", "clock", "PASS", shown)
+
+
+def _synchronised() -> bool | None:
+    """Whether the kernel's clock is kept in step by someone; None where it does not say."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    # struct timex with modes = 0: nothing is set, the state of the clock is returned.
+    timex = ctypes.create_string_buffer(_ADJTIMEX_BYTES)
+    try:
+        state = int(ctypes.CDLL(None).adjtimex(timex))
+    except AttributeError:  # a C library without it
+        return None
+    return None if state < 0 else state != _TIME_ERROR
