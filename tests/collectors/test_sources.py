@@ -89,7 +89,7 @@ def test_other_systems_are_asked_through_psutil() -> None:
     assert built_in("linux") is LINUX
     assert built_in("darwin") is PORTABLE
     assert built_in("win32") is PORTABLE
-    assert PORTABLE.keys() < LINUX.keys()
+    assert PORTABLE.keys() - {"apple"} < LINUX.keys()
     assert all(callable(load(place)) for place in (*PORTABLE.values(), *LINUX.values()))
 
 

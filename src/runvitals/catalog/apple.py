@@ -5,9 +5,13 @@ from runvitals.catalog.metric import counter, gauge
 # fmt: off
 METRICS = (
     gauge("cpu.ecpu_percent", "%", "CPU by cluster", name="cpu.efficiency.utilization",
-          text="Use of the efficiency cores.", source="IOReport CPU Stats: active residency"),
+          text="Use of the efficiency cores (M5: of the smaller ones).",
+          source="IOReport CPU Stats: active residency; macmon-lib, and macmon before 0.8: × clock ÷ highest "
+          "clock"),
     gauge("cpu.pcpu_percent", "%", "CPU by cluster", name="cpu.performance.utilization",
-          text="Use of the performance cores.", source="IOReport CPU Stats: active residency"),
+          text="Use of the performance cores.",
+          source="IOReport CPU Stats: active residency; macmon-lib, and macmon before 0.8: × clock ÷ highest "
+          "clock"),
     gauge("cpu.ecpu_freq", "MHz", "CPU frequency", name="cpu.efficiency.frequency",
           text="Clock of the efficiency cores.", source="IOReport CPU Stats: mean of the active frequencies"),
     gauge("cpu.pcpu_freq", "MHz", "CPU frequency", name="cpu.performance.frequency",
@@ -20,6 +24,9 @@ METRICS = (
           otel="hw.power", attributes={"hw.type": "enclosure"},
           text="Electrical power of the whole machine.",
           source="SMC key PSTR, at least CPU + GPU + Neural Engine"),
+    gauge("memory.powerWatts", "W", "Power", name="memory.power",
+          otel="hw.power", attributes={"hw.type": "memory"},
+          text="Electrical power of the memory chips.", source="IOReport energy model: DRAM"),
     gauge("memory.used", "bytes", "Memory in use (macOS)", name="memory.macos.used", merge="max",
           text="Memory in use as macOS counts it.",
           source="host_statistics64: active + inactive + wired + compressed …"),

@@ -53,7 +53,7 @@ METRICS = (
     counter("energy.{domain}", "J", "Power by domain", name="energy",
             otel="hw.energy", attributes={"hw.type": "cpu", "hw.name": "{domain}"},
             text="Energy used by one part of the machine (package-0, dram, …).",
-            source="energy_uj in /sys/class/powercap/intel-rapl:*, its wrap-around undone"),
+            source="energy_uj in /sys/class/powercap/intel-rapl:*, wrap-around undone; Apple: power × time"),
     rate("power.{domain}", "W", "Power by domain", of="energy.{domain}",
          text="Electrical power of one part of the machine."),
     gauge("cpu.pressureAvg10", "%", "Pressure, 10 s average", name="cpu.pressure.avg10",

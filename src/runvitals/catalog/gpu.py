@@ -12,7 +12,8 @@ _DEVICE = (
           mlflow=("gpu_{i}_utilization_percentage", 1.0),
           otel="hw.gpu.utilization", attributes={"hw.id": "{i}", "hw.gpu.task": "general"},
           text="Share of the time in which some kernel ran; it does not say how much of the chip was busy.",
-          source="NVIDIA: nvmlDeviceGetUtilizationRates; AMD: gpu_busy_percent; Apple: active residency"),
+          source="NVIDIA: nvmlDeviceGetUtilizationRates; AMD: gpu_busy_percent; Apple: active residency, "
+          "else ioreg's Device Utilization"),
     gauge("gpu.{i}.memory", "%", "GPU memory activity", name="gpu.memory.activity", scope="device",
           aliases=["gpu.{i}.memoryReadWriteActivity"],
           text="Share of the time in which the GPU's memory was read or written; not how full it is.",
@@ -42,7 +43,7 @@ _DEVICE = (
     gauge("gpu.{i}.powerPercent", "%", "GPU power, share of limit", name="gpu.power.utilization",
           scope="device", mlflow=("gpu_{i}_power_usage_percentage", 1.0),
           text="Electrical power of the GPU as a share of its limit.",
-          source="powerWatts ÷ power limit; Apple, in runs from W&B: ÷ 16.5 W"),
+          source="powerWatts ÷ power limit; Apple: ÷ the chip's highest draw, 16.5 W where not known"),
     gauge("gpu.{i}.enforcedPowerLimitWatts", "W", "GPU power limit", name="gpu.power.limit", scope="device",
           merge="last",
           otel="hw.power_limit", attributes=_GPU,
@@ -51,7 +52,8 @@ _DEVICE = (
     counter("gpu.{i}.energyJoules", "J", "GPU energy", name="gpu.energy", scope="device",
             otel="hw.energy", attributes={**_GPU, "hw.name": "gpu{i}"},
             text="Energy the GPU has used.",
-            source="NVIDIA: nvmlDeviceGetTotalEnergyConsumption ÷ 1000; AMD: energy accumulator"),
+            source="NVIDIA: nvmlDeviceGetTotalEnergyConsumption ÷ 1000; AMD: energy accumulator; "
+            "Apple: power × time"),
     gauge("gpu.{i}.graphicsClock", "MHz", "GPU clocks", name="gpu.clock.graphics", scope="device",
           aliases=["gpu.{i}.freq"],
           text="Clock of the GPU's graphics part.",

@@ -43,6 +43,7 @@ LINUX = {
     # After it: what the driver tells itself is not taken from the exporter.
     "dcgm": "runvitals.collectors.dcgm.presence:probe",
     "amd": "runvitals.collectors.amd.presence:probe",
+    "trainium": "runvitals.collectors.neuron.presence:probe",
     "gaudi": "runvitals.collectors.vendors.doors:gaudi",
     "ascend": "runvitals.collectors.vendors.doors:ascend",
     "cambricon": "runvitals.collectors.vendors.doors:cambricon",
@@ -70,6 +71,7 @@ PORTABLE = {
     "disk": "runvitals.collectors.portable:disk",
     "filesystem": "runvitals.collectors.portable:filesystem",
     "network": "runvitals.collectors.portable:network",
+    "apple": "runvitals.collectors.apple.presence:probe",
     "openmetrics": "runvitals.collectors.openmetrics:probe",
 }
 

@@ -1,0 +1,80 @@
+"""The package `macmon-lib`, asked in a process of its own: prints a line of JSON for each moment.
+
+It costs 10 MB, and a panic in it takes its process down; so the monitor starts this file as a child::
+
+    python -I -S -E library.py SECONDS FOLDER…
+
+FOLDER… are put on the module path. Each line is ``{"usage": …, "power": …, "memory": …, "temp": …,
+"soc": …}`` as `samples.py` reads it, or ``{"error": "…"}``, after which it ends. It also ends when nobody
+reads its lines any more.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+
+def chip_of(info: Any) -> dict[str, Any]:
+    """The chip, with the names that `macmon pipe --soc-info` has for it."""
+    cores = {"ecpu_cores": 0, "pcpu_cores": 0}
+    for domain in info.cpu_domains:
+        cores["pcpu_cores" if "PCPU" in domain.name.upper() else "ecpu_cores"] += domain.units
+    return {
+        "chip_name": info.chip_name,
+        "mac_model": info.mac_model,
+        "gpu_cores": info.gpu_cores,
+        "gpu_freqs": list(info.gpu_frequencies_mhz),
+        **cores,
+    }
+
+
+def usage_of(entries: Any) -> list[dict[str, Any]]:
+    """Clusters of cores: clock, and share of their highest performance."""
+    return [
+        {"name": each.name, "units": each.units, "freq_mhz": each.frequency_mhz, "usage": each.usage}
+        for each in entries
+    ]
+
+
+def sample_of(metrics: Any) -> dict[str, Any]:
+    """One moment, with the names that macmon's own JSON has."""
+    power, memory, temperature = metrics.power, metrics.memory, metrics.temperature
+    return {
+        "usage": {"cpu": usage_of(metrics.cpu_usage), "gpu": usage_of(metrics.gpu_usage)},
+        "power": {name: getattr(power, name) for name in ("cpu", "gpu", "ram", "gpu_ram", "ane", "board")},
+        "memory": {
+            name: getattr(memory, name) for name in ("ram_total", "ram_usage", "swap_total", "swap_usage")
+        },
+        "temp": {"cpu_avg": temperature.cpu_average, "gpu_avg": temperature.gpu_average},
+    }
+
+
+def main(every_s: float, folders: list[str]) -> int:
+    """Print for as long as somebody reads. Exit code 1 where the library does not work here."""
+    sys.path += folders
+    try:
+        import macmon  # type: ignore[import-not-found]
+
+        sampler = macmon.Sampler()
+        chip = chip_of(macmon.soc_info())
+        next_s = time.monotonic()
+        while True:
+            # Each answer covers the time since the one before: slices of equal length, on an absolute clock.
+            next_s += every_s
+            time.sleep(max(0.0, next_s - time.monotonic()))
+            now_s = time.time()
+            stamp = time.strftime("%Y-%m-%dT%H:%M:", time.gmtime(now_s)) + f"{now_s % 60.0:.6f}"
+            line = {"timestamp": stamp, "soc": chip, **sample_of(sampler.metrics())}
+            print(json.dumps(line), flush=True)
+    except BrokenPipeError:
+        return 0
+    except Exception as error:  # noqa: BLE001 - whatever keeps the library from working is told
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,186 @@
+"""What ``ioreg`` prints about the GPU, as a property list (``-a``) or as a tree of lines.
+
+`plistlib` reads the former as well, but brings `re`, `datetime`, `enum` and `xml.parsers` with it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
+_CONTAINERS = ("dict", "array")
+
+
+class Accelerator:
+    """One GPU: what it is, and its driver's statistics by the driver's own names."""
+
+    __slots__ = ("about", "is_apples", "model", "statistics")
+
+    def __init__(self, properties: Mapping[str, Any], statistics: dict[str, float]) -> None:
+        names = ("IORegistryEntryName", "IOObjectClass", "IOClass", "CFBundleIdentifier")
+        self.is_apples = any("AGX" in str(properties.get(name, "")) for name in names)
+        self.model = str(properties.get("model", "")).rstrip("\0")
+        self.statistics = statistics
+        cores = properties.get("gpu-core-count")
+        self.about: dict[str, object] = {"gpu_cores": cores} if isinstance(cores, int) else {}
+
+
+def parse(output: bytes) -> list[Accelerator]:
+    """The GPUs that have statistics, in the order of the registry; where one is Apple's, none but Apple's.
+
+    Raises:
+        ValueError: there is none, or the answer breaks off.
+
+    Example:
+        >>> line = b'"PerformanceStatistics" = {"Device Utilization %"=42,"recoveryCount"=0}'
+        >>> parse(line)[0].statistics
+        {'Device Utilization %': 42.0, 'recoveryCount': 0.0}
+    """
+    text = output.decode("utf-8", "replace")
+    entries = _of_list(text) if "<plist" in text else _of_tree(text)
+    found = [Accelerator(entry, entry["PerformanceStatistics"]) for entry in entries]
+    if not found:
+        raise ValueError("ioreg shows no GPU with PerformanceStatistics")
+    return [gpu for gpu in found if gpu.is_apples] or found
+
+
+def _of_list(text: str) -> list[dict[str, Any]]:
+    value = property_list(text)
+    entries = value if isinstance(value, list) else [value]
+    found = []
+    for entry in entries:
+        statistics = entry.get("PerformanceStatistics") if isinstance(entry, dict) else None
+        if isinstance(statistics, dict):
+            numbers = {name: float(each) for name, each in statistics.items() if _is_number(each)}
+            found.append({**entry, "PerformanceStatistics": numbers})
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def property_list(text: str) -> Any:
+    """The value of an XML property list. Dates, and data that is no text, stay as they are written.
+
+    Raises:
+        ValueError: it breaks off, or a number is none.
+
+    Example:
+        >>> property_list("<plist><dict><key>a</key><array><real>1</real><true/></array></dict></plist>")
+        {'a': [1.0, True]}
+    """
+    _, begun, body = text.partition("<plist")
+    top: list[Any] = []
+    open_ones: list[Any] = [top]
+    names: list[str] = [""]
+    kind, written = "", ""
+    for part in body.split("<")[1:]:
+        tag, closed, after = part.partition(">")
+        if not closed:
+            break
+        if tag.startswith(("!", "?")):
+            continue
+        name = tag.strip("/ ")
+        if tag.startswith("/"):
+            if name == "plist":
+                if len(open_ones) == 1 and top:
+                    return top[0]
+                break
+            if name in _CONTAINERS:
+                if len(open_ones) == 1:
+                    break
+                open_ones.pop()
+                names.pop()
+            elif name == "key":
+                names[-1] = _plain(written)
+            elif name == kind:
+                _put(open_ones[-1], names[-1], _value(kind, _plain(written)))
+        elif name in _CONTAINERS:
+            new: Any = {} if name == "dict" else []
+            _put(open_ones[-1], names[-1], new)
+            if not tag.endswith("/"):
+                open_ones.append(new)
+                names.append("")
+        elif tag.endswith("/"):
+            _put(open_ones[-1], names[-1], _value(name, ""))
+        kind, written = name, after
+    raise ValueError("a property list that breaks off" if begun else "no property list")
+
+
+def _put(container: Any, name: str, value: Any) -> None:
+    if isinstance(container, list):
+        container.append(value)
+    else:
+        container[name] = value
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind == "integer":
+        return int(text, 16 if text.lower().lstrip("-+").startswith("0x") else 10)
+    if kind == "real":
+        return float(text)
+    if kind in ("true", "false"):
+        return kind == "true"
+    return _of_data(text) if kind == "data" else text
+
+
+def _of_data(text: str) -> str:
+    """Data, which older drivers write names as."""
+    import binascii
+
+    try:
+        return binascii.a2b_base64(text).decode("ascii").rstrip("\0")
+    except ValueError:  # bytes that are no text
+        return "".join(text.split())
+
+
+def _plain(text: str) -> str:
+    for written, meant in _ENTITIES:
+        text = text.replace(written, meant)
+    return text
+
+
+def _of_tree(text: str) -> list[dict[str, Any]]:
+    """Entries of lines like ``| "name" = value`` under ``+-o AGXAccelerator  <class …>``; without such a
+    head, a name that comes again begins the next entry.
+    """
+    found: list[dict[str, Any]] = []
+    entry: dict[str, Any] = {}
+    for line in text.splitlines():
+        line = line.strip(" |\t")
+        if line.startswith("+-o "):
+            entry = {"IORegistryEntryName": line[4:]}
+            continue
+        name, sign, value = line.partition('" = ')
+        if not sign or not name.startswith('"'):
+            continue
+        name, value = name[1:], value.strip()
+        if name in entry:
+            entry = {}
+        if name != "PerformanceStatistics":
+            entry[name] = int(value) if value.isdigit() else value.strip('"<>')
+        elif value.startswith("{") and value.endswith("}"):
+            entry[name] = _numbers(value)
+            found.append(entry)
+    return found
+
+
+def _numbers(text: str) -> dict[str, float]:
+    """The numbers of ``{"a"=1,"b"={"c"=2},"d"="text"}``; of one name, the first."""
+    found: dict[str, float] = {}
+    parts = text.split('"')
+    for name, after in zip(parts[1::2], parts[2::2], strict=False):
+        if not after.startswith("="):
+            continue
+        end = 1
+        while after[end : end + 1] in "-.0123456789" and end < len(after):
+            end += 1
+        try:
+            found.setdefault(name, float(after[1:end]))
+        except ValueError:
+            continue  # a text, a list, Yes
+    return found

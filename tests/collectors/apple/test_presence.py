@@ -1,0 +1,47 @@
+"""Elsewhere than on a Mac with Apple silicon, next to nothing is loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from runvitals.collectors.apple.presence import missing, probe
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.sources import LINUX, PORTABLE
+
+
+def test_only_a_mac_with_apple_silicon_is_one() -> None:
+    assert missing("darwin", "arm64") is None
+    assert missing("linux", "aarch64") == "no Mac: this system is linux"
+    assert missing("win32", "AMD64") == "no Mac: this system is win32"
+    reason = missing("darwin", "x86_64")
+    assert reason is not None
+    assert reason.startswith("this Python is built for x86_64: on a Mac with Apple silicon, use one ")
+
+
+def test_linux_does_not_even_ask() -> None:
+    assert "apple" in PORTABLE
+    assert "apple" not in LINUX
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="this is a Mac")
+def test_the_question_loads_nothing_else() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.apple.presence import probe
+try:
+    probe(Scope())
+except Absent:
+    print(*(name for name in sys.modules if ".apple" in name))
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.split() == ["runvitals.collectors.apple", "runvitals.collectors.apple.presence"]
+    with pytest.raises(Absent, match="no Mac"):
+        probe(Scope())
