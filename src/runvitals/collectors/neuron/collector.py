@@ -1,0 +1,248 @@
+"""AWS Trainium and Inferentia: neuron-monitor's reports, and what the driver shows under /sys."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.aside import Aside
+from runvitals.collectors.base import Tick, read_text
+from runvitals.collectors.neuron import inventory, readings, sysfs
+from runvitals.collectors.neuron.devices import describe
+from runvitals.collectors.neuron.monitor import NeuronMonitor
+from runvitals.collectors.neuron.own import Own
+from runvitals.collectors.neuron.presence import BIN
+from runvitals.collectors.neuron.totals import Totals
+from runvitals.collectors.run_processes import RunProcesses
+from runvitals.collectors.tool import Tool, ToolFailed, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from runvitals.collectors.base import Scope
+
+DRIVER_EVERY_S = 5.0
+# A reading holds until its successor is overdue.
+HELD_PERIODS = 2.5
+INVENTORY_TIMEOUT_S = 20.0
+INVENTORY_EVERY_S = 60.0
+
+
+def open_trainium(scope: Scope, monitor: str | None) -> Trainium:
+    """The collector, with the programs that are on this machine.
+
+    Args:
+        monitor: where neuron-monitor lies, None where it is not installed.
+    """
+    config = scope.options.get("neuron_monitor_config")
+    program = None if monitor is None else NeuronMonitor(monitor, scope.interval_s, config)
+    ls = find("neuron-ls", BIN + "neuron-ls", scope.path(BIN + "neuron-ls"))
+    return Trainium(scope, program, ls, os.environ)
+
+
+class Trainium:
+    """`trn.…`: cores, memory, executions and errors of all Neuron devices; `trn.process.…`: the run's part.
+
+    Args:
+        monitor: neuron-monitor, None where it is not installed: what the driver shows has to do then.
+        ls: where neuron-ls lies, None where it is not installed.
+        environ: the run's, for NEURON_PROCESS_TAG.
+        proc: where procfs lies, with ids as ours are.
+    """
+
+    name = "trainium"
+
+    def __init__(
+        self,
+        scope: Scope,
+        monitor: NeuronMonitor | None,
+        ls: str | None,
+        environ: Mapping[str, str],
+        proc: str = "/proc",
+    ) -> None:
+        self.facts: dict[str, object] = {}
+        self.absent: dict[str, str] = {}
+        self._monitor = monitor
+        self._failure = "" if monitor else f"neuron-monitor is not on PATH and not in {BIN[:-1]}: install it"
+        self._own = Own(environ.get("NEURON_PROCESS_TAG", ""), proc)
+        self._run = RunProcesses(scope, proc)
+        self._processes = readings.Processes()
+        self._totals = Totals()
+        self._report: dict[str, Any] = {}
+        self._gauges: dict[str, float] = {}
+        self._heard_s: float | None = None
+        self._gap_s = monitor.period_s if monitor else 0.0
+        self._version = scope.path(sysfs.VERSION)
+        self._folder = sysfs.find_folder(scope)
+        self._ids: set[int] = set()
+        self._lost: set[int] = set()
+        self._driver: dict[str, Any] = {}
+        self._driver_tells_errors = self._folder is not None and _tells_errors(self._folder)
+        self._aside = (
+            Aside(self._ask_driver, every_s=DRIVER_EVERY_S, patience_s=0.05) if self._folder else None
+        )
+        self._ls = ls
+        self._ways = list(inventory.ARGUMENTS) if ls else []
+        self._tool: Tool | None = None
+        self._listed: list[dict[str, Any]] = []
+
+    @property
+    def pending(self) -> bool:
+        """Whether neuron-monitor has been started and has not said anything yet."""
+        return self._monitor is not None and self._heard_s is None and not self._failure
+
+    def sample(self, tick: Tick) -> None:
+        """Write what neuron-monitor and the driver tell.
+
+        Raises:
+            Hung: the driver does not answer.
+        """
+        self._take_inventory(tick.mono_s)
+        if self._monitor is not None:
+            self._hear(self._monitor, tick.mono_s)
+            tick.counters["trn.malformed_reports"] = float(self._monitor.malformed)
+        if self._is_fresh(tick.mono_s):
+            tick.gauges.update(self._gauges)
+        self._totals.write(tick.counters)
+        self._tell()
+        if self._aside is not None:
+            self._aside.sample(tick)
+
+    def close(self) -> None:
+        for each in (self._monitor, self._aside, self._tool):
+            if each is not None:
+                each.close()
+
+    # -- neuron-monitor
+
+    def _hear(self, monitor: NeuronMonitor, mono_s: float) -> None:
+        try:
+            reports = monitor.reports(mono_s)
+        except ToolFailed as failed:
+            self._failure = str(failed)
+            self._gauges = {}
+            return
+        for report in reports:
+            if self._driver_tells_errors:
+                report["system"].pop("ecc", None)
+            readings.count(self._totals, report, first=not self._report)
+            self._report = report
+        if not reports:
+            return
+        self._failure = ""
+        if self._heard_s is not None and mono_s > self._heard_s:
+            self._gap_s = max(mono_s - self._heard_s, 1.0)
+        self._heard_s = mono_s
+        self._read(mono_s)
+
+    def _is_fresh(self, mono_s: float) -> bool:
+        return self._heard_s is not None and mono_s - self._heard_s <= HELD_PERIODS * self._gap_s
+
+    def _read(self, mono_s: float) -> None:
+        """The newest report's readings."""
+        gauges: dict[str, float] = {}
+        processes = self._processes.take(self._report["processes"], mono_s)
+        readings.write(gauges, processes)
+        own = self._own.choose(processes, self._run.pids(mono_s))
+        readings.write_run(gauges, own)
+        readings.write_system(gauges, self._report["system"])
+        self._gauges = gauges
+
+    # -- the driver, in the thread
+
+    def _ask_driver(self, tick: Tick) -> None:
+        assert self._folder is not None
+        devices = sysfs.find_devices(self._folder)
+        self._notice_losses(tick, {device.index for device in devices})
+        sysfs.write(tick.gauges, tick.counters, devices, memory=not self._is_fresh(tick.mono_s))
+        driver = {
+            "devices": [device.fact() for device in devices],
+            "instance_type": sysfs.instance_type(devices),
+            "version": read_text(self._version),
+        }
+        if driver != self._driver:
+            self._driver = driver
+
+    def _notice_losses(self, tick: Tick, here: set[int]) -> None:
+        lost = (self._ids | self._lost) - here
+        for name, level, indices, words in (
+            ("device_lost", "error", lost - self._lost, "is gone from the driver"),
+            ("device_back", "info", self._lost - lost, "is back"),
+        ):
+            for index in sorted(indices):
+                text = f"Neuron device {index} {words}"
+                tick.events.append({"name": name, "level": level, "device": f"neuron{index}", "text": text})
+        self._ids, self._lost = here, lost
+
+    # -- neuron-ls
+
+    def _take_inventory(self, mono_s: float) -> None:
+        """Ask once, in each of the ways there are, until one is answered."""
+        if not self._ways:
+            return
+        if self._tool is None:
+            self._tool = Tool([str(self._ls), *self._ways[0]], INVENTORY_EVERY_S, INVENTORY_TIMEOUT_S)
+        try:
+            output = self._tool.output(mono_s)
+            if output is None:
+                return
+            self._listed = inventory.parse(output)
+            self._ways = []
+        except (ToolFailed, ValueError):  # told by the driver and the reports, then
+            self._ways = self._ways[1:]
+        self._tool.close()
+        self._tool = None
+
+    # -- what is told
+
+    def _tell(self) -> None:
+        """Another object in the place of `facts` and `absent` where something has changed."""
+        fact = describe(self._report, self._driver, self._listed, self._own)
+        facts: dict[str, object] = {"trainium": fact} if fact else {}
+        if facts != self.facts:
+            self.facts = facts
+        absent = self._reasons()
+        if absent != self.absent:
+            self.absent = absent
+
+    def _reasons(self) -> dict[str, str]:
+        reasons: dict[str, str] = {}
+        if self._failure:
+            reasons["neuron-monitor"] = self._failure
+        malformed = self._monitor.malformed if self._monitor else 0
+        if malformed and self._monitor:
+            # Told anew when there are twice as many, not with each.
+            at_least = 1 << (malformed.bit_length() - 1)
+            complaint = self._monitor.complaint
+            reasons["reports"] = f"{at_least} or more lines of neuron-monitor were none: {complaint}"
+        reasons.update(_errors(self._report))
+        if self._own.unknown:
+            reasons["trn.process"] = (
+                f"none of the {self._own.unknown} processes in neuron-monitor's report is known to be the "
+                "run's: set NEURON_PROCESS_TAG, or start the container with --pid=host"
+            )
+        if self._lost:
+            reasons["devices"] = f"gone from the driver: {', '.join(map(str, sorted(self._lost)))}"
+        return reasons
+
+
+def _errors(report: Mapping[str, Any]) -> dict[str, str]:
+    """What neuron-monitor says it could not read; of each group the first process's words."""
+    errors: dict[str, str] = {}
+    for process in report.get("processes", ()):
+        if "error" in process:
+            errors.setdefault("process", process["error"])
+        for group, error in process.get("errors", {}).items():
+            remedy = " (start the container with --pid=host)" if "/proc/" in error else ""
+            errors.setdefault(group, error + remedy)
+    return {**errors, **report.get("errors", {})}
+
+
+def _tells_errors(folder: str) -> bool:
+    """Whether there are files of errors; that is asked of the file system, not of the driver."""
+    return any(
+        os.path.exists(f"{device.folder}/stats/hardware/{kind}")
+        for device in sysfs.find_devices(folder)
+        for kind in sysfs.ECC
+    )

@@ -1,0 +1,64 @@
+"""Which Neuron devices there are, from `neuron-ls`, in each of its forms."""
+
+from __future__ import annotations
+
+from runvitals.collectors import loosejson, pci
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+# How to ask; from release 2.34 on there is another flag, and another form.
+ARGUMENTS = (("-j",), ("--output-format", "json"))
+
+
+def parse(output: bytes) -> list[dict[str, Any]]:
+    """Devices by number: ``index``, ``pci``, ``core_ids``, ``memory_bytes``, ``numa_node``, ``connected_to``,
+    ``logical_neuroncore_config``, ``pids`` of the processes on them; what is not told is left out.
+
+    Raises:
+        ValueError: no JSON, or none that tells of a device.
+
+    Example:
+        >>> parse(b'[{"neuron_device": 0, "bdf": "cc:00.0", "nc_count": 2, "numa_node": "-1"}]')
+        [{'index': 0, 'pci': '0000:cc:00.0', 'cores': 2}]
+    """
+    devices = {}
+    for told in _devices(loosejson.find(output)):
+        device = _device(told)
+        devices[device["index"]] = device
+    if not devices:
+        raise ValueError(f"neuron-ls tells of no device: {output[:80]!r}")
+    return [devices[index] for index in sorted(devices)]
+
+
+def _devices(document: Any) -> Iterator[dict[str, Any]]:
+    """The objects that are devices: a list of them, or such a list somewhere in an object."""
+    if isinstance(document, list):
+        for each in document:
+            if isinstance(each, dict) and isinstance(each.get("neuron_device"), int):
+                yield each
+    elif isinstance(document, dict):
+        for value in document.values():
+            yield from _devices(value)
+
+
+def _device(told: dict[str, Any]) -> dict[str, Any]:
+    processes = told.get("neuron_processes")
+    numa = str(told.get("numa_node", ""))
+    device = {
+        "index": told["neuron_device"],
+        "pci": pci.normal(str(told.get("bdf", ""))),
+        "cores": told.get("nc_count"),
+        "core_ids": told.get("neuroncore_ids"),
+        "logical_neuroncore_config": told.get("logical_neuroncore_config"),
+        "memory_bytes": told.get("memory_size"),
+        "numa_node": int(numa) if numa.isdigit() else None,
+        "cpus": told.get("cpu_affinity"),
+        "connected_to": told.get("connected_to"),
+        "pids": [each["pid"] for each in processes if isinstance(each, dict) and "pid" in each]
+        if isinstance(processes, list)
+        else None,
+    }
+    return {name: value for name, value in device.items() if value not in (None, "", [])}

@@ -1,0 +1,160 @@
+"""Reports of neuron-monitor as readings of the machine, and of the run's part in it.
+
+Over processes: each lists all cores of the machine, and only its own are not 0, so of a core's utilization
+the largest counts; memory, operations and CPU are added up; of latencies the largest counts, that is those of
+the process that is slowest.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors.neuron.report import GROUPS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from runvitals.collectors.neuron.totals import Totals
+
+    Process = Mapping[str, Any]
+
+# A group that comes at a longer period than others is taken to hold until it comes again, but not for ever.
+LONGEST_HOLD_S = 300.0
+
+
+class Processes:
+    """The processes of the newest report, with the groups that were due earlier and hold still."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[object, dict[str, tuple[float, Any]]] = {}
+
+    def take(self, processes: Iterable[Process], mono_s: float) -> list[dict[str, Any]]:
+        """The processes of a report, each with all its groups.
+
+        A process that is not in the report has ended; a group with an error has no numbers.
+        """
+        held: dict[object, dict[str, tuple[float, Any]]] = {}
+        complete = []
+        for process in processes:
+            identity = source(process)
+            errors = process.get("errors", {})
+            sections = {} if "error" in process else dict(self._held.get(identity, {}))
+            for section, groups in GROUPS.items():
+                if section in process:
+                    sections[section] = mono_s, process[section]
+                elif section in sections and (
+                    any(group in errors for group in groups) or mono_s - sections[section][0] > LONGEST_HOLD_S
+                ):
+                    del sections[section]
+            held[identity] = sections
+            found = {name: process[name] for name in ("pid", "tag") if name in process}
+            found.update((section, told) for section, (_, told) in sections.items())
+            complete.append(found)
+        self._held = held
+        return complete
+
+
+def source(process: Process) -> object:
+    """What tells a process from the others: its pid, or what neuron-rtd had in its place."""
+    return process.get("pid", ("tag", process.get("tag")))
+
+
+def write(gauges: dict[str, float], processes: Iterable[Process]) -> None:
+    """The readings of the whole machine, as `trn.…`."""
+    for process in processes:
+        for core, numbers in process.get("cores", {}).items():
+            _core(gauges, core, numbers)
+        memory = process.get("memory", {})
+        _memory(gauges, memory, "trn.")
+        for use, size in memory.get("host_uses", {}).items():
+            _add(gauges, f"trn.host_total_memory_usage.{use}", size)
+        for core, uses in memory.get("core_uses", {}).items():
+            for use, size in uses.items():
+                _add(gauges, f"trn.{core}.neuroncore_memory_usage.{use}", size)
+        for use, percent in process.get("vcpu", {}).items():
+            _add(gauges, f"trn.runtime_vcpu_usage.{use}", percent)
+        for kind, percentiles in process.get("execution", {}).get("latency", {}).items():
+            for percentile, seconds in percentiles.items():
+                _most(gauges, f"trn.{kind}_latency.{percentile}", seconds)
+
+
+def write_run(gauges: dict[str, float], processes: Iterable[Process]) -> None:
+    """The readings of the run's own processes, as `trn.process.…`, for the cores they are on."""
+    for process in processes:
+        memory = process.get("memory", {})
+        sizes = {core: sum(uses.values()) for core, uses in memory.get("core_uses", {}).items()}
+        _memory(gauges, memory, "trn.process.")
+        for core, size in sizes.items():
+            if size:
+                _add(gauges, f"trn.process.{core}.neuroncore_memory_usage", size)
+        for core, numbers in process.get("cores", {}).items():
+            percent = numbers.get("utilization")
+            if percent is not None and (percent or sizes.get(core)):
+                _most(gauges, f"trn.process.{core}.neuroncore_utilization", percent)
+
+
+def cores_of(process: Process) -> list[int]:
+    """The cores that a process works on, or has memory on."""
+    busy = {core for core, numbers in process.get("cores", {}).items() if numbers.get("utilization")}
+    uses = process.get("memory", {}).get("core_uses", {})
+    return sorted(busy | {core for core, sizes in uses.items() if any(sizes.values())})
+
+
+def count(totals: Totals, report: Mapping[str, Any], first: bool) -> None:
+    """What one report adds to the counters.
+
+    Args:
+        first: whether it is the first report: totals in it tell of before.
+    """
+    processes = report["processes"]
+    for process in processes:
+        execution = process.get("execution", {})
+        for status, number in execution.get("status", {}).items():
+            totals.add(f"trn.execution_status.{status}", number)
+        for kind, number in execution.get("errors", {}).items():
+            totals.grow(f"trn.execution_errors.{kind}", source(process), number, not first)
+    switches = report["system"].get("context_switches")
+    if switches is not None:
+        totals.add("trn.context_switches", switches)
+    for device, errors in report["system"].get("ecc", {}).items():
+        for kind, number in errors.items():
+            totals.grow(f"trn.device.{device}.{kind}", "device", number, False)
+    totals.forget({"device", *(source(process) for process in processes)})
+
+
+def write_system(gauges: dict[str, float], system: Mapping[str, Any]) -> None:
+    """The instance's CPU and memory, where neuron-monitor was told to read them."""
+    for use, percent in system.get("vcpu", {}).items():
+        gauges[f"trn.vcpu_usage.{use}"] = percent
+    for key, size in system.get("memory", {}).items():
+        gauges[f"trn.memory_info.{key}"] = size
+
+
+def _core(gauges: dict[str, float], core: int, numbers: Mapping[str, Any]) -> None:
+    percent = numbers.get("utilization")
+    if percent is not None:
+        _most(gauges, f"trn.{core}.neuroncore_utilization", percent)
+    for key in ("flops", "effective_flops"):
+        if key in numbers:
+            _add(gauges, f"trn.{core}.{key}", numbers[key])
+    for physical, share in numbers.get("physical", {}).items():
+        _most(gauges, f"trn.physical.{physical}.neuroncore_utilization", share)
+
+
+def _memory(gauges: dict[str, float], memory: Mapping[str, Any], prefix: str) -> None:
+    if "host" in memory:
+        _add(gauges, f"{prefix}host_total_memory_usage", memory["host"])
+    if "device" in memory:
+        _add(gauges, f"{prefix}neuron_device_total_memory_usage", memory["device"])
+
+
+def _add(gauges: dict[str, float], key: str, value: float) -> None:
+    gauges[key] = gauges.get(key, 0.0) + value
+
+
+def _most(gauges: dict[str, float], key: str, value: float) -> None:
+    before = gauges.get(key)
+    if before is None or value > before:
+        gauges[key] = value

@@ -1,0 +1,177 @@
+"""What the Neuron driver shows of its devices under /sys: errors in memory, power, memory of each core.
+
+It needs no rights and no workload. Counters are folders with a file `total`; releases of the driver differ in
+what there is, and what is not there is left out.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.base import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runvitals.collectors.base import Scope
+
+FOLDERS = ("/sys/devices/virtual/neuron_device", "/sys/class/neuron_device")
+VERSION = "/sys/module/neuron/version"
+ECC = (
+    "mem_ecc_corrected",
+    "mem_ecc_uncorrected",
+    "mem_ecc_repairable_uncorrected",
+    "sram_ecc_corrected",
+    "sram_ecc_uncorrected",
+)
+
+
+class Device:
+    """One device's files.
+
+    Args:
+        index: the driver's number of it.
+        folder: where its files are.
+    """
+
+    __slots__ = ("_cores", "folder", "index")
+
+    def __init__(self, index: int, folder: str) -> None:
+        self.index = index
+        self.folder = folder
+        self._cores = _numbered(folder, "neuron_core")
+
+    @property
+    def core_count(self) -> int:
+        text = read_text(f"{self.folder}/core_count")
+        return int(text) if text and text.strip().isdigit() else len(self._cores)
+
+    def errors(self) -> dict[str, float]:
+        """Errors in its memories since the driver was loaded, by kind."""
+        found = {kind: _total(f"{self.folder}/stats/hardware/{kind}") for kind in ECC}
+        return {kind: count for kind, count in found.items() if count is not None}
+
+    def power_percent(self) -> float | None:
+        """Mean power of the last minute, in per cent of the most that it can take: the last of
+        ``POWER_STATUS_VALID,1759250400,0.00,3.00,1.50`` (state, second, least, most, mean).
+        """
+        words = (read_text(f"{self.folder}/stats/power/utilization") or "").strip().split(",")
+        if len(words) != 5 or words[0].strip() != "POWER_STATUS_VALID":
+            return None
+        return _number(words[4])
+
+    def core_memory(self) -> dict[int, dict[str, float]]:
+        """Core of this device -> use -> bytes now."""
+        found = {}
+        for core, name in self._cores.items():
+            uses = _uses(f"{self.folder}/{name}/stats/memory_usage/device_mem")
+            if uses:
+                found[core] = uses
+        return found
+
+    def host_memory(self) -> dict[str, float]:
+        """Use -> bytes of the host's memory now."""
+        return _uses(f"{self.folder}/stats/memory_usage/host_mem")
+
+    def fact(self) -> dict[str, object]:
+        """What it is; what the driver does not tell is left out."""
+        told = {
+            "serial": read_text(f"{self.folder}/info/serial_number"),
+            "name": read_text(f"{self.folder}/info/architecture/device_name"),
+            "architecture": read_text(f"{self.folder}/info/architecture/arch_type"),
+            "connected_to": _connected(f"{self.folder}/connected_devices"),
+        }
+        fact: dict[str, object] = {name: value for name, value in told.items() if value}
+        return {"index": self.index, **fact, "cores": self.core_count}
+
+
+def find_folder(scope: Scope) -> str | None:
+    """Where the driver shows its devices, or None without a driver."""
+    return next((path for each in FOLDERS if os.path.isdir(path := scope.path(each))), None)
+
+
+def find_devices(folder: str) -> list[Device]:
+    """The devices that are there now, by their numbers."""
+    return [Device(index, f"{folder}/{name}") for index, name in _numbered(folder, "neuron").items()]
+
+
+def instance_type(devices: Sequence[Device]) -> str | None:
+    """What the driver says which instance this is: `Trn1`, `trn1.2xlarge`."""
+    names = (read_text(f"{device.folder}/info/architecture/instance_type") for device in devices)
+    return next((name.strip() for name in names if name and name.strip()), None)
+
+
+def write(
+    gauges: dict[str, float], counters: dict[str, float], devices: Sequence[Device], memory: bool
+) -> None:
+    """The readings of all devices. What one does not tell does not keep the others from telling.
+
+    Args:
+        memory: whether memory is wanted, where nobody else tells of it.
+    """
+    first_core = 0
+    host: dict[str, float] = {}
+    for device in devices:
+        for kind, count in device.errors().items():
+            counters[f"trn.device.{device.index}.{kind}"] = count
+        percent = device.power_percent()
+        if percent is not None:
+            gauges[f"trn.device.{device.index}.power_utilization"] = percent
+        if memory:
+            # Cores are numbered through all devices.
+            first_core = device.index * device.core_count
+            for core, uses in device.core_memory().items():
+                for use, size in uses.items():
+                    gauges[f"trn.{first_core + core}.neuroncore_memory_usage.{use}"] = size
+            for use, size in device.host_memory().items():
+                host[use] = host.get(use, 0.0) + size
+    if memory:
+        _write_totals(gauges, host)
+
+
+def _write_totals(gauges: dict[str, float], host: dict[str, float]) -> None:
+    sizes = [size for key, size in gauges.items() if ".neuroncore_memory_usage." in key]
+    if sizes:
+        gauges["trn.neuron_device_total_memory_usage"] = sum(sizes)
+    if host:
+        gauges["trn.host_total_memory_usage"] = sum(host.values())
+    for use, size in host.items():
+        gauges[f"trn.host_total_memory_usage.{use}"] = size
+
+
+def _uses(folder: str) -> dict[str, float]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:  # another release of the driver
+        return {}
+    found = {name: _total(f"{folder}/{name}") for name in names}
+    return {name: size for name, size in found.items() if size is not None}
+
+
+def _total(place: str) -> float | None:
+    """A counter: the file `total` in its folder; of some releases the file itself."""
+    text = read_text(f"{place}/total")
+    return _number(text if text is not None else read_text(place))
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if number - number == 0.0 and number >= 0.0 else None
+
+
+def _connected(path: str) -> list[int]:
+    words = (read_text(path) or "").replace(",", " ").split()
+    return [int(word) for word in words if word.isdigit()]
+
+
+def _numbered(folder: str, prefix: str) -> dict[int, str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return {}
+    numbers = {name.removeprefix(prefix): name for name in names if name.startswith(prefix)}
+    return {int(number): numbers[number] for number in sorted(filter(str.isdigit, numbers), key=int)}

@@ -1,0 +1,45 @@
+"""No program of this machine is found, but for those that a test installs; no child outlives its test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.collectors.neuron import machines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from runvitals.collectors.neuron.collector import Trainium
+
+    Open = Callable[..., Trainium]
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of programs, the first on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.delenv("NEURON_PROCESS_TAG", raising=False)
+    return folder
+
+
+@pytest.fixture
+def machine(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens the collector of the machine in the test's folder."""
+    # The driver's files are read in a thread; here a tick waits for it.
+    opened: list[Trainium] = []
+
+    def open_it(pids: tuple[int, ...] = (), **options: str) -> Trainium:
+        collector = machines.open_machine(tmp_path, pids, **options)
+        if collector._aside is not None:
+            collector._aside._patience_s = 10.0
+        opened.append(collector)
+        return collector
+
+    yield open_it
+    for collector in opened:
+        collector.close()

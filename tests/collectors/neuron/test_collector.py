@@ -1,0 +1,378 @@
+"""The whole source: neuron-monitor, the driver's files and neuron-ls together, and each without the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runvitals.catalog import CATALOG
+from runvitals.collectors.base import Tick
+from tests.collectors.neuron import machines, reports
+from tests.collectors.neuron.machines import device, install, install_monitor, say, until
+from tests.collectors.trees import plant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runvitals.collectors.neuron.collector import Trainium
+    from tests.collectors.neuron.conftest import Open
+
+ME = os.getpid()
+
+
+def fact(collector: Trainium) -> dict[str, Any]:
+    found = collector.facts["trainium"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_run_on_two_of_four_cores(tmp_path: Path, programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine(pids=(ME,))
+    assert collector.pending
+    say(lines, reports.report(reports.process(ME, str(ME), {0: 80.0, 1: 60.0}, completed=7)))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert tick.gauges["trn.0.neuroncore_utilization"] == 80.0
+    assert tick.gauges["trn.3.neuroncore_utilization"] == 0
+    assert tick.gauges["trn.process.1.neuroncore_utilization"] == 60.0
+    assert tick.gauges["trn.host_total_memory_usage.tensors"] == 99
+    assert not collector.pending
+    assert collector.absent == {}
+    assert fact(collector) == {
+        "vendor": "AWS",
+        "name": "trainium",
+        "neuron_device_count": 2,
+        "neuroncore_per_device_count": 2,
+        "memory_bytes": 34359738368,
+        "logical_neuroncore_config": 1,
+        "instance_type": "trn1.2xlarge",
+        "processes": [{"pid": ME, "tag": str(ME), "run": True, "cores": [0, 1]}],
+    }
+    say(lines, *[reports.report(reports.process(ME, str(ME), {0: 5.0}, completed=7))] * 2)
+    tick = until(collector, 2.0, lambda tick: tick.counters.get("trn.execution_status.completed") == 21.0)
+    assert tick.gauges["trn.0.neuroncore_utilization"] == 5.0
+
+
+def test_a_reading_holds_until_the_next_is_overdue(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine()
+    say(lines, reports.report(reports.process(7, "7", {0: 80.0})))
+    until(collector, 1.0, lambda tick: bool(tick.gauges))
+    tick = Tick(3.0)
+    collector.sample(tick)
+    assert tick.gauges["trn.0.neuroncore_utilization"] == 80.0
+    late = Tick(4.0)
+    collector.sample(late)
+    assert late.gauges == {}
+    assert late.counters["trn.execution_status.completed"] == 10.0
+
+
+def test_a_container_that_does_not_see_the_hosts_pids(
+    programs: Path, machine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = install_monitor(programs)
+    collector = machine(pids=(ME,))
+    say(lines, reports.report(reports.process(4_000_000, str(ME), {1: 42.0})))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert tick.gauges["trn.process.1.neuroncore_utilization"] == 42.0
+
+
+def test_a_container_whose_processes_nobody_knows(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine(pids=(ME,))
+    say(lines, reports.report(reports.process(4_000_000, "my tag", {1: 42.0})))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert not any(key.startswith("trn.process.") for key in tick.gauges)
+    assert "set NEURON_PROCESS_TAG, or start the container with --pid=host" in collector.absent["trn.process"]
+
+
+def test_the_tag_that_the_run_has_in_its_environment(
+    programs: Path, machine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_PROCESS_TAG", "my tag")
+    lines = install_monitor(programs)
+    collector = machine(pids=(ME,))
+    say(lines, reports.report(reports.process(4_000_000, "my tag", {1: 42.0})))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert tick.gauges["trn.process.1.neuroncore_utilization"] == 42.0
+
+
+def test_the_users_configuration(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine(neuron_monitor_config="/etc/mine.json")
+    say(lines, reports.report())
+    until(collector, 1.0, lambda tick: not collector.pending)
+    assert (programs / "arguments").read_text() == "-c /etc/mine.json\n"
+
+
+def test_neuron_monitor_dies_and_comes_back(programs: Path, machine: Open) -> None:
+    install(programs, "neuron-monitor", "echo 'cannot open /dev/neuron0' >&2; exit 1")
+    collector = machine()
+    until(collector, 1.0, lambda tick: "neuron-monitor" in collector.absent)
+    assert collector.absent["neuron-monitor"].endswith("exited with 1: cannot open /dev/neuron0")
+    assert not collector.pending
+    lines = install_monitor(programs)
+    say(lines, reports.report(reports.process(7, "7", {0: 80.0})))
+    until(collector, 9.0, lambda tick: "trn.0.neuroncore_utilization" in tick.gauges)
+    assert "neuron-monitor" not in collector.absent
+
+
+def test_one_that_hangs_delays_nobody(tmp_path: Path, programs: Path, machine: Open) -> None:
+    install(programs, "neuron-monitor", "exec sleep 60")
+    install(programs, "neuron-ls", "exec sleep 60")
+    plant(tmp_path, device(0))
+    collector = machine()
+    tick = Tick(1.0)
+    began_s = time.monotonic()
+    collector.sample(tick)
+    assert time.monotonic() - began_s < 2.0
+    assert tick.gauges["trn.device.0.power_utilization"] == 1.5
+    collector.close()
+
+
+def test_lines_that_are_no_reports(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine()
+    say(lines, b'{"neuron_runtime_data": [', b"usage: neuron-monitor", b"\xff\xfe", reports.report())
+    tick = until(collector, 1.0, lambda tick: not collector.pending)
+    assert tick.counters["trn.malformed_reports"] == 3.0
+    assert collector.absent["reports"].startswith("2 or more lines of neuron-monitor were none: no JSON")
+
+
+def test_what_neuron_monitor_could_not_read(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    entry = reports.process(4_000_000, "7", {0: 1.0})
+    entry["report"]["neuron_runtime_vcpu_usage"] = {
+        "vcpu_usage": {"user": 0, "system": 0},
+        "error": "open /proc/4000000/stat: no such file or directory",
+    }
+    collector = machine()
+    say(lines, reports.report(entry, system={"vcpu_usage": {"error": "no"}}))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert not any("vcpu" in key for key in tick.gauges)
+    assert "--pid=host" in collector.absent["neuron_runtime_vcpu_usage"]
+    assert collector.absent["vcpu_usage"] == "no"
+
+
+def test_the_first_version(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine()
+    cores = {"3": {"neuroncore_utilization": 4.5}}
+    entry = {"neuron_runtime_index": 0, "report": {"nc_counters": {"neuroncores_in_use": cores}}}
+    say(lines, json.dumps({"neuron_runtime_data": [entry]}).encode())
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert tick.gauges == {"trn.3.neuroncore_utilization": 4.5}
+
+
+def test_logical_cores(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    entry = reports.process(7, "7", {1: 42.0})
+    core = entry["report"]["neuroncore_counters"]["neuroncores_in_use"]["1"]
+    core["v3d"] = {"nc_v3.2": {"neuroncore_utilization": 21.0}, "nc_v3.3": {"neuroncore_utilization": 63.0}}
+    collector = machine()
+    say(lines, reports.report(entry))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    assert tick.gauges["trn.1.neuroncore_utilization"] == 42.0
+    assert tick.gauges["trn.physical.3.neuroncore_utilization"] == 63.0
+
+
+# -- the driver
+
+
+def test_the_driver_alone(tmp_path: Path, programs: Path, machine: Open) -> None:
+    """No program of AWS is installed: memory, errors and power are told all the same. Unsorted, too."""
+    plant(tmp_path, device(10, corrected=4) | device(2) | {"sys/module/neuron/version": "2.26.5.0\n"})
+    collector = machine()
+    tick = Tick(1.0)
+    collector.sample(tick)
+    assert tick.gauges["trn.4.neuroncore_memory_usage.tensors"] == 1000
+    assert tick.gauges["trn.21.neuroncore_memory_usage.tensors"] == 1001
+    assert tick.gauges["trn.neuron_device_total_memory_usage"] == 2 * (1000 + 1001 + 100)
+    assert tick.gauges["trn.host_total_memory_usage.tensors"] == 1400
+    assert tick.gauges["trn.host_total_memory_usage"] == 1400
+    assert tick.gauges["trn.device.10.power_utilization"] == 1.5
+    assert tick.counters["trn.device.10.mem_ecc_corrected"] == 4
+    assert tick.counters["trn.device.2.sram_ecc_uncorrected"] == 2
+    assert "trn.device.2.sram_ecc_corrected" not in tick.counters
+    assert "not on PATH" in collector.absent["neuron-monitor"]
+    collector.sample(Tick(2.0))
+    assert fact(collector) == {
+        "vendor": "AWS",
+        "name": "Trainium1",
+        "neuron_device_count": 2,
+        "neuroncore_per_device_count": 2,
+        "instance_type": "Trn1",
+        "driver": "2.26.5.0",
+        "devices": [
+            {
+                "index": index,
+                "serial": f"0f0{index}",
+                "name": "Trainium1",
+                "architecture": "NCv2",
+                "connected_to": [1, 2],
+                "cores": 2,
+                "used": None,
+            }
+            for index in (2, 10)
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "line", ["POWER_STATUS_NO_DATA,0,0.00,0.00,0.00", "POWER_STATUS_VALID,1,N/A,N/A,N/A", "", "\udcff"]
+)
+def test_power_that_is_not_told(tmp_path: Path, programs: Path, machine: Open, line: str) -> None:
+    tree = device(0)
+    path = tmp_path / f"{machines.FOLDER}/neuron0/stats/power/utilization"
+    plant(tmp_path, tree)
+    path.write_bytes(line.encode("utf-8", "surrogateescape"))
+    tick = Tick(1.0)
+    machine().sample(tick)
+    assert "trn.device.0.power_utilization" not in tick.gauges
+    assert "trn.device.0.mem_ecc_corrected" in tick.counters
+
+
+def test_errors_are_the_drivers_where_it_tells_them(tmp_path: Path, programs: Path, machine: Open) -> None:
+    plant(tmp_path, device(0, corrected=4))
+    lines = install_monitor(programs)
+    collector = machine()
+    say(lines, reports.report(system={"neuron_hw_counters": reports.ecc([9])}))
+    tick = until(collector, 1.0, lambda tick: not collector.pending)
+    assert tick.counters.get("trn.device.0.mem_ecc_corrected", 4) == 4
+    tick = Tick(60.0)
+    collector.sample(tick)
+    assert tick.counters["trn.device.0.mem_ecc_corrected"] == 4
+    assert "trn.device.0.sram_ecc_corrected" not in tick.counters
+
+
+def test_errors_are_neuron_monitors_where_there_is_no_driver_to_ask(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine()
+    say(lines, *[reports.report(system={"neuron_hw_counters": reports.ecc([9, count])}) for count in (5, 8)])
+    tick = until(collector, 1.0, lambda tick: tick.counters.get("trn.device.1.mem_ecc_corrected") == 3.0)
+    assert tick.counters["trn.device.0.mem_ecc_corrected"] == 0.0
+
+
+def test_memory_is_neuron_monitors_where_it_runs(tmp_path: Path, programs: Path, machine: Open) -> None:
+    plant(tmp_path, device(0))
+    lines = install_monitor(programs)
+    collector = machine()
+    say(lines, reports.report(reports.process(7, "7", {0: 1.0})))
+    until(collector, 1.0, lambda tick: not collector.pending)
+    say(lines, reports.report(reports.process(7, "7", {0: 2.0})))
+    until(collector, 60.0, lambda tick: tick.gauges.get("trn.0.neuroncore_utilization") == 2.0)
+    tick = Tick(61.0)
+    collector.sample(tick)
+    assert tick.gauges["trn.0.neuroncore_memory_usage.tensors"] == 70000
+
+
+def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine: Open) -> None:
+    plant(tmp_path, device(0) | device(1))
+    collector = machine()
+    collector.sample(Tick(1.0))
+    place = tmp_path / machines.FOLDER
+    (place / "neuron1").rename(tmp_path / "unplugged")
+    tick = Tick(10.0)
+    collector.sample(tick)
+    assert [(event["name"], event["device"]) for event in tick.events] == [("device_lost", "neuron1")]
+    assert "trn.device.0.power_utilization" in tick.gauges
+    assert "trn.device.1.power_utilization" not in tick.gauges
+    collector.sample(Tick(11.0))
+    assert collector.absent["devices"] == "gone from the driver: 1"
+    (tmp_path / "unplugged").rename(place / "neuron1")
+    tick = Tick(20.0)
+    collector.sample(tick)
+    assert [(event["name"], event["level"]) for event in tick.events] == [("device_back", "info")]
+    assert "trn.device.1.power_utilization" in tick.gauges
+
+
+def test_the_second_device_fails_alone(tmp_path: Path, programs: Path, machine: Open) -> None:
+    broken = {path: "garbage" for path in device(1) if path.endswith(("total", "utilization", "core_count"))}
+    plant(tmp_path, device(0) | device(1) | broken)
+    collector = machine()
+    tick = Tick(1.0)
+    collector.sample(tick)
+    assert tick.gauges["trn.device.0.power_utilization"] == 1.5
+    assert not any(key.startswith("trn.device.1.") for key in (*tick.gauges, *tick.counters))
+
+
+# -- neuron-ls
+
+
+def listed(*indices: int) -> str:
+    devices = [
+        {
+            "neuron_device": index,
+            "bdf": f"a{index}:00.0",
+            "nc_count": 2,
+            "memory_size": 34359738368,
+            "neuroncore_ids": [2 * index, 2 * index + 1],
+            "neuron_processes": [],
+        }
+        for index in indices
+    ]
+    return json.dumps(devices)
+
+
+@pytest.mark.parametrize("flag", ["-j", "--output-format json"])
+def test_what_neuron_ls_knows(programs: Path, machine: Open, flag: str) -> None:
+    """From release 2.34 on -j is no more."""
+    refuse = 'echo "unknown flag"; exit 1'
+    install(programs, "neuron-ls", f"[ \"$*\" = '{flag}' ] || {{ {refuse}; }}\necho '{listed(1, 0)}'")
+    lines = install_monitor(programs)
+    collector = machine(pids=(ME,))
+    say(lines, reports.report(reports.process(ME, str(ME), {2: 80.0})))
+    until(collector, 1.0, lambda tick: not collector.pending)
+    until(collector, 2.0, lambda tick: "devices" in fact(collector))
+    assert [(each["index"], each["pci"], each["used"]) for each in fact(collector)["devices"]] == [
+        (0, "0000:a0:00.0", False),
+        (1, "0000:a1:00.0", True),
+    ]
+
+
+def test_neuron_ls_without_an_answer(tmp_path: Path, programs: Path, machine: Open) -> None:
+    install(programs, "neuron-ls", "echo 'level=fatal msg=none' >&2; exit 1")
+    plant(tmp_path, device(0))
+    collector = machine()
+    for second in range(4):
+        until(collector, 100.0 * second, lambda tick: True)
+        time.sleep(0.01)
+    assert [each["index"] for each in fact(collector)["devices"]] == [0]
+
+
+# -- the catalogue
+
+
+def test_every_key_is_in_the_catalogue(tmp_path: Path, programs: Path, machine: Open) -> None:
+    plant(tmp_path, device(0))
+    lines = install_monitor(programs)
+    collector = machine(pids=(ME,))
+    entry = reports.process(ME, str(ME), {0: 80.0})
+    entry["report"]["execution_stats"]["latency_stats"]["device_latency"] = reports.PERCENTILES
+    shares = {"user": 30.0, "idle": 70.0}
+    system = {
+        "vcpu_usage": {"average_usage": shares, "context_switch_count": 5, "error": ""},
+        "memory_info": {
+            "memory_total_bytes": 4,
+            "memory_used_bytes": 3,
+            "swap_total_bytes": 2,
+            "swap_used_bytes": 1,
+        },
+    }
+    ticks = [Tick(1.0)]
+    collector.sample(ticks[0])  # the driver's memory
+    say(lines, reports.report(entry, system=system))
+    ticks.append(until(collector, 2.0, lambda tick: "trn.0.neuroncore_utilization" in tick.gauges))
+    keys = {("gauge", key) for tick in ticks for key in tick.gauges}
+    keys |= {("counter", key) for tick in ticks for key in tick.counters}
+    assert len(keys) > 50
+    unknown = {
+        key
+        for kind, key in keys
+        if (found := CATALOG.find(key)) is None or found.metric.kind != kind or found.key != key
+    }
+    assert unknown == set()

@@ -1,0 +1,143 @@
+"""neuron-monitor as our child: its configuration, lines that are none, its end, its silence."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runvitals.collectors.neuron.monitor import LONG_SILENCE_S, SILENCE_S, NeuronMonitor, configuration
+from runvitals.collectors.tool import ToolFailed
+from runvitals.relay.cloudwatch import neuron_config
+from tests.collectors.neuron import machines, reports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Start = Callable[..., NeuronMonitor]
+
+
+@pytest.fixture
+def start(programs: Path) -> Iterator[Start]:
+    """Starts a neuron-monitor that is a shell script."""
+    started: list[NeuronMonitor] = []
+
+    def start_it(script: str, interval_s: float = 1.0, config: str | None = None) -> NeuronMonitor:
+        path = machines.install(programs, "neuron-monitor", script)
+        started.append(NeuronMonitor(str(path), interval_s, config))
+        return started[-1]
+
+    yield start_it
+    for monitor in started:
+        monitor.close()
+
+
+def heard(monitor: NeuronMonitor, count: int, mono_s: float = 1.0) -> list[dict[str, Any]]:
+    """So many reports."""
+    found: list[dict[str, Any]] = []
+    stop_s = time.monotonic() + 10.0
+    while len(found) < count:
+        found += monitor.reports(mono_s)
+        assert time.monotonic() < stop_s, f"{len(found)} reports, {monitor.malformed} malformed"
+        time.sleep(0.002)
+    return found
+
+
+def failure(monitor: NeuronMonitor, mono_s: float) -> str:
+    stop_s = time.monotonic() + 10.0
+    while time.monotonic() < stop_s:
+        try:
+            monitor.reports(mono_s)
+        except ToolFailed as failed:
+            return str(failed)
+        time.sleep(0.002)
+    raise AssertionError("no failure")
+
+
+def test_our_configuration_asks_for_all_groups_of_processes_and_devices() -> None:
+    config = configuration(2.5)
+    assert config["period"] == "2.5s"
+    assert neuron_config.check(json.dumps(config)) == []  # what `runvitals neuron check` says of it
+
+
+@pytest.mark.parametrize(("interval_s", "period"), [(0.2, "1s"), (1.0, "1s"), (15.0, "15s")])
+def test_it_is_given_our_configuration(start: Start, interval_s: float, period: str) -> None:
+    line = '{"neuron_runtime_data":[],"neuron_hardware_info":'
+    monitor = start(f"echo '{line}'\"$(tr -d '\\n' < $2)\"'}}'; exec sleep 60", interval_s)
+    (report,) = heard(monitor, 1)
+    assert report["hardware"] == {**configuration(1.0), "period": period}
+
+
+def test_the_users_configuration_is_used_as_it_is(start: Start, tmp_path: Path) -> None:
+    monitor = start(f'echo "$@" > {tmp_path}/arguments; echo "{{}}"; exec sleep 60', config="/etc/nm.json")
+    heard(monitor, 1)
+    assert (tmp_path / "arguments").read_text() == "-c /etc/nm.json\n"
+
+
+def test_lines_that_are_no_reports_are_counted(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(
+        b"log: \xff starting\n\n"
+        + reports.report(reports.process(5, "5", {0: 1.0}))
+        + b'\n{"neuron_runtime_data":[{"pid":\nWARN {"a"} '
+        + reports.report()
+        + b"\n[1, 2]\n"
+        + reports.report()
+        + b"\n"
+    )
+    monitor = start(f"cat {tmp_path}/out; exec sleep 60")
+    found = heard(monitor, 2)
+    assert found[0]["processes"][0]["pid"] == 5
+    assert monitor.malformed >= 2
+    assert monitor.complaint
+
+
+def test_a_report_of_450_kilobytes(start: Start, tmp_path: Path) -> None:
+    processes = [reports.process(pid, str(pid), {pid: 1.0}, cores=32) for pid in range(32)]
+    for process in processes:
+        models = [{"name": "x" * 600, "model_id": model, "subgraphs": {}} for model in range(20)]
+        process["report"]["memory_used"]["loaded_models"] = models
+    line = reports.report(*processes)
+    assert len(line) > 450_000
+    (tmp_path / "out").write_bytes(line + b"\n" + line + b"\n")
+    first, second = heard(start(f"cat {tmp_path}/out; exec sleep 60"), 2)
+    assert first == second
+    assert [process["pid"] for process in first["processes"] if "pid" in process] == list(range(1, 32))
+
+
+def test_it_is_started_again_when_it_ends(start: Start, programs: Path) -> None:
+    script = f"echo x >> {programs}/starts; echo '{{}}'; echo 'no driver' >&2; exit 3"
+    monitor = start(script)
+    assert "exited with 3: no driver" in failure(monitor, 10.0)
+    assert monitor.reports(10.5) == []
+    assert (programs / "starts").read_text() == "x\n"
+    heard(monitor, 1, mono_s=11.0)  # 1 s later
+    failure(monitor, 11.0)
+    assert monitor.reports(12.5) == []
+    heard(monitor, 1, mono_s=13.0)  # 2 s later
+    assert (programs / "starts").read_text() == "x\n" * 3
+
+
+def test_a_program_that_is_none(programs: Path) -> None:
+    monitor = NeuronMonitor(str(programs / "gone"), 1.0)
+    assert "cannot be started: No such file" in failure(monitor, 1.0)
+    monitor.close()
+
+
+def test_one_that_says_nothing_is_started_anew(start: Start, programs: Path) -> None:
+    monitor = start(f"echo x >> {programs}/starts; exec sleep 60")
+    began_s = time.monotonic()
+    monitor.reports(0.0)
+    assert monitor.reports(SILENCE_S - 1.0) == []
+    assert "has said nothing for 61 s" in failure(monitor, SILENCE_S + 1.0)
+    assert monitor.reports(SILENCE_S + 2.0) == []
+    assert time.monotonic() - began_s < 5.0
+
+
+def test_a_users_configuration_may_have_a_long_period(start: Start) -> None:
+    monitor = start("exec sleep 60", config="/etc/nm.json")
+    monitor.reports(0.0)
+    assert monitor.reports(LONG_SILENCE_S - 1.0) == []
+    assert "said nothing" in failure(monitor, LONG_SILENCE_S + 1.0)

@@ -1,0 +1,150 @@
+"""Processes of a report put together: of a core the most utilization counts, of its memory the sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runvitals.collectors.neuron import readings
+from runvitals.collectors.neuron.own import Own
+from runvitals.collectors.neuron.report import parse
+from runvitals.collectors.neuron.totals import Totals
+from tests.collectors.neuron import reports
+
+Report = dict[str, Any]
+
+
+def gauges(*processes: Report) -> dict[str, float]:
+    found: dict[str, float] = {}
+    readings.write(found, parse(reports.report(*processes), models=False)["processes"])
+    return found
+
+
+def test_two_processes_on_two_devices() -> None:
+    found = gauges(reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {2: 35.5}))
+    assert [found[f"trn.{core}.neuroncore_utilization"] for core in range(4)] == [80.0, 0, 35.5, 0]
+    assert found["trn.0.flops"] == 80e12
+    assert found["trn.neuron_device_total_memory_usage"] == 2 * 75432
+    assert found["trn.host_total_memory_usage"] == 2000
+    assert found["trn.host_total_memory_usage.dma_buffers"] == 600
+    assert found["trn.2.neuroncore_memory_usage.tensors"] == 70000
+    assert found["trn.3.neuroncore_memory_usage.tensors"] == 0
+    assert found["trn.runtime_vcpu_usage.user"] == 41.0
+    assert found["trn.total_latency.p50"] == 0.004
+    assert not any("device_latency" in key for key in found)  # null: not told
+
+
+def test_two_processes_on_one_core() -> None:
+    found = gauges(reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {0: 15.0}))
+    assert found["trn.0.neuroncore_utilization"] == 80.0
+    assert found["trn.0.neuroncore_memory_usage.tensors"] == 140000
+    assert found["trn.0.flops"] == 95e12
+
+
+def test_the_slowest_processs_latency_counts() -> None:
+    slow = reports.process(20, "20", {1: 1.0}, latency={"p50": 2.5, "p99": 0.001})
+    found = gauges(reports.process(10, "10", {0: 1.0}), slow)
+    assert (found["trn.total_latency.p50"], found["trn.total_latency.p99"]) == (2.5, 0.006)
+
+
+def test_nothing_runs() -> None:
+    assert gauges() == {}
+
+
+def test_a_group_that_is_not_due_holds_until_its_process_ends_or_it_fails() -> None:
+    processes = readings.Processes()
+    whole = parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"]
+    assert processes.take(whole, 1.0)[0]["memory"]["host"] == 1000
+    alone = [{"pid": 10, "tag": "10", "cores": {0: {"utilization": 5.0}}}]
+    (later,) = processes.take(alone, 2.0)
+    assert (later["cores"][0]["utilization"], later["memory"]["host"]) == (5.0, 1000)
+    (failed,) = processes.take([{**alone[0], "errors": {"memory_used": "lost"}}], 3.0)
+    assert "memory" not in failed
+    assert "memory" not in processes.take(alone, 4.0)[0]
+    assert processes.take([], 5.0) == []
+    assert processes.take([{"pid": 10, "tag": "10"}], 6.0) == [{"pid": 10, "tag": "10"}]
+
+
+def test_a_group_does_not_hold_for_ever() -> None:
+    processes = readings.Processes()
+    processes.take(parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"], 1.0)
+    (later,) = processes.take([{"pid": 10, "tag": "10"}], 1.0 + 2 * readings.LONGEST_HOLD_S)
+    assert later == {"pid": 10, "tag": "10"}
+
+
+def test_what_happened_in_each_period_is_added_up() -> None:
+    totals = Totals()
+    for completed, generic in ((260, 23654), (260, 23692), (0, 23692)):
+        entry = reports.process(7, "7", {0: 1.0}, completed=completed, errors={"generic": generic})
+        readings.count(totals, parse(reports.report(entry)), first=completed == 260 and generic == 23654)
+    counters: dict[str, float] = {}
+    for _ in range(2):
+        totals.write(counters)
+    assert counters["trn.execution_status.completed"] == 520.0
+    assert counters["trn.execution_errors.generic"] == 38.0
+    assert counters["trn.execution_errors.model"] == 0.0
+
+
+def test_errors_of_a_process_that_begins_later_count_from_0() -> None:
+    totals = Totals()
+    readings.count(totals, parse(reports.report()), first=True)
+    readings.count(
+        totals, parse(reports.report(reports.process(7, "7", {}, errors={"numerical": 3}))), first=False
+    )
+    counters: dict[str, float] = {}
+    for _ in range(2):
+        totals.write(counters)
+    assert counters["trn.execution_errors.numerical"] == 3.0
+
+
+def entry(pid: int | None, tag: str) -> Report:
+    process: Report = {"tag": tag, "cores": {0: {"utilization": 3.0}, 1: {"utilization": 0}}}
+    return process if pid is None else {"pid": pid, **process}
+
+
+@pytest.mark.parametrize(
+    ("process", "is_own"),
+    [
+        (entry(1000, "1000"), True),  # we see the host's pids
+        (entry(999, "999"), False),
+        (entry(784315, "11"), True),  # in a container: its tag is the pid that we know
+        (entry(784316, "12"), False),
+        (entry(784317, "job-5"), True),  # NEURON_PROCESS_TAG
+        (entry(784318, "job-6"), False),
+        (entry(1, "11"), False),  # a process 1 is here, so pids are ours, and that one's 11 is another 11
+        (entry(None, "11"), False),  # neuron-rtd's
+    ],
+    ids=lambda value: f"{value.get('pid')}-{value['tag']}" if isinstance(value, dict) else None,
+)
+def test_which_processes_are_the_runs(process: Report, is_own: bool, tmp_path: Any) -> None:
+    (tmp_path / "1").mkdir()
+    own = Own("job-5", proc=str(tmp_path))
+    assert own.choose([process], run={1000, 11}) == ([process] if is_own else [])
+    assert own.processes[0]["run"] is is_own
+    assert own.unknown == (0 if is_own else 1)
+
+
+def test_ranks_on_one_machine_each_on_its_core() -> None:
+    """torchrun: all ranks are the run's, the other job is not."""
+    ranks = [reports.process(100 + core, str(100 + core), {core: 10.0 * (core + 1)}) for core in range(3)]
+    processes = parse(reports.report(*ranks, reports.process(500, "500", {3: 99.0})))["processes"]
+    own = Own("")
+    found: dict[str, float] = {}
+    readings.write_run(found, own.choose(processes, run={100, 101, 102, 103}))
+    assert [found[f"trn.process.{core}.neuroncore_utilization"] for core in range(3)] == [10.0, 20.0, 30.0]
+    assert found["trn.process.1.neuroncore_memory_usage"] == 75432
+    assert "trn.process.3.neuroncore_utilization" not in found
+    assert found["trn.process.neuron_device_total_memory_usage"] == 3 * 75432
+    assert found["trn.process.host_total_memory_usage"] == 3000
+    assert own.processes[1] == {"pid": 101, "tag": "101", "run": True, "cores": [1]}
+    assert own.cores == {0, 1, 2}
+
+
+def test_a_core_stays_a_processs_core_while_it_pauses() -> None:
+    own = Own("")
+    own.choose([entry(5, "5")], run={5})
+    own.choose([{"pid": 5, "tag": "5"}], run={5})
+    assert own.cores == {0}
+    own.choose([], run={5})
+    assert own.cores == set()
