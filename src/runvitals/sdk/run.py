@@ -141,6 +141,23 @@ class Run:
         self._write(frames.EVENT, name="alert", level=level, title=title, text=text)
         self._mind_the_monitor()
 
+    def mark(self, text: str, **about: object) -> None:
+        """Record where in the training it is: the begin of an epoch, a validation, a checkpoint.
+
+        Args:
+            text: what begins or happens here, for a person.
+            about: numbers and texts that go with it.
+
+        Example:
+            >>> run.mark("epoch 3 begins", epoch=3)
+        """
+        if self.disabled:
+            return
+        self._must_be_open("mark")
+        fields = {**_flat(about), "name": "marker", "level": "info", "text": text}
+        self._write(frames.EVENT, **fields)
+        self._mind_the_monitor()
+
     def on_stop(self, callback: Callable[[], object]) -> None:
         """Have a function called when somebody asks for the end of the run: no `KeyboardInterrupt` then.
 

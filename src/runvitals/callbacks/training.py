@@ -1,0 +1,72 @@
+"""What the callbacks of all frameworks have in common."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runvitals import sdk
+from runvitals.sdk import start
+
+
+class Training:
+    """A callback's run, and when it logs.
+
+    Args:
+        every_s: seconds between two rows of a step; 0: a row for each step. A row costs 10 µs, but fetching
+            a value from an accelerator may wait for it.
+        settings: what `runvitals.init` gets if no run is open.
+        clock: seconds, ascending.
+    """
+
+    def __init__(
+        self, every_s: float, settings: Mapping[str, Any], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if every_s < 0:
+            raise ValueError(f"every_s={every_s!r}: seconds between two rows, 0 or more")
+        self.every_s = every_s
+        self.settings = dict(settings)
+        self._clock = clock
+        self._due_s = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Frameworks copy callbacks to worker processes, whose clock is another."""
+        return {"every_s": self.every_s, "settings": self.settings, "_clock": self._clock, "_due_s": 0.0}
+
+    def run(self, config: Mapping[str, Any] | None = None) -> sdk.Run:
+        """The open run, or a new one; `config` is added to its configuration."""
+        run = start.opened() or sdk.init(**self.settings)
+        if config:
+            run.config.update({key: value for key, value in config.items() if _plain(value)})
+        return run
+
+    def due(self) -> bool:
+        """Whether it is time for the next row."""
+        now_s = self._clock()
+        if now_s < self._due_s:
+            return False
+        self._due_s = now_s + self.every_s
+        return True
+
+
+def _plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
+
+
+def derived(cls: type, module: str, *bases: tuple[str, str]) -> type:
+    """`cls` derived from a framework's own class as well.
+
+    Args:
+        module: the framework, as a person calls it.
+        bases: (module, class name): the first that the program has loaded is taken.
+
+    Raises:
+        RuntimeError: it has loaded none.
+    """
+    for name, base in bases:
+        loaded = getattr(sys.modules.get(name), base, None)
+        if loaded is not None:
+            return cls if issubclass(cls, loaded) else type(cls.__name__, (cls, loaded), {})
+    raise RuntimeError(f"{cls.__name__}: {module} is not loaded; `import {bases[0][0]}` first")
