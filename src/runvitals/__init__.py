@@ -11,6 +11,8 @@ Everything is loaded on first use, so that the monitor, which is part of this pa
 
 from __future__ import annotations
 
+from importlib import import_module
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
@@ -84,6 +86,8 @@ def __getattr__(name: str) -> object:
         from runvitals.query import open_run
 
         return open_run
+    if name == "mlflow":
+        return import_module("runvitals.mlflow")
     if name == "Client":
         from runvitals.client import Client
 

@@ -1,13 +1,15 @@
 """MLflow's names: a second view of the same readings, with MLflow's units.
 
 MLflow writes `system/{name}`, or `system/{node}/{name}` where a node is named. It knows one file system, `/`;
-its documentation also names GPU metrics without an index, which is the first GPU.
+its documentation also names GPU metrics without an index: where it has one GPU, that one.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from functools import cache
+from typing import Literal, NamedTuple
 
 from runvitals.catalog import CATALOG
 from runvitals.catalog.catalog import Match
@@ -15,6 +17,28 @@ from runvitals.catalog.metric import pattern, placeholders
 
 # What MLflow's names leave out.
 _IMPLIED = {"path": "/", "i": "0"}
+# MLflow means the whole host's memory, where ours is that of the cgroup's limit if there is one.
+_OF_HOST, _OF_LIMIT = "host.memory_percent", "memory_percent"
+# AMD's memory has a name of its own in MLflow, in GB.
+_GB_PER_BYTE = 1e-9
+
+
+class Column(NamedTuple):
+    """How a metric of MLflow's comes out of a sample.
+
+    Attributes:
+        name: MLflow's, without `system/`.
+        places: which of the sample's values it is made of.
+        factor: from our unit to MLflow's.
+        how: what of several values; of one value all ways are the same.
+        total: a running total: of several samples the last one counts, and is not rounded.
+    """
+
+    name: str
+    places: tuple[int, ...]
+    factor: float
+    how: Literal["mean", "sum"]
+    total: bool
 
 
 def to_mlflow(match: Match) -> str | None:
@@ -46,6 +70,43 @@ def from_mlflow(name: str) -> Match | None:
         if found is not None:
             return CATALOG.find(key.format(**(_IMPLIED | found.groupdict())))
     return None
+
+
+def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
+    """What MLflow's monitor would log of a sample with these keys.
+
+    Beside the names with a GPU's index there are those of MLflow's guide without: percentages are the mean
+    of all GPUs, megabytes and watts their sum.
+
+    Args:
+        keys: canonical keys, the sample's columns.
+        amd: indices of AMD's GPUs, whose memory MLflow counts in gigabytes; they get both names.
+
+    Example:
+        >>> columns(["load1", "memory.usedMB"])
+        [Column(name='system_memory_usage_megabytes', places=(1,), factor=1.048576, how='mean', total=False)]
+    """
+    found: list[Column] = []
+    of_all: dict[str, Column] = {}
+    for place, key in enumerate(keys):
+        if key == _OF_LIMIT and _OF_HOST in keys:
+            continue
+        match = CATALOG.find(_OF_LIMIT if key == _OF_HOST else key)
+        name = None if match is None else to_mlflow(match)
+        if match is None or name is None:
+            continue
+        metric = match.metric
+        how: Literal["mean", "sum"] = "mean" if metric.unit == "%" else "sum"
+        found.append(Column(name, (place,), metric.mlflow_factor, how, metric.kind == "counter"))
+        index = match.labels.get("i")
+        if index is None:
+            continue
+        if metric.mlflow_factor == 1e-6 and int(index) in amd:
+            found.append(Column(name.replace("megabytes", "gigabytes"), (place,), _GB_PER_BYTE, how, False))
+        bare = name.replace(f"gpu_{index}_", "gpu_")
+        before = of_all[bare].places if bare in of_all else ()
+        of_all[bare] = Column(bare, (*before, place), metric.mlflow_factor, how, False)
+    return found + list(of_all.values())
 
 
 @cache

@@ -4,9 +4,9 @@ folder.
 As with the monitor itself (`launch.py`), whoever comes first binds the socket's name and hands the listening
 descriptor to the process it starts. Nothing of this is loaded in a run without a destination.
 
-To the relay: `{"op": "serve", "run", "destinations": […], "cwd"}`; the line says that the run goes on for as
-long as it is open. From the relay: `{"op": "stop", "text"}`, when somebody asked at a destination for the end
-of the run.
+To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`; the line says that the run
+goes on for as long as it is open. From the relay: `{"op": "stop", "text"}`, when somebody asked at a
+destination for the end of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runvitals.monitor import background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 DOOR_FD = 3  # the listening socket, in a relay
@@ -105,6 +105,19 @@ def start(directory: str, door: _socket.socket) -> None:
         os.close(high)
 
 
+def own_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are a destination's own: those that begin with its name. One that is a mere URL has
+    none.
+
+    Example:
+        >>> own_variables(["mlflow:http://host:5000"], {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"})
+        {'MLFLOW_TRACKING_USERNAME': 'me'}
+    """
+    names = {text.partition(":")[0] for text in destinations} - {"http", "https"}
+    prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names)
+    return {name: text for name, text in environ.items() if name.startswith(prefixes)}
+
+
 class RelayLine:
     """A run's line to the relay, which is started if there is none, and again if it dies.
 
@@ -128,7 +141,15 @@ class RelayLine:
 
     def __init__(self, directory: str, run: str, destinations: list[str], cwd: str) -> None:
         self._directory = directory
-        self._said = {"op": "serve", "run": run, "destinations": destinations, "cwd": cwd}
+        # In the memory of the two processes only: there are passwords among them.
+        environ = own_variables(destinations, os.environ)
+        self._said = {
+            "op": "serve",
+            "run": run,
+            "destinations": destinations,
+            "cwd": cwd,
+            "environ": environ,
+        }
         self._sock: _socket.socket | None = None
         self._buffer = b""
         self._losses = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
@@ -33,6 +33,7 @@ class Delivery:
     Args:
         cursor: how far it is; its lock must be held by the caller.
         request_stop: called with a text when the far side wants the run to stop.
+        environ: see `Context.environ`.
 
     Attributes:
         live: the run's monitor is there: signs of life are due, and more will come.
@@ -42,8 +43,14 @@ class Delivery:
         OSError: the run's folder is not there.
     """
 
-    def __init__(self, cursor: Cursor, request_stop: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self,
+        cursor: Cursor,
+        request_stop: Callable[[str], None] = lambda text: None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         self.cursor = cursor
+        self._environ = environ
         self.request_stop = request_stop
         self.live = False
         self.caught_up = False
@@ -86,6 +93,7 @@ class Delivery:
                 self.cursor.state,
                 self.cursor.save,
                 self.request_stop,
+                self._environ,
             )
             spec = self.cursor.spec
             self._destination = spec.factory()(spec.address, context)
@@ -147,8 +155,10 @@ class Delivery:
         except FileNotFoundError:
             raise Gone("the run's folder was deleted") from None
         held = sum(feed.bytes for feed in self._feeds.values())
-        for writer, numbers in segments.items():
-            if paths.role_and_host(writer)[1] != self.cursor.host:
+        behind = False  # a monitor's next life waits for the end of the one before: time never goes back
+        for writer, numbers in sorted(segments.items()):
+            role, host = paths.role_and_host(writer)
+            if host != self.cursor.host or (behind and role == "monitor"):
                 continue
             feed = self._feeds.get(writer)
             if feed is None:
@@ -158,6 +168,7 @@ class Delivery:
                 held -= feed.bytes
                 feed.read(numbers, now_s)
                 held += feed.bytes
+            behind = behind or (role == "monitor" and feed.full)
 
     def _deliver(self, destination: Destination, feed: Feed, batch: Batch) -> None:
         if batch.empty and feed.position.next_seq:

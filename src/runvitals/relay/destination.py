@@ -19,8 +19,7 @@ A user chooses destinations with the setting `destinations`, a list of `NAME` or
 entry-point group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). What
 follows the first colon is handed to the factory as it is: `files:/data/out?format=csv` calls
 `factory("/data/out?format=csv", context)`; `NAME` alone gives "". An address must hold no password or token:
-it is written into the run's folder. Secrets come from the environment, which is that of the process that
-began the relay, or from files.
+it is written into the run's folder. Secrets come from the environment (`Context.environ`) or from files.
 
 What the relay promises:
 
@@ -51,8 +50,9 @@ What the relay promises:
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from runvitals.relay.batch import Batch
@@ -87,6 +87,9 @@ class Context:
         folder: the run's folder, for files of its own in `relay/`.
         cwd: the working directory of the training (or of `runvitals sync`): what relative paths are relative
             to.
+        environ: the environment of the process that began the relay, but for variables that begin with the
+            destination's name (`MLFLOW_…` for `mlflow`): those are the training's. Look at it when it is
+            needed, for a run that goes on later brings its own.
         state: JSON values of the destination's own; those of an earlier life are in it. Saved in one piece
             with the relay's position after each round of `deliver` calls, whether they returned or raised.
         save: saves the state now; for what must not be done twice (the id of a run that was just made over
@@ -95,7 +98,7 @@ class Context:
             gets SIGINT or its callback.
     """
 
-    __slots__ = ("cwd", "folder", "request_stop", "run_id", "save", "state")
+    __slots__ = ("cwd", "environ", "folder", "request_stop", "run_id", "save", "state")
 
     def __init__(
         self,
@@ -105,6 +108,7 @@ class Context:
         state: dict[str, Any],
         save: Callable[[], None],
         request_stop: Callable[[str], None],
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.run_id = run_id
         self.folder = folder
@@ -112,6 +116,7 @@ class Context:
         self.state = state
         self.save = save
         self.request_stop = request_stop
+        self.environ = environ
 
 
 class Destination(ABC):

@@ -18,7 +18,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
-from runvitals.monitor.relay import DOOR_FD
+from runvitals.monitor.relay import DOOR_FD, own_variables
 from runvitals.relay.courier import Courier
 from runvitals.relay.cursor import Cursor, cursors_of
 from runvitals.relay.delivery import DELIVERED, Delivery
@@ -123,6 +123,7 @@ class Relay:
         self._keep_trying_s = keep_trying_s
         self._couriers: dict[str, Courier] = {}
         self._lines: dict[int, Line] = {}
+        self._environs: dict[str, dict[str, str]] = {}
         self._left = left_behind(directory, self.host)
         self._wanted: list[tuple[Cursor, bool]] = []
         self._ending = False
@@ -196,6 +197,7 @@ class Relay:
         op = message.get("op")
         if op == "serve":
             line.runs.add(str(message["run"]))
+            self._hear_environ(message)
             for text in message["destinations"]:
                 self.serve(str(message["run"]), Spec(str(text)), str(message.get("cwd", "")))
         elif op == "flush":
@@ -203,6 +205,14 @@ class Relay:
             threading.Thread(target=self._flush, args=arguments, daemon=True).start()
         elif op == "hello":
             line.send({"op": "hello", "pid": os.getpid(), "runs": self._served()})
+
+    def _hear_environ(self, message: dict[str, Any]) -> None:
+        """Remember the variables that a run's destinations have from its training."""
+        environ = self._environs.setdefault(str(message["run"]), {})
+        theirs = own_variables(message["destinations"], os.environ)
+        environ.clear()
+        environ.update({name: text for name, text in os.environ.items() if name not in theirs})
+        environ.update(message.get("environ", {}))
 
     def _served(self) -> list[str]:
         return sorted({run for line in self._lines.values() for run in line.runs})
@@ -245,7 +255,8 @@ class Relay:
             elif cursor.closed:
                 cursor.unlock()
                 return True
-            delivery = Delivery(cursor, lambda text: self._request_stop(run_id, text))
+            environ = self._environs.get(run_id, os.environ)
+            delivery = Delivery(cursor, lambda text: self._request_stop(run_id, text), environ)
         except OSError:
             cursor.unlock()
             return True  # the run was deleted meanwhile, or its disk is full: nobody could keep the position

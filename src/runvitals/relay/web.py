@@ -10,11 +10,14 @@ import http.client
 import urllib.request
 from collections.abc import Mapping
 from email.message import Message
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runvitals import __version__
 from runvitals.relay.destination import Rejected, Retry
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -80,6 +83,7 @@ class Web:
         url: `http://host[:port][/path]` or https.
         timeout_s: for connecting, and for each wait.
         max_answer_bytes: an answer is read no further.
+        tls: an `ssl.SSLContext`, where certificates are not to be checked as usual.
 
     Raises:
         ValueError: anything else.
@@ -91,7 +95,11 @@ class Web:
     """
 
     def __init__(
-        self, url: str, timeout_s: float = TIMEOUT_S, max_answer_bytes: int = MAX_ANSWER_BYTES
+        self,
+        url: str,
+        timeout_s: float = TIMEOUT_S,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        tls: SSLContext | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -107,6 +115,7 @@ class Web:
         self._port = parts.port or (443 if self._secure else 80)
         self._timeout_s = timeout_s
         self._max_answer_bytes = max_answer_bytes
+        self._tls = tls
         self._connection: http.client.HTTPConnection | None = None
         self._absolute = ""  # what a proxy for plain HTTP wants before each path
 
@@ -163,7 +172,7 @@ class Web:
             return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
         import ssl  # 5 MB that plain HTTP need not pay
 
-        context = ssl.create_default_context()
+        context = self._tls or ssl.create_default_context()
         secure = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
         if proxy is not None:
             secure.set_tunnel(self._host, self._port, headers=_proxy_headers(proxy))

@@ -153,12 +153,12 @@ def choose_run_id(values: Mapping[str, Any], job_key: str | None) -> tuple[str, 
     base = values["run_id"] or job_key
     if base is None:
         return new_run_id(), False
-    base = _as_run_id(base)
+    base = as_run_id(base)
     _begun[base] = _begun.get(base, 0) + 1
     return (base if _begun[base] == 1 else f"{base}-{_begun[base]}"), True
 
 
-def _as_run_id(key: str) -> str:
+def as_run_id(key: str) -> str:
     """A job's key as a run id: itself where it can be one, else what can be kept of it and a checksum of all
     of it.
     """

@@ -8,5 +8,7 @@ BUILT_IN: dict[str, str] = {
     "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "prometheus": "runvitals.relay.prometheus.exporter:PrometheusDestination",
+    "mlflow": "runvitals.relay.mlflow.destination:MlflowDestination",
+    "remote_write": "runvitals.relay.prometheus.remote_write:RemoteWriteDestination",
     "tensorboard": "runvitals.relay.tensorboard.destination:TensorBoardDestination",
 }

@@ -1,0 +1,110 @@
+"""Where an MLflow destination writes to: a tracking URI, a run, a node.
+
+`mlflow` (the tracking URI of the environment), `mlflow:http://host:5000`, `mlflow:sqlite:////data/mlflow.db`,
+`mlflow:databricks`, each with `#run=…&experiment=…&node=…` where wanted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
+NODE_VARIABLE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
+# A monitor's label that says how many of its samples make a window.
+SAMPLES_LABEL = "mlflow_samples"
+EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
+_OPTIONS = ("experiment", "node", "run")
+_WEB = ("http", "https")
+
+
+class Address(NamedTuple):
+    """One destination, parsed.
+
+    Attributes:
+        uri: the tracking URI, absolute where it is a path; without a password.
+        run: id of the MLflow run to write to; "": one is made.
+        experiment: name of the experiment that a run is made in; "": the run's project.
+        node: MLflow's node id, "" where there is none.
+    """
+
+    uri: str
+    run: str = ""
+    experiment: str = ""
+    node: str = ""
+
+    @property
+    def is_web(self) -> bool:
+        return urlsplit(self.uri).scheme in _WEB
+
+    @classmethod
+    def parse(cls, text: str, environ: Mapping[str, str], cwd: str) -> Address:
+        """An address as it stands after `mlflow:`.
+
+        Args:
+            environ: where the tracking URI, the experiment and the node are if the text does not say.
+            cwd: what relative paths are relative to.
+
+        Raises:
+            ValueError: an option that does not exist, or no tracking URI anywhere.
+
+        Example:
+            >>> Address.parse("http://host:5000#run=0123abcd", {}, "/")
+            Address(uri='http://host:5000', run='0123abcd', experiment='', node='')
+        """
+        uri, _, fragment = text.partition("#")
+        given = dict(parse_qsl(fragment, keep_blank_values=True))
+        unknown = ", ".join(sorted(given.keys() - set(_OPTIONS)))
+        if unknown:
+            raise ValueError(f"mlflow:{text}: there is no option {unknown}; there are {', '.join(_OPTIONS)}")
+        uri = uri or public(environ.get(URI_VARIABLE, ""))
+        if not uri:
+            raise ValueError(
+                f"no tracking server is named: write mlflow:http://host:5000, or set {URI_VARIABLE}"
+            )
+        return cls(
+            absolute(f"http:{uri}" if uri.startswith("//") else uri, cwd),
+            given.get("run", ""),
+            given.get("experiment") or environ.get(EXPERIMENT_VARIABLE, ""),
+            given.get("node") or environ.get(NODE_VARIABLE, ""),
+        )
+
+
+def public(uri: str) -> str:
+    """A tracking URI without what may be secret in it, to be written down: no password, and of a database no
+    query.
+
+    >>> public("postgresql://me:secret@db/mlflow?sslpassword=x"), public("https://me:secret@host/mlflow/")
+    ('postgresql://me@db/mlflow', 'https://host/mlflow')
+    """
+    parts = urlsplit(uri)
+    if not parts.netloc or parts.scheme == "file":
+        return uri.partition("?")[0] if parts.scheme not in ("", "file") else uri
+    user, at, host = parts.netloc.rpartition("@")
+    if parts.scheme in _WEB:
+        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+    return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))
+
+
+def complete(uri: str, environ: Mapping[str, str]) -> str:
+    """The URI with its secrets, if the environment has it."""
+    known = environ.get(URI_VARIABLE, "")
+    return known if known and public(known) == uri else uri
+
+
+def absolute(uri: str, cwd: str) -> str:
+    """A tracking URI that means the same from any working directory.
+
+    >>> absolute("sqlite:///mlflow.db", "/home/me"), absolute("mlruns", "/home/me")
+    ('sqlite:////home/me/mlflow.db', '/home/me/mlruns')
+    """
+    if uri.startswith("sqlite:///") and uri != "sqlite:///:memory:":
+        path = uri.removeprefix("sqlite:///")
+        return f"sqlite:///{os.path.join(cwd, path)}"
+    if "://" in uri or uri in ("databricks", "databricks-uc", "uc"):
+        return uri
+    if uri.startswith("file:"):
+        return f"file://{os.path.join(cwd, uri.removeprefix('file:'))}"
+    return os.path.join(cwd, uri)

@@ -1,0 +1,308 @@
+"""The destination: a run's system metrics as MLflow's own, and whatever else was logged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
+from runvitals.relay.destination import Context, Destination, Rejected
+from runvitals.relay.mlflow import naming
+from runvitals.relay.mlflow.address import SAMPLES_LABEL, Address
+from runvitals.relay.mlflow.home import find_or_make, status_of
+from runvitals.relay.mlflow.store import (
+    FINISHED,
+    METRICS_PER_REQUEST,
+    PARAMS_PER_REQUEST,
+    RUNNING,
+    SYSTEM_PREFIX,
+    TAGS_PER_REQUEST,
+    Metric,
+    Pair,
+    Store,
+)
+from runvitals.relay.mlflow.windows import Window
+
+# MLflow's defaults: a window of one sample every 10 s.
+INTERVAL_S, SAMPLES = 10.0, 1
+_LARGEST_STEP = (1 << 63) - 1
+# The only ends that the training cannot tell MLflow of by itself.
+_KILLED_STATES = ("crashed", "stopped")
+_ONLY_BY_CLIENT = ("MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_AUTH")
+_TAGS = {
+    "name": "mlflow.runName",
+    "notes": "mlflow.note.content",
+    "command": "mlflow.source.name",
+    "tags": "runvitals.tags",
+    "group": "runvitals.group",
+    "job_type": "runvitals.job_type",
+}
+
+
+class MlflowDestination(Destination):
+    """A tracking server, database or folder of MLflow's.
+
+    Args:
+        address: see `Address`.
+        context: `state` keeps the MLflow run's id, the open window of each monitor, which parameters were
+            sent, and how much of the batch that is on its way has arrived.
+
+    Raises:
+        ValueError: an address that cannot be.
+        ModuleNotFoundError: MLflow is wanted and not installed.
+    """
+
+    name = "mlflow"
+    # A request every 10 s for whatever windows are full by then, instead of two for each.
+    interval_s = 10.0
+    prompt = False
+
+    def __init__(
+        self, address: str, context: Context, open_store: Callable[[Address, Context], Store] | None = None
+    ) -> None:
+        self._address = Address.parse(address, context.environ, context.cwd)
+        if self._address.node and not naming.is_metric_name(self._address.node):
+            raise ValueError(
+                f"{self._address.node!r} cannot be a node of MLflow's: it may hold letters, digits, blanks "
+                "and _ - . : /"
+            )
+        self._context = context
+        self._state = context.state
+        self._store = (open_store or _open_store)(self._address, context)
+
+    def deliver(self, batch: Batch) -> None:
+        """Send one batch.
+
+        Raises:
+            Retry: the server is away, or does not know us.
+            Rejected: some of the batch was refused; the rest was taken.
+            Gone: the run was deleted.
+        """
+        run = self._run(batch)
+        draft = self._draft(batch, run)
+        problems: list[str] = []
+        metrics = list(self._system_metrics(batch, draft))
+        metrics += self._logged(batch, problems)
+        params = self._params(batch, problems)
+        self._send(batch, run, metrics, params, list(self._tags(batch)), problems)
+        self._note_end(batch, run)
+        # Only now: had anything failed, the batch would come again, and the same must become of it.
+        if draft is not None:
+            self._state["windows"][batch.writer.name] = draft.state
+        self._state["params"] += [list(pair) for pair in params]
+        self._state["flight"] = None
+        if problems:
+            raise Rejected("; ".join(dict.fromkeys(problems)))
+
+    def close(self) -> None:
+        self._store.close()
+
+    # -- the run over there
+
+    def _run(self, batch: Batch) -> str:
+        """The MLflow run's id, and whose business its state is."""
+        if "run" not in self._state:
+            if self._address.run:
+                self._state.update(run=self._address.run, ours=False, joined=False)
+            else:
+                again = bool(self._state.get("making"))
+                self._state["making"] = True
+                self._context.save()
+                found = find_or_make(self._store, self._address.experiment, batch)
+                self._state.update(run=found.run, ours=True, joined=found.joined and not again)
+            self._state.update(windows={}, params=[])
+            self._context.save()
+        return str(self._state["run"])
+
+    def _note_end(self, batch: Batch, run: str) -> None:
+        """Tell MLflow of the end of a run that we began there; of any other only if its processes were killed
+        and it would be running for ever."""
+        for note in batch.notes_of(LIFECYCLE):
+            if note.value.get("what") != "end":
+                continue
+            state = str(note.value.get("state"))
+            if not self._state["ours"] and (state not in _KILLED_STATES or self._state.get("resumed")):
+                continue
+            known = self._store.state(run).status
+            status = status_of(state)
+            if known == RUNNING or (known == FINISHED != status):
+                self._store.set_status(run, status, note.time_ms)
+
+    # -- samples
+
+    def _draft(self, batch: Batch, run: str) -> Window | None:
+        """The writer's window, to be kept when the batch has arrived; None for a writer without samples."""
+        if not batch.samples and batch.writer.role != "monitor":
+            return None
+        windows: dict[str, dict[str, Any]] = self._state["windows"]
+        known = windows.get(batch.writer.name)
+        if known is None:
+            if windows and any(note.value.get("what") == "gap" for note in batch.notes_of(LIFECYCLE)):
+                known = list(windows.values())[-1]  # the monitor before died: this one goes on with its work
+            else:
+                known = Window(None, self._first_step(run, bool(windows))).state
+            windows[batch.writer.name] = known
+            self._context.save()  # asked again, MLflow would count what is sent now
+        return Window(known, 0)
+
+    def _first_step(self, run: str, again: bool) -> int:
+        """As MLflow counts: after the largest step of all system metrics, whichever node they are of."""
+        if self._state["ours"] and not again and not self._state["joined"]:
+            return 0
+        known = self._store.state(run)
+        if known.system_step >= 0:
+            self._state["resumed"] = True
+        if again and self._state["ours"] and known.status != RUNNING:
+            self._store.set_status(run, RUNNING, None)
+        return known.system_step + 1
+
+    def _system_metrics(self, batch: Batch, window: Window | None) -> Iterator[Metric]:
+        if window is None:
+            return
+        prefix = f"{SYSTEM_PREFIX}{self._node(batch)}"
+        points = list(window.add(batch.samples, self._samples(batch), _amd(batch)))
+        if any(note.value.get("what") == "end" for note in batch.notes_of(LIFECYCLE)):
+            points += window.close()
+        for point in points:
+            yield point._replace(key=prefix + point.key)
+
+    def _node(self, batch: Batch) -> str:
+        """`node/`, or nothing. Hosts of one run that share a run which one of them made are told apart."""
+        node = self._address.node
+        if node == "host" or (not node and self._state["joined"]):
+            node = naming.metric_name(batch.writer.host)
+        return f"{node}/" if node else ""
+
+    def _samples(self, batch: Batch) -> int:
+        """How many samples make a window: as the run says, else so many that windows are as MLflow's."""
+        said = batch.writer.labels.get(SAMPLES_LABEL, "")
+        if said.isdigit() and int(said):
+            return int(said)
+        environ = self._context.environ
+        interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
+        samples = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
+        return max(1, round(interval_s * samples / (batch.writer.interval_s or 1.0)))
+
+    # -- what else was logged
+
+    def _logged(self, batch: Batch, problems: list[str]) -> list[Metric]:
+        found = []
+        for row in batch.logs:
+            step = int(row.step or 0)
+            if abs(step) > _LARGEST_STEP:
+                problems.append(f"step {step} is larger than MLflow takes")
+                continue
+            for key, value in row.numbers().items():
+                found.append(Metric(naming.metric_name(key), value, row.time_ms, step))
+        return found
+
+    def _params(self, batch: Batch, problems: list[str]) -> list[Pair]:
+        """Parameters that are new. Over there they cannot change: what does is told, and not sent."""
+        known: dict[str, str] = dict(self._state["params"])
+        fresh: dict[str, str] = {}
+        for note in batch.notes_of(INFO):
+            config = note.value.get("config")
+            for key, value in naming.params(config) if isinstance(config, dict) else ():
+                before = fresh.get(key, known.get(key))
+                if before is None:
+                    fresh[key] = value
+                elif before != value:
+                    problems.append(
+                        f"parameter {key} was {before} and is {value} now: MLflow keeps the first"
+                    )
+        return [Pair(key, value) for key, value in fresh.items()]
+
+    def _tags(self, batch: Batch) -> Iterator[Pair]:
+        """The run's results, and what happened to it."""
+        for note in batch.notes_of(INFO):
+            summary = note.value.get("summary")
+            if isinstance(summary, dict):
+                yield from naming.params(summary, "summary.")
+            about = note.value.get("run")
+            if isinstance(about, dict) and self._state["ours"]:
+                yield from _about(about)
+        alerts = [note for note in batch.notes_of(EVENT) if note.value.get("name") == "alert"]
+        for note in alerts:
+            title, body = note.value.get("title", ""), note.value.get("text", "")
+            yield Pair(f"runvitals.alert.{note.time_ms}", f"{title}: {body}"[: naming.LONGEST_TAG])
+
+    # -- sending
+
+    def _send(
+        self,
+        batch: Batch,
+        run: str,
+        metrics: Sequence[Metric],
+        params: Sequence[Pair],
+        tags: Sequence[Pair],
+        problems: list[str],
+    ) -> None:
+        """Everything in as few requests as MLflow allows; those that have arrived are not sent again."""
+        key = [batch.writer.name, batch.first_seq]
+        flight = self._state.get("flight") or {}
+        arrived = int(flight["arrived"]) if flight.get("batch") == key else 0
+        requests: list[tuple[str, Sequence[Any]]] = []
+        requests += [("params", part) for part in _parts(params, PARAMS_PER_REQUEST)]
+        requests += [("metrics", part) for part in _parts(metrics, METRICS_PER_REQUEST)]
+        requests += [("tags", part) for part in _parts(tags, TAGS_PER_REQUEST)]
+        for number, (what, part) in enumerate(requests):
+            if number < arrived:
+                continue
+            problems += self._log(run, what, part)
+            self._state["flight"] = {"batch": key, "arrived": number + 1}
+
+    def _log(self, run: str, what: str, part: Sequence[Any]) -> list[str]:
+        """Send a request; where it is refused, its halves, until what is refused is alone."""
+        try:
+            self._store.log(run, **{what: part})
+        except Rejected as error:
+            if len(part) == 1:
+                return [f"{part[0].key}: {error}"]
+            middle = len(part) // 2
+            return self._log(run, what, part[:middle]) + self._log(run, what, part[middle:])
+        return []
+
+
+def _open_store(address: Address, context: Context) -> Store:
+    """By hand over HTTP, with MLflow's own client for everything else, ways to sign in included."""
+    if address.is_web and not any(context.environ.get(name) for name in _ONLY_BY_CLIENT):
+        from runvitals.relay.mlflow.rest import RestStore
+
+        return RestStore(address.uri, context.environ)
+    from runvitals.relay.mlflow.package import PackageStore
+
+    return PackageStore(address.uri, context.environ)
+
+
+def _about(about: Mapping[str, Any]) -> Iterator[Pair]:
+    """What a run is called, and how it was begun, as MLflow's tags."""
+    for key, tag in _TAGS.items():
+        value = about.get(key)
+        if value:
+            joined = (
+                (" " if key == "command" else ", ").join(map(str, value))
+                if isinstance(value, list)
+                else value
+            )
+            yield Pair(tag, str(joined)[: naming.LONGEST_TAG])
+
+
+def _amd(batch: Batch) -> frozenset[int]:
+    """The indices of AMD's GPUs, from what is known of the machine."""
+    listed = batch.run.machine.get("gpu_amd")
+    return frozenset(int(gpu["index"]) for gpu in listed) if isinstance(listed, list) else frozenset()
+
+
+def _number(text: str | None) -> float:
+    """A variable of MLflow's; 0, which is "not set" to MLflow too, for what is no number."""
+    try:
+        number = float(text or 0)
+    except ValueError:
+        return 0.0
+    return number if 0.0 < number < inf else 0.0
+
+
+def _parts(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(whole), size):
+        yield whole[start : start + size]

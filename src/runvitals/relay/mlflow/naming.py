@@ -1,0 +1,53 @@
+"""What MLflow takes for a name or a value, and how ours are made to fit."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runvitals.journal.jsontext import dumps
+from runvitals.relay.mlflow.store import Pair
+
+LONGEST_KEY = 250
+LONGEST_PARAM = 6000
+LONGEST_TAG = 8000
+# Letters, digits and these; a colon is taken by servers on Linux from MLflow 2.16 on.
+_FOREIGN = re.compile(r"[^\w\-. /:]")
+
+
+def metric_name(name: str) -> str:
+    """A name that MLflow takes for a metric, a parameter or a tag: itself if it can be.
+
+    Names are also paths over there: relative ones, without `..` and empty parts.
+
+    >>> metric_name("train/loss"), metric_name("/val//acc@5"), metric_name("../a")
+    ('train/loss', 'val/acc_5', 'a')
+    """
+    parts = [part for part in _FOREIGN.sub("_", name).split("/") if part not in ("", ".", "..")]
+    fitting = posixpath.join(*parts)[:LONGEST_KEY].rstrip("/") if parts else ""
+    return fitting or "_"
+
+
+def is_metric_name(name: str) -> bool:
+    """Whether MLflow takes a name as it is."""
+    return metric_name(name) == name
+
+
+def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[Pair]:
+    """A run's configuration as MLflow's parameters: flat, and text.
+
+    >>> list(params({"lr": 0.1, "model": {"layers": [2, 3]}}))
+    [Pair(key='lr', value='0.1'), Pair(key='model.layers', value='[2,3]')]
+    """
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from params(value, f"{prefix}{name}.")
+        else:
+            yield Pair(metric_name(f"{prefix}{name}"), text(value)[:LONGEST_PARAM])
+
+
+def text(value: Any) -> str:
+    """A JSON value as MLflow shows it: as Python would write it where it is a single word, else as JSON."""
+    return str(value) if isinstance(value, (str, int, float)) or value is None else dumps(value).decode()

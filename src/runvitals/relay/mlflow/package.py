@@ -1,0 +1,151 @@
+"""Every tracking store that MLflow's own client knows: databases, folders, Databricks, plug-ins.
+
+MLflow is imported into the relay, never into the training. It takes its credentials from the environment of
+its process, so that of the training is put in place for each call, one call at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runvitals.relay.destination import Gone, Rejected, Retry
+from runvitals.relay.mlflow.address import URI_VARIABLE, complete
+from runvitals.relay.mlflow.store import RUNNING, Metric, Pair, RunState, last_system_step
+
+_PREFIX = "MLFLOW_"
+# The relay tries again by itself, and tells nobody of what it does.
+_OURS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
+_FINAL = frozenset(
+    {
+        "INVALID_PARAMETER_VALUE",
+        "BAD_REQUEST",
+        "RESOURCE_ALREADY_EXISTS",
+        "RESOURCE_CONFLICT",
+        "INVALID_STATE",
+    }
+)
+_one_at_a_time = threading.Lock()
+
+
+class PackageStore:
+    """A tracking store behind MLflow's client.
+
+    Args:
+        uri: whatever `mlflow.set_tracking_uri` takes, absolute.
+        environ: MLflow's variables of the training.
+
+    Raises:
+        ModuleNotFoundError: MLflow is not installed for the Python that the relay runs with.
+
+    Example:
+        >>> store = PackageStore("sqlite:////data/mlflow.db", os.environ)
+        >>> store.log(run, [Metric("loss", 0.5, 1700000000000, 3)])
+    """
+
+    def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
+        self._uri = uri
+        self._environ = environ
+        self._known: Any = None
+        with self._environment():
+            import mlflow  # noqa: F401 - a second and a half; here, so that its absence is told at once
+
+    # -- the interface of `Store`
+
+    def experiment(self, name: str) -> str:
+        with self._client() as client:
+            found = client.get_experiment_by_name(name)
+            return str(client.create_experiment(name) if found is None else found.experiment_id)
+
+    def runs_with(self, experiment: str, tag: Pair) -> list[str]:
+        with self._client() as client:
+            wanted = f"tags.`{tag.key}` = '{tag.value}'"
+            order = ["attributes.start_time ASC", "attributes.run_id ASC"]
+            runs = client.search_runs([experiment], wanted, max_results=10, order_by=order)
+            return [str(run.info.run_id) for run in runs]
+
+    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[Pair]) -> str:
+        with self._client() as client:
+            run = client.create_run(experiment, start_ms, {pair.key: pair.value for pair in tags}, name)
+            return str(run.info.run_id)
+
+    def drop_run(self, run: str) -> None:
+        with self._client() as client:
+            client.delete_run(run)
+
+    def state(self, run: str) -> RunState:
+        with self._client() as client:
+            found = client.get_run(run)
+            # Not public, but what MLflow's own monitor asks for the same reason: all else is without steps,
+            # or the whole history.
+            steps = [(one.key, int(one.step)) for one in found.data._metric_objs]
+            return RunState(str(found.info.status), last_system_step(steps))
+
+    def log(
+        self, run: str, metrics: Sequence[Metric] = (), params: Sequence[Pair] = (), tags: Sequence[Pair] = ()
+    ) -> None:
+        from mlflow import entities
+
+        with self._client() as client:
+            client.log_batch(
+                run,
+                metrics=[entities.Metric(one.key, one.value, one.time_ms, one.step) for one in metrics],
+                params=[entities.Param(pair.key, pair.value) for pair in params],
+                tags=[entities.RunTag(pair.key, pair.value) for pair in tags],
+            )
+
+    def set_status(self, run: str, status: str, end_ms: int | None) -> None:
+        with self._client() as client:
+            if status == RUNNING:
+                client.update_run(run, status=status)
+            else:
+                client.set_terminated(run, status, end_ms)
+
+    def close(self) -> None:
+        self._known = None
+
+    # -- MLflow
+
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[Any]:
+        """MLflow's client, in the environment of the training, with its errors as ours."""
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        with self._environment():
+            try:
+                if self._known is None:
+                    self._known = MlflowClient(complete(self._uri, self._environ))
+                yield self._known
+            except MlflowException as error:
+                text = " ".join(str(error).split())[:500]
+                if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                    raise Gone(text) from None
+                raise (Rejected(text) if error.error_code in _FINAL else Retry(text)) from None
+
+    @contextlib.contextmanager
+    def _environment(self) -> Iterator[None]:
+        """Have the training's MLflow variables, and no others, in this process's environment for a while."""
+        with _one_at_a_time:
+            kept = _variables(os.environ)
+            # Without this one: a client is told where to write, and the URI may hold a password.
+            wanted = {**_variables(self._environ), **_OURS}
+            wanted.pop(URI_VARIABLE, None)
+            try:
+                _replace(wanted)
+                yield
+            finally:
+                _replace(kept)
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in environ.items() if name.startswith(_PREFIX)}
+
+
+def _replace(variables: Mapping[str, str]) -> None:
+    for name in _variables(os.environ).keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)

@@ -1,0 +1,253 @@
+"""MLflow's REST interface, version 2.0, by hand: what a relay needs of it costs no import of MLflow, which is
+190 MB and a second and a half.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from runvitals.journal.jsontext import dumps, loads
+from runvitals.relay.destination import Gone, Rejected, Retry
+from runvitals.relay.mlflow.address import complete
+from runvitals.relay.mlflow.store import Metric, Pair, RunState, last_system_step
+from runvitals.relay.web import TIMEOUT_S, Answer, Web
+
+_API = "/api/2.0/mlflow"
+_WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
+_MISSING = "RESOURCE_DOES_NOT_EXIST"
+_EXISTS = "RESOURCE_ALREADY_EXISTS"
+# A run that has just ended may still be asked for: the largest answer is one with all its parameters.
+_LARGEST_ANSWER = 256 * 1024 * 1024
+
+
+class _Refused(Exception):
+    """MLflow's own refusal, with its error code."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class RestStore:
+    """A tracking server.
+
+    Args:
+        uri: `http://host[:port][/path]` or https.
+        environ: MLflow's variables for credentials and TLS. Looked at for every request, so that they may
+            change.
+
+    Raises:
+        ValueError: no such URI.
+        OSError: a certificate that cannot be read.
+
+    Example:
+        >>> store = RestStore("http://127.0.0.1:5000", os.environ)
+        >>> store.log(run, [Metric("loss", 0.5, 1700000000000, 3)])
+    """
+
+    def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
+        self._uri = uri
+        self._environ = environ
+        timeout_s = float(environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT") or TIMEOUT_S)
+        self._web = Web(uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None)
+
+    # -- the interface of `Store`
+
+    def experiment(self, name: str) -> str:
+        found = self._find_experiment(name)
+        if found:
+            return found
+        try:
+            return str(self._post("experiments/create", {"name": name})["experiment_id"])
+        except _Refused as error:
+            found = self._find_experiment(name) if error.code == _EXISTS else ""
+            if not found:  # it is deleted: its name is taken, and nothing can be written to it
+                raise Rejected(str(error)) from None
+            return found
+
+    def _find_experiment(self, name: str) -> str:
+        try:
+            answer = self._get("experiments/get-by-name", {"experiment_name": name})
+        except _Refused as error:
+            if error.code == _MISSING:
+                return ""
+            raise Rejected(str(error)) from None
+        experiment = answer["experiment"]
+        return str(experiment["experiment_id"]) if experiment.get("lifecycle_stage") != "deleted" else ""
+
+    def runs_with(self, experiment: str, tag: Pair) -> list[str]:
+        question = {
+            "experiment_ids": [experiment],
+            "filter": f"tags.`{tag.key}` = '{tag.value}'",
+            "max_results": 10,
+            "order_by": ["attributes.start_time ASC", "attributes.run_id ASC"],
+        }
+        runs = self._certainly("runs/search", question).get("runs", ())
+        return [str(run["info"]["run_id"]) for run in runs]
+
+    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[Pair]) -> str:
+        order = {
+            "experiment_id": experiment,
+            "run_name": name,
+            "start_time": start_ms,
+            "tags": [pair._asdict() for pair in tags],
+        }
+        return str(self._certainly("runs/create", order)["run"]["info"]["run_id"])
+
+    def drop_run(self, run: str) -> None:
+        self._certainly("runs/delete", {"run_id": run})
+
+    def state(self, run: str) -> RunState:
+        try:
+            found = self._get("runs/get", {"run_id": run})["run"]
+        except _Refused as error:
+            raise _of_run(error) from None
+        steps = [(one["key"], int(one.get("step", 0))) for one in found.get("data", {}).get("metrics", ())]
+        return RunState(str(found["info"].get("status", "")), last_system_step(steps))
+
+    def log(
+        self, run: str, metrics: Sequence[Metric] = (), params: Sequence[Pair] = (), tags: Sequence[Pair] = ()
+    ) -> None:
+        batch: dict[str, Any] = {"run_id": run}
+        if metrics:
+            batch["metrics"] = [
+                {"key": one.key, "value": number(one.value), "timestamp": one.time_ms, "step": one.step}
+                for one in metrics
+            ]
+        if params:
+            batch["params"] = [pair._asdict() for pair in params]
+        if tags:
+            batch["tags"] = [pair._asdict() for pair in tags]
+        self._certainly("runs/log-batch", batch)
+
+    def set_status(self, run: str, status: str, end_ms: int | None) -> None:
+        order: dict[str, Any] = {"run_id": run, "status": status}
+        if end_ms is not None:
+            order["end_time"] = end_ms
+        self._certainly("runs/update", order)
+
+    def close(self) -> None:
+        self._web.close()
+
+    # -- requests
+
+    def _get(self, what: str, question: Mapping[str, str]) -> dict[str, Any]:
+        path = f"{_API}/{what}?{urlencode(question, quote_via=quote)}"
+        return self._understood(self._web.request("GET", path, None, self._headers()))
+
+    def _post(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        headers = {**self._headers(), "Content-Type": "application/json"}
+        return self._understood(self._web.post(f"{_API}/{what}", dumps(value), headers))
+
+    def _certainly(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        """A request that is not known to be refused for good reason."""
+        try:
+            return self._post(what, value)
+        except _Refused as error:
+            raise _of_run(error) from None
+
+    def _headers(self) -> dict[str, str]:
+        headers = authorization(self._uri, self._environ)
+        workspace = self._environ.get("MLFLOW_WORKSPACE", "").strip()
+        return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
+
+    def _understood(self, answer: Answer) -> dict[str, Any]:
+        """What the server says.
+
+        Raises:
+            _Refused: MLflow says no, and would again.
+            Retry: everything else, also what a proxy or another server answers: it is not of the run's doing.
+        """
+        value = _object(answer)
+        if answer.status == 200 and value is not None:
+            return value
+        said = f"{self._uri}: {answer.status} {answer.text()}"
+        if answer.status in (401, 403):
+            raise Retry(
+                f"{said}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, are not accepted"
+            )
+        if answer.temporary or value is None or "error_code" not in value:
+            raise Retry(said, answer.retry_after_s)
+        raise _Refused(str(value["error_code"]), f"{value['error_code']}: {value.get('message', '')}")
+
+
+def _object(answer: Answer) -> dict[str, Any] | None:
+    """The JSON object of an answer. Some servers say nothing, or "200 OK", where there is nothing to say."""
+    if answer.status == 200 and answer.body.strip() in (b"", b"200 OK"):
+        return {}
+    try:
+        value = loads(answer.body)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _of_run(error: _Refused) -> Exception:
+    """A refusal as destinations raise it: a run that is not there will not be."""
+    return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
+
+
+def number(value: float) -> float | str:
+    """A number as protocol buffers write it in JSON, which has no word for three of them.
+
+    >>> number(float("-inf")), number(1.5)
+    ('-Infinity', 1.5)
+    """
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The header that MLflow's own client would send: user and password of the environment, of the tracking
+    URI, or of `~/.mlflow/credentials`; else a token; else none.
+    """
+    user, password = environ.get("MLFLOW_TRACKING_USERNAME"), environ.get("MLFLOW_TRACKING_PASSWORD")
+    if not (user and password):
+        parts = urlsplit(complete(uri, environ))
+        in_uri = (unquote(parts.username or ""), unquote(parts.password or ""))
+        filed = _filed_credentials()
+        user, password = in_uri if all(in_uri) else (user or filed[0], password or filed[1])
+    if user and password:
+        return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
+    token = environ.get("MLFLOW_TRACKING_TOKEN")
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _filed_credentials() -> tuple[str, str]:
+    """User and password of `~/.mlflow/credentials`, "" where it has none."""
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read(os.path.expanduser("~/.mlflow/credentials"), encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise Retry(f"~/.mlflow/credentials cannot be read: {error}") from None
+    section = parser["mlflow"] if parser.has_section("mlflow") else {}
+    return section.get("mlflow_tracking_username", ""), section.get("mlflow_tracking_password", "")
+
+
+def tls(environ: Mapping[str, str]) -> Any:
+    """How a server's certificate is checked: as MLflow's variables say.
+
+    Raises:
+        OSError: a certificate that cannot be read.
+    """
+    import ssl  # 5 MB that plain HTTP need not pay
+
+    authorities = environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH") or environ.get("REQUESTS_CA_BUNDLE")
+    if authorities and os.path.isdir(authorities):
+        context = ssl.create_default_context(capath=authorities)
+    else:
+        context = ssl.create_default_context(cafile=authorities or None)
+    if environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("1", "true"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if client := environ.get("MLFLOW_TRACKING_CLIENT_CERT_PATH"):
+        context.load_cert_chain(client)
+    return context

@@ -1,0 +1,112 @@
+"""From samples to MLflow's system metrics: so many samples are a window, and a window is a point of each.
+
+Means are rounded to a tenth and network totals begin at 0 with the monitor, as MLflow has it. A point has the
+time of its window's last sample; MLflow's own has that of the request, an interval later. The last window of
+a run is delivered with whatever it holds, so that the shortest run has its point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from math import isnan
+from typing import Any
+
+from runvitals.catalog.mlflow import Column, columns
+from runvitals.relay.batch import Samples
+from runvitals.relay.mlflow.store import Metric
+
+
+class Window:
+    """The open window of one monitor's life.
+
+    Args:
+        state: what `state` gave in an earlier life; None for a new one.
+        step: the first point's.
+
+    Attributes:
+        step: of the point that comes next.
+
+    Example:
+        >>> window = Window(None, 0)
+        >>> list(window.add(tables, samples=3))
+        [Metric(key='cpu_utilization_percentage', value=12.4, time_ms=1700000020000, step=0), …]
+        >>> list(window.close())     # what is left at the end
+        []
+    """
+
+    def __init__(self, state: dict[str, Any] | None, step: int) -> None:
+        state = state or {}
+        self.step = int(state.get("step", step))
+        self._count = int(state.get("count", 0))
+        self._time_ms = int(state.get("time_ms", 0))
+        self._sums: dict[str, list[float]] = {
+            name: list(pair) for name, pair in state.get("sums", {}).items()
+        }
+        self._totals: dict[str, float] = dict(state.get("totals", {}))
+        self._zeros: dict[str, float] = dict(state.get("zeros", {}))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All of it, as JSON values."""
+        return {
+            "step": self.step,
+            "count": self._count,
+            "time_ms": self._time_ms,
+            "sums": self._sums,
+            "totals": self._totals,
+            "zeros": self._zeros,
+        }
+
+    def add(self, tables: Sequence[Samples], samples: int, amd: Collection[int] = ()) -> Iterator[Metric]:
+        """Put samples in; the points of every window that is full.
+
+        Args:
+            samples: how many make a window.
+            amd: indices of AMD's GPUs.
+        """
+        for time_ms, plan, row in _rows(tables, amd):
+            self._count += 1
+            self._time_ms = time_ms
+            for column in plan:
+                self._put(column, [row[place] for place in column.places])
+            if self._count >= samples:
+                yield from self.close()
+
+    def _put(self, column: Column, values: list[float]) -> None:
+        values = [value for value in values if not isnan(value)]
+        if not values:
+            return  # a gap
+        value = sum(values) * column.factor
+        if column.total:
+            self._totals[column.name] = value - self._zeros.setdefault(column.name, value)
+            return
+        pair = self._sums.setdefault(column.name, [0.0, 0])
+        pair[0] += value / len(values) if column.how == "mean" else value
+        pair[1] += 1
+
+    def close(self) -> Iterator[Metric]:
+        """End the window here: its points, none if there was no sample in it."""
+        if not self._count:
+            return
+        for name, (total, count) in self._sums.items():
+            yield Metric(name, round(total / count, 1), self._time_ms, self.step)
+        for name, value in self._totals.items():
+            yield Metric(name, value, self._time_ms, self.step)
+        self.step += 1
+        self._count, self._sums, self._totals = 0, {}, {}
+
+
+def _rows(
+    tables: Sequence[Samples], amd: Collection[int]
+) -> Iterator[tuple[int, list[Column], tuple[float, ...]]]:
+    """All samples in the order they were taken: time, what to make of it, values."""
+    merged = []
+    for table in tables:
+        plan = columns(table.keys, amd)
+        rows = zip(*table.columns(), strict=True) if table.keys else iter([()] * len(table))
+        merged += [
+            (seq, time_ms, plan, row)
+            for seq, time_ms, row in zip(table.seqs, table.times_ms, rows, strict=True)
+        ]
+    for _, time_ms, plan, row in sorted(merged, key=lambda one: one[0]):
+        yield time_ms, plan, row
