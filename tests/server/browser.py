@@ -21,6 +21,7 @@ from websockets.sync.client import connect
 
 PATIENCE_S = 20.0
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_KEY_CODES = {"Escape": 27}
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -197,8 +198,10 @@ class Browser:
 
     def press(self, key: str) -> None:
         """A key, for the element that has the focus."""
+        # By its code the browser itself knows a key: Escape closes a dialog.
+        code = {"windowsVirtualKeyCode": _KEY_CODES[key]} if key in _KEY_CODES else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key)
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, **code)
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
         """(left, top, width, height) of an element in the window, scrolled into view."""

@@ -111,12 +111,16 @@ def test_runs_of_a_folder_live(page: Browser, tmp_path: Path) -> None:
     assert "running" in row
     assert "42%" in row
 
-    type_into(page, "input[type=search]", "baseline crashed")
+    type_into(page, "input[type=search]", "baseline old")
     page.wait("document.querySelectorAll('tbody tr').length == 1")
-    assert page.evaluate("location.search") == "?q=baseline+crashed"
+    assert page.evaluate("location.search") == "?q=baseline+old"
+    page.evaluate("[...document.querySelectorAll('.states button')][3].click()")
+    page.wait("location.search == '?q=baseline+old&state=crashed'")
+    assert page.evaluate("document.querySelector('.trash')") is None  # a journal belongs to its run
     page.evaluate("document.querySelector('tbody a').click()")
     assert page.text("h1") == "the old one"
     assert "SIGKILL, out of memory" in page.text(".head")
+    assert page.evaluate("document.querySelectorAll('.head button').length") == 0
 
 
 def test_charts_are_drawn_and_follow_the_run(page: Browser, tmp_path: Path) -> None:

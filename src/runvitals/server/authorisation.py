@@ -15,21 +15,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from runvitals.server import login_page
 from runvitals.store.catalogue.tokens import Tokens
 
 COOKIE = "runvitals_token"
-OPEN_PATHS = ("/healthz", "/readyz", "/login")
+OPEN_PATHS = ("/healthz", "/readyz")
 _KNOWN_MS = 5_000
 """For so long a token that was good is not looked up again; so long, at worst, a revoked one is let in."""
 _MOST_KNOWN = 10_000
 _COOKIE_S = 30 * 86400
 _MOST_BODY = 4096
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>runvitals: log in</title>
-<meta name="viewport" content="width=device-width">
-<body><h1>runvitals</h1><p>{said}</p>
-<form method="post" action="/login"><label>Token <input name="token" type="password" autocomplete="off"
- autofocus required></label> <button>Log in</button></form>
-<p>An operator of this server makes one with <code>runvitals token create NAME</code>.</p></body></html>"""
 
 
 class TokenRequired:
@@ -49,8 +44,11 @@ class TokenRequired:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] == "/login":
+        if scope["path"] == login_page.PATH:
             await (await self._login(Request(scope, receive)))(scope, receive, send)
+            return
+        if scope["path"] == login_page.STYLE_PATH:
+            await Response(login_page.STYLE, media_type="text/css")(scope, receive, send)
             return
         secret = shown(dict(scope["headers"]))
         if scope["path"] in OPEN_PATHS or (secret is not None and await self._is_good(secret)):
@@ -72,8 +70,9 @@ class TokenRequired:
         return True
 
     async def _login(self, request: Request) -> Response:
+        wanted = login_page.way_back(request.query_params.get("next", "/"))
         if request.method == "GET":
-            return HTMLResponse(_PAGE.format(said="This server asks for a token."))
+            return HTMLResponse(login_page.login_page(wanted))
         if request.method != "POST":
             return JSONResponse({"error": f"{request.method} /login: only GET and POST are allowed"}, 405)
         body = b""
@@ -83,8 +82,8 @@ class TokenRequired:
                 return JSONResponse({"error": f"/login: at most {_MOST_BODY} bytes are allowed"}, 413)
         secret = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
         if not await self._is_good(secret):
-            return HTMLResponse(_PAGE.format(said="There is no such token, or it was revoked."), 403)
-        answer = RedirectResponse("/", status_code=303)
+            return HTMLResponse(login_page.login_page(wanted, wrong=True), 403)
+        answer = RedirectResponse(wanted, status_code=303)
         https = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         answer.set_cookie(
             COOKIE, secret, max_age=_COOKIE_S, httponly=True, samesite="strict", secure=https, path="/"
@@ -111,7 +110,10 @@ def shown(headers: Mapping[bytes, bytes]) -> str | None:
 def _refusal(scope: Scope, secret: str | None) -> Response:
     accepts = dict(scope["headers"]).get(b"accept", b"")
     if scope["method"] == "GET" and not scope["path"].startswith("/api/") and b"text/html" in accepts:
-        return RedirectResponse("/login", status_code=303)
+        query = scope["query_string"].decode("latin-1")
+        path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
+        wanted = path + (f"?{query}" if query else "")
+        return RedirectResponse(login_page.address(login_page.way_back(wanted)), status_code=303)
     what = "a token is needed" if secret is None else "this token is not known, or was revoked"
     how = "send `Authorization: Bearer rvt_…`; `runvitals token create NAME` on the server makes one"
     return JSONResponse({"error": f"{what}: {how}"}, 401, {"www-authenticate": "Bearer"})

@@ -32,6 +32,8 @@ export interface RunRow extends Ending {
   hosts: Host[];
   summary: Record<string, Json>;
   last: Record<string, Record<string, Value>>;
+  /** When a person asked for its end; null: nobody did. */
+  stop_requested_ms: number | null;
 }
 
 export interface Rank {
@@ -78,6 +80,20 @@ export interface RunPage {
   runs: RunRow[];
   total: number;
   next: string | null;
+}
+
+/** What the server is, and what it can do. */
+export interface About {
+  version: string;
+  kind: 'local' | 'server';
+  capabilities: string[];
+}
+
+/** What a person says of a run: those keys that are to be set. */
+export interface RunChanges {
+  name?: string;
+  notes?: string;
+  tags?: string[];
 }
 
 export interface Project {
@@ -191,16 +207,30 @@ export class ApiError extends Error {
 export type Params = Record<string, string | number | string[] | null | undefined>;
 
 /** The JSON answer of a call; an ApiError with the server's own words where it refuses. */
-export async function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
+  ask<T>(address(path, params), { signal });
+
+/** A call that changes something. JSON is what pages of other sites cannot send. */
+export async function send(method: 'POST' | 'PATCH' | 'DELETE', path: string, body: object = {}): Promise<void> {
+  await ask(address(path), { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+}
+
+async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(address(path, params), { signal });
+    response = await fetch(url, how);
   } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new ApiError(0, 'The server does not answer. Is `runvitals ui` still running?');
+    if (how.signal?.aborted) throw error;
+    throw new ApiError(0, 'The server does not answer. Is it still running?');
   }
   if (response.ok) return (await response.json()) as T;
+  if (response.status === 401) toLogin();
   throw new ApiError(response.status, await refusal(response));
+}
+
+/** The server asks for a token: give it, and come back to this very view. */
+function toLogin(): void {
+  window.location.assign(`/login?next=${encodeURIComponent(window.location.pathname + window.location.search)}`);
 }
 
 async function refusal(response: Response): Promise<string> {

@@ -69,10 +69,14 @@ export class Follow {
   }
 
   async #start(): Promise<void> {
-    await this.#loadRun();
+    await this.refresh();
     if (this.#closed.signal.aborted || this.error) return;
     // The stream first: what comes before it is open is in the answers that are asked for then, so nothing falls between.
-    this.#live = new Live(this.id, { news: (news) => this.#take(news), link: (link) => this.#linked(link) });
+    this.#live = new Live(this.id, {
+      news: (news) => this.#take(news),
+      link: (link) => this.#linked(link),
+      refused: () => void this.refresh(),
+    });
     this.#later('first', 700, () => void this.#reloadAll());
   }
 
@@ -82,7 +86,8 @@ export class Follow {
     for (const timer of this.#timers.values()) clearTimeout(timer);
   }
 
-  async #loadRun(): Promise<void> {
+  /** The run's facts as they are now: somebody has just changed them, or is no longer let in. */
+  async refresh(): Promise<void> {
     await this.#try(async () => {
       this.run = await get<RunDetail>(runPath(this.id), {}, this.#closed.signal);
     });

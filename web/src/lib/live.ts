@@ -2,6 +2,9 @@
 
 import { address, runPath, type News } from './api';
 
+/** After a refusal browsers do not come again by themselves. */
+const AGAIN_MS = 5000;
+
 export type Link = 'connecting' | 'open' | 'paused';
 
 /**
@@ -11,11 +14,12 @@ export type Link = 'connecting' | 'open' | 'paused';
  */
 export class Live {
   #source: EventSource | null = null;
+  #again: ReturnType<typeof setTimeout> | undefined;
   #watch = (): void => (document.hidden ? this.#pause() : this.#connect());
 
   constructor(
     private readonly run: string,
-    private readonly on: { news: (news: News) => void; link: (link: Link) => void },
+    private readonly on: { news: (news: News) => void; link: (link: Link) => void; refused: () => void },
   ) {
     document.addEventListener('visibilitychange', this.#watch);
     if (!document.hidden) this.#connect();
@@ -26,12 +30,23 @@ export class Live {
     this.on.link('connecting');
     const source = new EventSource(address(`${runPath(this.run)}/live`));
     source.addEventListener('open', () => this.on.link('open'));
-    source.addEventListener('error', () => this.on.link('connecting'));
+    source.addEventListener('error', () => this.#failed(source));
     source.addEventListener('news', (event) => this.on.news(JSON.parse((event as MessageEvent<string>).data) as News));
     this.#source = source;
   }
 
+  #failed(source: EventSource): void {
+    this.on.link('connecting');
+    if (source.readyState !== EventSource.CLOSED) return;
+    this.on.refused();
+    this.#again = setTimeout(() => {
+      this.#source = null;
+      this.#connect();
+    }, AGAIN_MS);
+  }
+
   #pause(): void {
+    clearTimeout(this.#again);
     this.#source?.close();
     this.#source = null;
     this.on.link('paused');
@@ -39,6 +54,7 @@ export class Live {
 
   close(): void {
     document.removeEventListener('visibilitychange', this.#watch);
+    clearTimeout(this.#again);
     this.#source?.close();
     this.#source = null;
   }

@@ -31,6 +31,9 @@ export const projectHref = (name: string): string => `/projects/${encodeURICompo
 export const runHref = (id: string, tab: Tab = 'system'): string =>
   `/runs/${encodeURIComponent(id)}${tab === 'system' ? '' : `/${tab}`}`;
 
+/** Paths that the server answers itself. */
+const OF_THE_SERVER = /^\/(api\/|login$)/;
+
 class Location {
   path = $state(window.location.pathname);
   query = $state(new URLSearchParams(window.location.search));
@@ -51,14 +54,21 @@ class Location {
     window.scrollTo(0, 0);
   }
 
-  /** Set or drop a parameter of this view, without a step in the history. */
-  set(name: string, value: string | null): void {
-    const query = new URLSearchParams(window.location.search);
-    if (value === null || value === '') query.delete(name);
-    else query.set(name, value);
+  /** Set or drop (null) parameters of this view, without a step in the history. */
+  set(changes: Record<string, string | null>): void {
+    window.history.replaceState(null, '', this.with(changes));
+    this.query = new URLSearchParams(window.location.search);
+  }
+
+  /** The address of this view with some parameters set, or dropped (null). */
+  with(changes: Record<string, string | null>): string {
+    const query = new URLSearchParams(this.query);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null || value === '') query.delete(name);
+      else query.set(name, value);
+    }
     const text = query.toString();
-    window.history.replaceState(null, '', window.location.pathname + (text && `?${text}`));
-    this.query = query;
+    return this.path + (text && `?${text}`);
   }
 
   /** Follow links to our own views without loading the page again; leave new tabs and other sites to the browser. */
@@ -66,7 +76,7 @@ class Location {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = (event.target as Element | null)?.closest('a');
-    if (!link || link.origin !== window.location.origin || link.target || link.pathname.startsWith('/api/')) return;
+    if (!link || link.origin !== window.location.origin || link.target || OF_THE_SERVER.test(link.pathname)) return;
     event.preventDefault();
     this.go(link.pathname + link.search);
   };

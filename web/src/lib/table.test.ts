@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RunRow } from './api';
-import { durationOf, filtered, latest, sorted } from './table';
+import { durationOf, latest } from './table';
 
 function row(id: string, more: Partial<RunRow> = {}): RunRow {
   const ending = { state: 'finished', exit_code: 0, signal: null, out_of_memory: false } as const;
@@ -18,10 +18,10 @@ function row(id: string, more: Partial<RunRow> = {}): RunRow {
     hosts: [{ name: 'node1', ...ending, started_ms: 0, last_ms: 1000, interval_s: 1, monitors: 1 }],
     summary: {},
     last: {},
+    stop_requested_ms: null,
     ...more,
   };
 }
-const ids = (runs: RunRow[]): string[] => runs.map((run) => run.id);
 
 it('latest values are means over hosts and GPUs', () => {
   const run = row('a', {
@@ -33,27 +33,4 @@ it('latest values are means over hosts and GPUs', () => {
 it('a running run grows older with the clock', () => {
   expect(durationOf(row('a', { ended_ms: null, started_ms: 100, duration_ms: 5 }), 1100)).toBe(1000);
   expect(durationOf(row('a'), 99_999)).toBe(1000);
-});
-
-describe('sorting', () => {
-  const runs = [
-    row('slow', { duration_ms: 9000, last: { n: { cpu: 5 } } }),
-    row('quick', { duration_ms: 10 }),
-    row('live', { state: 'running', last: { n: { cpu: 50 } } }),
-  ];
-  it('is by value', () => expect(ids(sorted(runs, 'duration', false, 0))).toEqual(['quick', 'live', 'slow']));
-  it('keeps those without a value last', () => {
-    expect(ids(sorted(runs, 'cpu', false, 0))).toEqual(['slow', 'live', 'quick']);
-    expect(ids(sorted(runs, 'cpu', true, 0))).toEqual(['live', 'slow', 'quick']);
-  });
-  it('puts what is running first among states', () =>
-    expect(ids(sorted(runs, 'state', false, 0))).toEqual(['live', 'slow', 'quick']));
-});
-
-it('filtering wants every word', () => {
-  const runs = [row('a', { tags: ['baseline'] }), row('b', { state: 'crashed', signal: 9, out_of_memory: true })];
-  expect(ids(filtered(runs, 'BASE node1'))).toEqual(['a']);
-  expect(ids(filtered(runs, 'crashed memory'))).toEqual(['b']);
-  expect(ids(filtered(runs, 'baseline crashed'))).toEqual([]);
-  expect(ids(filtered(runs, ''))).toEqual(['a', 'b']);
 });

@@ -1,9 +1,6 @@
-// The runs table: what its columns show, and how they sort and filter.
+// The runs table: what its columns show.
 
 import type { RunRow, Value } from './api';
-import { why } from './words';
-
-export type Column = 'state' | 'run' | 'started' | 'duration' | 'host' | 'cpu' | 'memory' | 'gpu';
 
 /** The newest values of a run: means over its hosts, and over their GPUs. */
 export interface Latest {
@@ -41,48 +38,3 @@ export const hostText = (run: RunRow): string =>
 /** How long a run took, or has taken by now. */
 export const durationOf = (run: RunRow, now: number): number =>
   run.ended_ms === null ? Math.max(run.duration_ms, now - run.started_ms) : run.duration_ms;
-
-const ORDER = ['running', 'crashed', 'failed', 'lost', 'stopped', 'finished'];
-
-function sortValue(run: RunRow, column: Column, now: number): number | string | null {
-  switch (column) {
-    case 'state':
-      return ORDER.indexOf(run.state);
-    case 'run':
-      return run.name.toLowerCase();
-    case 'started':
-      return run.started_ms;
-    case 'duration':
-      return durationOf(run, now);
-    case 'host':
-      return hostText(run).toLowerCase();
-    default:
-      return latest(run)[column];
-  }
-}
-
-/** Sorted by a column; what has no value there comes last either way. Equal ones stay as they were. */
-export function sorted(runs: readonly RunRow[], column: Column, descending: boolean, now: number): RunRow[] {
-  const sign = descending ? -1 : 1;
-  return runs
-    .map((run) => ({ run, value: sortValue(run, column, now) }))
-    .sort((a, b) => {
-      if (a.value === b.value) return 0;
-      if (a.value === null) return 1;
-      if (b.value === null) return -1;
-      return (a.value < b.value ? -1 : 1) * sign;
-    })
-    .map(({ run }) => run);
-}
-
-/** Those that have all the words somewhere: name, id, project, tags, state, host, group. */
-export function filtered(runs: readonly RunRow[], words: string): RunRow[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  return runs.filter((run) => {
-    const hosts = run.hosts.map((host) => host.name);
-    const text = [run.id, run.name, run.project, run.state, why(run), run.group, run.job_type, ...run.tags, ...hosts]
-      .join(' ')
-      .toLowerCase();
-    return wanted.every((word) => text.includes(word));
-  });
-}

@@ -1,6 +1,6 @@
 // What states, signals and sources are called on the page.
 
-import type { Ending, Json, Source } from './api';
+import type { Ending, Json, RunRow, Source } from './api';
 import { formatValue } from './units';
 
 const SIGNALS: Record<number, string> = {
@@ -30,6 +30,10 @@ export function why(ending: Ending): string {
   if (ending.out_of_memory) words.push('out of memory');
   return words.join(', ');
 }
+
+/** Whether a person asked a run to end that has not ended yet. */
+export const isStopping = (run: Pick<RunRow, 'state' | 'stop_requested_ms'>): boolean =>
+  run.state === 'running' && run.stop_requested_ms !== null;
 
 /** One sentence on how a run stands, for those who have not met the word. */
 export const STATE_TEXT: Record<string, string> = {

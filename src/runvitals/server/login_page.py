@@ -1,0 +1,79 @@
+"""The page that asks a person for a token, and where it leads afterwards. It works without a script."""
+
+from __future__ import annotations
+
+from html import escape
+from urllib.parse import quote
+
+PATH = "/login"
+STYLE_PATH = "/login.css"
+STYLE = """:root { color-scheme: light dark; }
+body { display: grid; place-content: center; min-height: 90vh; margin: 0; padding: 16px; background: #f5f6f8;
+  color: #1b1f26; font: 14px/1.45 system-ui, sans-serif; }
+main { max-width: 380px; padding: 20px 24px; border: 1px solid #dfe2e7; border-radius: 8px;
+  background: #fff; }
+h1 { margin: 0 0 8px; font-size: 20px; }
+label { display: block; margin-bottom: 4px; }
+input, button { box-sizing: border-box; width: 100%; height: 36px; padding: 0 10px;
+  border: 1px solid #c9ced6; border-radius: 6px; background: transparent; color: inherit; font: inherit; }
+button { margin-top: 10px; border-color: #1f6feb; background: #1f6feb; color: #fff; font-weight: 600;
+  cursor: pointer; }
+.bad { color: #c5303a; }
+.soft { margin-bottom: 0; color: #5b6472; }
+:focus-visible { outline: 2px solid #1f6feb; outline-offset: 1px; }
+@media (prefers-color-scheme: dark) {
+  body { background: #0e1116; color: #e4e8ee; }
+  main { border-color: #2a313c; background: #161a21; }
+  input { border-color: #3a4350; }
+  button { border-color: #6ea3f5; background: #6ea3f5; color: #0e1116; }
+  .bad { color: #f5737a; }
+  .soft { color: #a0a9b7; }
+}
+"""
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log in · runvitals</title>
+<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
+<link rel="stylesheet" href="{style}"></head>
+<body><main><h1>runvitals</h1><p{kind}>{said}</p>
+<form method="post" action="{action}"><label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" autofocus required>
+<button>Log in</button></form>
+<p class="soft">An operator of this server makes one with <code>runvitals token create NAME</code>.</p>
+</main></body></html>"""
+
+
+def login_page(wanted: str, wrong: bool = False) -> str:
+    """The HTML page.
+
+    Args:
+        wanted: where to go afterwards, see `way_back`.
+        wrong: a token was given that is none.
+    """
+    said = "There is no such token, or it was revoked." if wrong else "This server asks for a token."
+    kind = ' class="bad" role="alert"' if wrong else ""
+    return _PAGE.format(style=STYLE_PATH, kind=kind, said=said, action=escape(address(wanted)))
+
+
+def address(wanted: str) -> str:
+    """The address of the login page that leads to `wanted`.
+
+    Example:
+        >>> address("/"), address("/runs/abc?charts=gpu")
+        ('/login', '/login?next=%2Fruns%2Fabc%3Fcharts%3Dgpu')
+    """
+    return PATH if wanted == "/" else f"{PATH}?next={quote(wanted, safe='')}"
+
+
+def way_back(wanted: str) -> str:
+    """Where to go after the login: a path of this server, never an address somewhere else.
+
+    Browsers take `//host` and `/\\host` for another site, and drop tabs and line ends before they look.
+
+    Example:
+        >>> way_back("/runs/abc?charts=gpu"), way_back("//evil.example/"), way_back("https://evil.example")
+        ('/runs/abc?charts=gpu', '/', '/')
+    """
+    if not wanted.startswith("/") or wanted[1:2] in ("/", "\\"):
+        return "/"
+    if any(letter < "!" for letter in wanted) or wanted.partition("?")[0] == PATH:
+        return "/"
+    return wanted

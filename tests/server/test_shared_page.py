@@ -1,0 +1,267 @@
+"""The page of a shared server in a real browser: many runs, and what a person can do to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from runvitals.server.serve import Server, listen
+from runvitals.server.shared_app import SharedServer
+from runvitals.store.catalogue import Ended, Ending, Joining, Update
+from tests.query.journals import Training
+from tests.server.browser import Browser
+from tests.server.stored import Shared
+from tests.server.test_build import hook  # noqa: F401
+from tests.server.test_page import EVIL, browser, live_run, now_ms, static, type_into  # noqa: F401
+
+Serve = Callable[..., Browser]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Shared]:
+    shared = Shared(tmp_path / "server")
+    shared.now_ms = now_ms()
+    yield shared
+    shared.close()
+
+
+@contextmanager
+def serving(shared: Shared, static: str, **how: bool) -> Iterator[str]:  # noqa: F811
+    app = SharedServer(shared.store, shared.catalogue, static=static, **how)
+    listener = listen(0)
+    running = Server(app)
+    with listener:
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            running.handle_exit(2, None)
+            thread.join(timeout=10)
+            app.close()
+
+
+@pytest.fixture
+def serve(server: Shared, browser: Browser, static: str) -> Iterator[Serve]:  # noqa: F811
+    """Starts the server; gives the browser, at it. In the end the page must have complained of nothing."""
+    with ExitStack() as stack:
+
+        def begin(**how: bool) -> Browser:
+            browser.base = stack.enter_context(serving(server, static, **how))
+            browser.complaints.clear()
+            browser.resize(1280, 900)
+            return browser
+
+        yield begin
+        browser.base = "about:"
+        browser.open("blank")
+    assert browser.complaints == []
+
+
+def many_runs(shared: Shared, count: int) -> None:
+    """Runs `run-0` … that are over, the first the oldest; each tenth failed."""
+    start_ms = now_ms() - count * 60_000
+    joined = shared.catalogue.writers.join(
+        [
+            Joining(
+                f"run-{i}", "monitor.node1.1", project=f"p{i % 3}", role="monitor", started_ms=start_ms + i
+            )
+            for i in range(count)
+        ],
+        start_ms,
+    )
+    told = [Update(who.run_id, "run", {"name": f"name {i}"}, start_ms) for i, who in enumerate(joined)]
+    shared.catalogue.sections.merge(told)
+    shared.catalogue.writers.end(
+        [
+            Ended(who.writer_id, Ending("failed", 1) if i % 10 == 0 else Ending("finished", 0), start_ms + i)
+            for i, who in enumerate(joined)
+        ]
+    )
+
+
+def rows(page: Browser) -> list[str]:
+    found: list[str] = page.evaluate("[...document.querySelectorAll('tbody .run')].map(e => e.innerText)")
+    return found
+
+
+def click(page: Browser, selector: str, text: str = "") -> None:
+    """The first element that fits and says that."""
+    page.wait(
+        f"(e => e && (e.click(), true))([...document.querySelectorAll({selector!r})]"
+        f".find(e => e.innerText.startsWith({text!r})))"
+    )
+
+
+def shown(page: Browser, text: str, within: str = "main") -> None:
+    page.wait(f"document.querySelector({within!r})?.innerText.includes({text!r})")
+
+
+def test_the_login_leads_back(serve: Serve, server: Shared, tmp_path: Path) -> None:
+    live_run(tmp_path, 2, name="the one")
+    server.take(tmp_path)
+    secret = server.catalogue.tokens.create("tests", now_ms())[0]
+    page = serve(token_required=True)
+    page.open("/runs/abc/overview?charts=gpu%20x")
+    for typed in ("rvt_wrong", secret):
+        page.wait("document.querySelector('#token')?.value === ''")
+        page.wait(
+            "getComputedStyle(document.querySelector('button')).fontWeight == '600'"
+        )  # it has its style
+        type_into(page, "#token", typed)
+        click(page, "button", "Log in")
+        if typed != secret:
+            shown(page, "There is no such token", "[role=alert]")
+    shown(page, "the one", "h1")
+    assert page.evaluate("location.pathname + location.search") == "/runs/abc/overview?charts=gpu%20x"
+    assert [text for text in page.complaints if "403" not in text] == []
+    page.complaints.clear()
+
+    server.catalogue.tokens.revoke(1, now_ms() - 3_600_000)
+    page.call("Network.clearBrowserCookies")
+    page.open("/")  # the page itself is not to be had either
+    page.wait("location.pathname === '/login'")
+
+
+def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(serve: Serve, server: Shared) -> None:
+    many_runs(server, 250)
+    page = serve()
+    page.open("/")
+    shown(page, "1–100 of 250")
+    assert rows(page)[0].startswith("name 249")
+    click(page, "nav a.button", "Next")
+    shown(page, "101–200 of 250")
+    assert rows(page)[0].startswith("name 149")
+    click(page, "nav a.button", "Next")
+    shown(page, "201–250 of 250")
+    assert len(rows(page)) == 50
+    page.evaluate("history.back()")
+    shown(page, "101–200 of 250")
+
+    click(page, "th button", "Run")
+    page.wait("document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Run')")
+    shown(page, "1–100 of 250")
+    assert rows(page)[0].startswith("name 0")
+    click(page, ".states button", "failed")
+    page.wait("document.querySelectorAll('tbody tr').length == 25")
+    assert page.evaluate("location.search") == "?sort=run&order=up&state=failed"
+    type_into(page, "input[type=search]", "name 24")
+    page.wait("document.querySelectorAll('tbody tr').length == 1")
+    assert rows(page) == ["name 240 run-240 p0"]
+    type_into(page, "input[type=search]", " nothing")
+    shown(page, "No run fits.")
+    click(page, "button", "Show all")
+    shown(page, "1–100 of 250")
+    click(page, ".projects a", "p1")
+    page.wait("document.querySelector('h1').innerText == 'p1'")
+    page.wait("document.querySelectorAll('tbody tr').length == 83")
+
+
+def test_a_run_is_stopped_after_a_question(serve: Serve, server: Shared, tmp_path: Path) -> None:
+    training = live_run(tmp_path, 5, name="long one")
+    server.take(tmp_path)
+    page = serve()
+    page.open("/runs/abc")
+    page.wait("(e => e && (e.focus(), true))(document.querySelector('.actions button'))")
+    click(page, "button", "Stop")
+    assert page.text("dialog h2") == "Stop long one?"
+    assert page.evaluate("document.activeElement.innerText") == "Cancel"
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog')")
+    assert page.evaluate("document.activeElement.innerText") == "Stop …"
+    assert server.ask("runs/abc")["stop_requested_ms"] is None
+    click(page, "button", "Stop")
+    click(page, "dialog button", "Stop the run")
+    shown(page, "stop requested", ".head")
+    page.wait("!document.querySelector('dialog')")
+    assert "Stop …" not in page.text(".head")
+    assert server.ask("runs/abc")["stop_requested_ms"]
+    page.open("/")
+    shown(page, "stop requested", "tbody")
+
+    page.open("/runs/abc")
+    shown(page, "running", ".head")
+    training.end("stopped", exit_code=0)
+    server.take(tmp_path)
+    shown(page, "stopped", ".head")
+    page.wait("!document.querySelector('.head').innerText.includes('stop requested')")
+
+
+def test_a_run_is_edited_thrown_away_and_brought_back(serve: Serve, server: Shared, tmp_path: Path) -> None:
+    training = live_run(tmp_path, 5, name=EVIL, project="digits", tags=("one", "a, b"))
+    training.end("finished", exit_code=0)
+    server.take(tmp_path)
+    page = serve()
+    page.open("/runs/abc/overview")
+    click(page, "button", "Edit")
+    assert EVIL in page.text("dialog h2")
+    assert page.evaluate("document.querySelector('dialog input').value") == EVIL
+    assert page.evaluate("document.querySelectorAll('textarea')[1].value") == "one\na, b"
+    page.evaluate("document.querySelectorAll('textarea')[1].select()")
+    page.call("Input.insertText", text=f"a, b\n{EVIL}")
+    click(page, "dialog button", "Save")
+    page.wait("!document.querySelector('dialog')")
+    page.wait("[...document.querySelectorAll('.facts .tag')].length == 2")
+    run = server.ask("runs/abc")
+    assert (run["tags"], run["name"], run["notes"]) == (["a, b", EVIL], EVIL, "first try")
+
+    click(page, "button", "Delete")
+    assert "can be brought back" in page.text("dialog p")
+    click(page, "dialog button", "Move to trash")
+    shown(page, f"{EVIL} is in the trash.")
+    assert page.evaluate("location.pathname") == "/projects/digits"
+    shown(page, "No runs yet")
+    click(page, "button", "Bring it back")
+    page.wait("document.querySelectorAll('tbody tr').length == 1")
+
+    assert server.request("DELETE", "/api/v1/runs/abc", json={}).status_code == 200
+    click(page, "a.trash")
+    assert page.text("h1") == "Trash"
+    page.wait("document.querySelector('tbody button')")
+    assert page.evaluate("document.querySelectorAll('tbody a').length") == 0
+    click(page, "tbody button", "Bring back")
+    shown(page, "The trash is empty.")
+    assert server.ask("runs/abc")["name"] == EVIL
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0
+
+
+def test_what_the_server_refuses_is_said_where_it_was_asked(
+    serve: Serve, server: Shared, tmp_path: Path
+) -> None:
+    training = live_run(tmp_path, 5)
+    server.take(tmp_path)
+    page = serve()
+    page.open("/runs/abc")
+    click(page, "button", "Stop")
+    training.end("finished", exit_code=0)
+    server.take(tmp_path)
+    click(page, "dialog button", "Stop the run")
+    shown(page, "only a running one can be stopped", "dialog [role=alert]")
+    assert [text for text in page.complaints if "409" not in text] == []
+    page.complaints.clear()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("view", ["/", "/?trash=1", "/runs/abc"])
+def test_nothing_is_wider_than_a_telephone(
+    serve: Serve, server: Shared, tmp_path: Path, view: str, dark: bool
+) -> None:
+    many_runs(server, 120)
+    Training(tmp_path, "bin").end("finished", exit_code=0)
+    live_run(tmp_path, 5, name="a-name-without-any-place-to-break-it-" * 3)
+    for run in ("abc", "bin"):
+        server.take(tmp_path, run)
+    server.request("DELETE", "/api/v1/runs/bin", json={})
+    page = serve()
+    page.resize(390, 800, dark)
+    page.open(view)
+    if view == "/runs/abc":
+        click(page, "button", "Edit")
+        page.wait("document.querySelector('dialog')")
+    else:
+        page.wait("document.querySelector('tbody tr')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

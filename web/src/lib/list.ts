@@ -1,0 +1,91 @@
+// The runs list as its address says it: which runs, in which order, which page. The server does the work.
+
+import type { Params, State } from './api';
+
+export const PAGE_SIZE = 100;
+export const STATES: readonly State[] = ['running', 'finished', 'failed', 'crashed', 'stopped', 'lost'];
+
+export type Column = 'state' | 'run' | 'started' | 'duration';
+/** What the API calls the columns that it can sort by. */
+const SORTED_BY: Record<Column, string> = { state: 'state', run: 'name', started: 'started_ms', duration: 'duration_ms' };
+/** Texts are read from A to Z; of times and amounts the largest is wanted first. */
+const FROM_THE_START: readonly Column[] = ['state', 'run'];
+
+/** What of all runs is shown. `after`: the cursor that the page before ended with; `page` counts from 1. */
+export interface Wanted {
+  words: string;
+  states: State[];
+  column: Column;
+  descending: boolean;
+  trash: boolean;
+  after: string | null;
+  page: number;
+}
+
+/** What an address asks for; what it says that is not allowed is as if it was not there. */
+export function wantedOf(query: URLSearchParams): Wanted {
+  const sort = query.get('sort') ?? '';
+  const after = query.get('after');
+  const page = Number(query.get('page') ?? 1);
+  return {
+    words: query.get('q') ?? '',
+    states: STATES.filter((state) => (query.get('state') ?? '').split(',').includes(state)),
+    column: Object.hasOwn(SORTED_BY, sort) ? (sort as Column) : 'started',
+    descending: query.get('order') !== 'up',
+    trash: query.get('trash') === '1',
+    after,
+    page: after !== null && Number.isInteger(page) && page > 1 ? page : 1,
+  };
+}
+
+/** The same as parameters of `/runs`. */
+export function paramsOf(wanted: Wanted, project: string | null): Params {
+  return {
+    project,
+    text: wanted.words || null,
+    state: wanted.states,
+    sort: SORTED_BY[wanted.column],
+    descending: String(wanted.descending),
+    deleted: wanted.trash ? 'true' : null,
+    limit: PAGE_SIZE,
+    after: wanted.after,
+  };
+}
+
+/** Whether it is less than all runs. */
+export const isFiltered = (wanted: Wanted): boolean => wanted.words.trim() !== '' || wanted.states.length > 0;
+
+/** Another list begins at its first page. */
+const FIRST_PAGE = { after: null, page: null };
+
+export function searched(words: string): Record<string, string | null> {
+  return { q: words, ...FIRST_PAGE };
+}
+
+/** Changes of the address when a state's button is pressed. */
+export function toggled(wanted: Wanted, state: State): Record<string, string | null> {
+  const states = STATES.filter((one) => wanted.states.includes(one) !== (one === state));
+  return { state: states.join(','), ...FIRST_PAGE };
+}
+
+/** Changes of the address when a column's heading is pressed: again is the other way round. */
+export function sortedBy(wanted: Wanted, column: Column): Record<string, string | null> {
+  const descending = column === wanted.column ? !wanted.descending : !FROM_THE_START.includes(column);
+  return { sort: column === 'started' ? null : column, order: descending ? null : 'up', ...FIRST_PAGE };
+}
+
+/** Without any filter. */
+export const CLEARED: Record<string, string | null> = { q: null, state: null, ...FIRST_PAGE };
+
+export const nextPage = (page: number, next: string): Record<string, string | null> => ({
+  after: next,
+  page: String(page + 1),
+});
+
+/** `101–200 of 10,000`. */
+export function placeText(page: number, shown: number, total: number): string {
+  const first = (page - 1) * PAGE_SIZE + 1;
+  return `${count(first)}–${count(first + shown - 1)} of ${count(total)}`;
+}
+
+export const count = (number: number): string => number.toLocaleString('en-US');

@@ -1,0 +1,34 @@
+// What the server we came from is, and what it can do: asked once.
+
+import { ApiError, get, type About } from './api';
+
+export type Capability = 'stop' | 'delete' | 'edit';
+
+class ThisServer {
+  about = $state.raw<About | null>(null);
+
+  constructor() {
+    void this.#load();
+  }
+
+  async #load(): Promise<void> {
+    try {
+      this.about = await get<About>('about');
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setTimeout(() => void this.#load(), 3000); // the view itself says that there is no answer
+    }
+  }
+
+  /** Runs of many machines in one place, rather than the journals of this one. */
+  get shared(): boolean {
+    return this.about?.kind === 'server';
+  }
+
+  /** False until it is known, and on a machine's own journals: those belong to the runs that write them. */
+  can(what: Capability): boolean {
+    return this.about?.capabilities.includes(what) ?? false;
+  }
+}
+
+export const server = new ThisServer();

@@ -1,0 +1,40 @@
+// One message about what was just done, and the way back.
+
+import { ApiError } from './api';
+
+export interface Message {
+  text: string;
+  bad: boolean;
+  undo: string | null;
+}
+
+class Told {
+  message = $state.raw<Message | null>(null);
+  /** Counts what was undone: a list on show is asked for again. */
+  undone = $state(0);
+  #undo: (() => Promise<void>) | null = null;
+
+  say(text: string, undo: string | null = null, work: (() => Promise<void>) | null = null): void {
+    this.message = { text, bad: false, undo };
+    this.#undo = work;
+  }
+
+  close(): void {
+    this.message = null;
+    this.#undo = null;
+  }
+
+  async undo(): Promise<void> {
+    const work = this.#undo;
+    this.close();
+    try {
+      await work?.();
+      this.undone += 1;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.message = { text: error.message, bad: true, undo: null };
+    }
+  }
+}
+
+export const told = new Told();
