@@ -1,7 +1,8 @@
 """A fleet made of one machine's samples: each run is the capture turned, stretched and roughened differently.
 
-Every value keeps the granularity of its source (a page, a hundredth, a whole number), because that is what
-a codec lives on. Accelerators are synthetic: numbers as coarse as NVML gives them.
+Every value keeps the granularity of its source (a page, a hundredth, a whole number, a share of so many clock
+ticks), because that is what a codec lives on. Accelerators are synthetic: numbers as coarse as NVML gives
+them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ MONTH_START_MS = 1_790_812_800_000  # 2026-10-01
 MONTH_MS = 31 * 86_400_000
 _INTERVALS_S = (1, 2, 5, 10, 15)
 _QUANTA = (4096.0, 1024.0, 512.0, 100.0, 10.0, 1.0, 0.1, 0.01, 1 / 256, 1 / 2048, 0.001)
+_OFF = 0.001
+"""How far values may be from whole multiples of a step; float64 rounds far below, chance does far above."""
+_STRETCH = 50
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Fleet:
         self._columns = np.resize(columns, HOST_METRICS)
         self._capture = capture
         self._quanta = [_quantum(capture.values[:, column]) for column in self._columns]
+        self._few = [_are_few(capture.values[:, column]) for column in self._columns]
         self.ticks = ticks
 
     def run(self, number: int) -> RunSamples:
@@ -58,10 +63,11 @@ class Fleet:
         if self._capture.counter[column]:
             steps = np.maximum(np.diff(source, prepend=source[0]), 0.0)
             made = np.cumsum(_tiled(rng, steps, self.ticks))
+        elif self._quanta[index] is None and self._few[index]:
+            return _stitched(rng, source, self.ticks)
         else:
             made = _tiled(rng, source, self.ticks)
-        quantum = self._quanta[index]
-        return made if quantum is None else np.round(made / quantum) * quantum
+        return _rounded(made, self._quanta[index])
 
 
 def _tiled(rng: np.random.Generator, source: NDArray[np.float64], ticks: int) -> NDArray[np.float64]:
@@ -74,12 +80,38 @@ def _tiled(rng: np.random.Generator, source: NDArray[np.float64], ticks: int) ->
     return tiled
 
 
+def _stitched(rng: np.random.Generator, source: NDArray[np.float64], ticks: int) -> NDArray[np.float64]:
+    """Stretches of the source in any order, with its very values: what is a share of a few clock ticks is no
+    such share any more when it is stretched.
+    """
+    starts = rng.integers(len(source), size=-(-ticks // _STRETCH))
+    places = (starts[:, None] + np.arange(_STRETCH)).ravel()[:ticks] % len(source)
+    stitched: NDArray[np.float64] = source[places]
+    return stitched
+
+
+def _rounded(values: NDArray[np.float64], quantum: float | None) -> NDArray[np.float64]:
+    """Multiples of a quantum, the way who measured them rounded them."""
+    if quantum is None:
+        return values
+    if quantum in (0.1, 0.01, 0.001):  # a number of so many decimals is a quotient, not a product
+        return np.round(values / quantum) / round(1 / quantum)
+    return np.round(values / quantum) * quantum
+
+
 def _quantum(column: NDArray[np.float64]) -> float | None:
     """The coarsest step that all values are multiples of; None where they are not rounded at all."""
     for quantum in _QUANTA:
-        if np.array_equal(np.round(column / quantum) * quantum, column):
+        if np.array_equal(_rounded(column, quantum), column):
             return quantum
-    return None
+    step = float(np.diff(np.unique(column)).min())  # of percents of a total: a page of it
+    multiples = column / step
+    return step if bool((np.abs(multiples - np.round(multiples)) < _OFF).all()) else None
+
+
+def _are_few(column: NDArray[np.float64]) -> bool:
+    """Whether the same values come again and again."""
+    return len(np.unique(column)) * 2 < len(column)
 
 
 def _gpu(rng: np.random.Generator, ticks: int, index: int) -> NDArray[np.float64]:

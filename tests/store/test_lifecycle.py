@@ -33,6 +33,34 @@ def test_batches_are_known_after_they_left_the_log(folder: str) -> None:
         assert told(store.read([1], [1], *ALL))[1, 1] == [(1, 1.0), (2, 1.0), (3, 1.0), (4, 5.0), (7, 1.0)]
 
 
+def test_the_log_holds_nothing_of_what_is_sealed(folder: str) -> None:
+    with SqliteChunks(folder, SMALL) as store:
+        store.append([batch(1, range(10_000), np.arange(10_000.0))])
+        store.compact()
+        store.append([batch(2, [20_000], [1.0])])
+    connection = sqlite3.connect(os.path.join(folder, "log.db"))
+    assert connection.execute("SELECT seq, length(batches) < 100 FROM log").fetchall() == [(1, 1), (2, 1)]
+    connection.close()
+    assert os.path.getsize(os.path.join(folder, "log.db")) < 10_000 * 8
+    assert list(check(folder)) == []
+    with SqliteChunks(folder, SMALL) as store:
+        assert store.append([batch(1, [5], [7.0]), batch(2, [6], [7.0])]) == Ack(stored=0, duplicates=2)
+        assert len(told(store.read([1], [1], *ALL))[1, 1]) == 10_001
+
+
+def test_a_short_rest_is_joined_to_the_last_long_chunk(folder: str) -> None:
+    with SqliteChunks(folder, SMALL) as store:
+        for seq in range(7):
+            store.append([batch(seq, range(seq * 100, seq * 100 + 100), np.arange(seq, seq + 100.0))])
+            store.flush()
+        store.compact()
+        expected = [(t, float(t // 100 + t % 100)) for t in range(700)]
+        assert told(store.read([1], [1], *ALL))[1, 1] == expected
+    connection = sqlite3.connect(os.path.join(folder, "samples-2026-10.db"))
+    assert connection.execute("SELECT ticks FROM chunk ORDER BY t0").fetchall() == [(200,), (200,), (300,)]
+    connection.close()
+
+
 @pytest.mark.parametrize("sealed", [False, True])
 def test_what_was_deleted_stays_deleted(folder: str, sealed: bool) -> None:
     with SqliteChunks(folder, SMALL) as store:

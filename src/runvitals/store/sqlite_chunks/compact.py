@@ -50,18 +50,19 @@ def compact(connection: sqlite3.Connection, run: int, settings: Settings) -> boo
 
 
 def _to_join(there: Sequence[Chunk], most_ticks: int) -> Iterator[list[Chunk]]:
-    """Stretches of two or more chunks that become one."""
-    some: list[Chunk] = []
-    ticks = 0
+    """Stretches of two or more chunks that become one; a short rest at the end goes into the last one."""
+    stretches: list[list[Chunk]] = []
+    ticks: list[int] = []
     for chunk in there:
-        if ticks + chunk.ticks > most_ticks:
-            if len(some) > 1:
-                yield some
-            some, ticks = [], 0
-        some.append(chunk)
-        ticks += chunk.ticks
-    if len(some) > 1:
-        yield some
+        if stretches and ticks[-1] + chunk.ticks <= most_ticks:
+            stretches[-1].append(chunk)
+            ticks[-1] += chunk.ticks
+        else:
+            stretches.append([chunk])
+            ticks.append(chunk.ticks)
+    if len(stretches) > 1 and 2 * (ticks[-2] + ticks[-1]) <= 3 * most_ticks:
+        stretches[-2].extend(stretches.pop())
+    yield from (some for some in stretches if len(some) > 1)
 
 
 def _due(connection: sqlite3.Connection, seals: int, quiet_since_ms: int) -> tuple[int, bool] | None:

@@ -2,7 +2,7 @@
 
 Each row is a CRC-32 and then, for every batch, its run, writer, number and set of columns, and its times and
 values packed as the client sent them (`runvitals.store.body`). Rows whose batches are all sealed are deleted
-from the front; the last row always stays, so that numbers are never used twice.
+from the front; the last row always stays, emptied, so that numbers are never used twice.
 
 One thread uses a log; only the committer does.
 """
@@ -41,6 +41,8 @@ FORMAT = Format(
 )
 _BATCH = struct.Struct("<QQQII")
 _CHECKSUM = struct.Struct("<I")
+_EMPTY = _CHECKSUM.pack(zlib.crc32(b""))
+"""A row of no batches."""
 _MOST_TRIMMED_BYTES = 16 << 20
 
 log = logging.getLogger("runvitals.store")
@@ -127,8 +129,8 @@ class Log:
         self._sealed.update(upto)
 
     def trim(self, needed_seq: int | None) -> bool:
-        """Delete rows before `needed_seq` (None: all but the last), some at a time; whether there are
-        more.
+        """Delete rows before `needed_seq` (None: all, and empty the last), some at a time; whether there
+        are more.
         """
         needed = self.last_seq if needed_seq is None else min(needed_seq, self.last_seq)
         bytes_freed = rows = 0
@@ -138,10 +140,13 @@ class Log:
         if not rows and not self._sealed:
             return False
         first = self._rows[rows][0] if rows < len(self._rows) else needed
+        empties_last = needed_seq is None and rows == len(self._rows) - 1
         with database.failing(self.path), database.transaction(self.connection):
             self.connection.executemany("REPLACE INTO sealed VALUES (?, ?)", self._sealed.items())
             self.marks.write()
             self.connection.execute("DELETE FROM log WHERE seq < ?", (first,))
+            if empties_last:
+                self.connection.execute("UPDATE log SET batches=? WHERE seq=?", (_EMPTY, first))
             self.connection.execute("DELETE FROM sealed WHERE seq < ?", (first,))
             self.connection.execute("DELETE FROM deleted WHERE seq < ? AND done", (first,))
         self._sealed.clear()
@@ -149,6 +154,9 @@ class Log:
         for _ in range(rows):
             self._rows.popleft()
         self.bytes -= bytes_freed
+        if empties_last:
+            self.bytes -= self._rows[0][1] - len(_EMPTY)
+            self._rows[0] = (first, len(_EMPTY))
         return bool(self._rows) and self._rows[0][0] < needed
 
     def delete(self, run: int) -> None:

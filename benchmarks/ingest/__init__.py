@@ -1,0 +1,1 @@
+"""What taking in samples over HTTP costs: `python -m benchmarks.ingest`."""

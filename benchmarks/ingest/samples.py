@@ -1,0 +1,25 @@
+"""Samples that clients send."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from runvitals.buckets import Floats, Integers
+
+KEYS = [f"metric.{number}" for number in range(60)]
+_WALKS = 20
+
+
+def samples(client: int, ticks: int) -> Iterator[tuple[Integers, Floats]]:
+    """Times and values (ticks × KEYS) of a client's requests: random walks in steps of 0.1, as gauges are."""
+    chance = np.random.default_rng(client)
+    steps = chance.integers(-10, 11, (_WALKS * ticks, len(KEYS)))
+    walks = (np.cumsum(steps, axis=0) / 10).reshape(_WALKS, ticks, len(KEYS))
+    t = time.time_ns() // 1_000_000 - 3_600_000 + 1000 * np.arange(ticks, dtype=np.int64)
+    number = 0
+    while True:
+        yield t + 1000 * ticks * number, walks[number % _WALKS]
+        number += 1
