@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from runvitals.relay.protobuf import double, single, text, uint
+from runvitals.protobuf import double, single, text, uint
 
 VERSION = "brain.Event:2"
 _DT_FLOAT, _DT_STRING = 1, 7
