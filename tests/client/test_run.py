@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import runvitals
-from runvitals.client import Client, ServerError, UnknownRun
+from runvitals.client import Client, RemoteRun, ServerError, UnknownRun
 from runvitals.server import shared as freshness
 from tests.client.serving import serving
 from tests.query.journals import T0, Monitor, Trainer, Training
@@ -152,3 +152,28 @@ print(type(t).__name__, type(values).__name__, len(values), run.statistics("cpu"
 """
     done = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, check=False)
     assert done.stdout == "list list 40 40 40\n", done.stderr
+
+
+def test_tables(client: Client, tmp_path: Path) -> None:
+    training = Training(tmp_path, gpus=1)
+    training.advance(30)
+    run = client.run("abc")
+    series = run.metrics("gpu.*")["gpu.0.powerWatts"]
+    found = run.table("gpu.*")
+    assert found["gpu.0.powerWatts"].to_pylist() == series.values.tolist()
+    assert found["t"].cast("int64").to_pylist() == series.t.tolist()
+    assert run.table("cpu", max_points=10).num_rows <= 10
+    logged = run.history_table()
+    assert logged["loss"].to_pylist() == [call.data["loss"] for call in run.history()]
+    with pytest.raises(UnknownRun):
+        RemoteRun(run._connection, {"id": "nope"}).table()
+    with pytest.raises(ServerError, match="lies before t0") as refused:
+        run.table(t0=2, t1=1)
+    assert refused.value.status == 422
+
+
+def test_tables_need_pyarrow(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Training(tmp_path).advance(1)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install pyarrow"):
+        client.run("abc").table()

@@ -61,8 +61,20 @@ class Connection:
         Raises:
             ServerError: refused, or no answer.
         """
-        query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
-        return self._call("GET", f"{path}?{query}" if query else path, None)
+        return self._call("GET", _with_query(path, parameters), None)
+
+    def get_bytes_of_run(self, run_id: str, path: str, parameters: Parameters = ()) -> bytes:
+        """The answer to a GET about a run whose form the parameters name, as it came.
+
+        Raises:
+            UnknownRun: there is none.
+            ServerError: refused, or no answer.
+        """
+        path = _with_query(_of_run(run_id, path), parameters)
+        answer = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
+        if answer.status == 200:
+            return _unpacked(answer)
+        raise _unknown(self._refusal("GET", path, answer))
 
     def post(self, path: str) -> Any:
         """The answer to a POST that may be repeated, and says all by its path."""
@@ -91,22 +103,36 @@ class Connection:
 
     def _call(self, method: str, path: str, body: bytes | None) -> Any:
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        answer = self._request(method, path, body, headers)
+        if answer.status == 200:
+            return self._content(path, answer)
+        raise self._refusal(method, path, answer)
+
+    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         try:
-            answer = self._web.request(method, PREFIX + path, body, headers)
+            return self._web.request(method, PREFIX + path, body, headers)
         except OSError as error:
             raise ServerError(f"{self.url} gives no answer: {error}") from error
+
+    def _content(self, path: str, answer: Answer) -> Any:
         try:
-            content = json.loads(_unpacked(answer))
+            return json.loads(_unpacked(answer))
         except (ValueError, EOFError, OSError):  # not JSON; cut off; not gzip
             raise ServerError(
                 f"{self.url}{PREFIX}{path} answered {answer.status}, but no JSON: {answer.text()!r}; "
                 "is it a runvitals server?",
                 answer.status,
             ) from None
-        if answer.status == 200:
-            return content
+
+    def _refusal(self, method: str, path: str, answer: Answer) -> ServerError:
+        content = self._content(path, answer)
         text = content.get("error") if isinstance(content, dict) else None
-        raise ServerError(text or f"{method} {self.url}{PREFIX}{path}: {answer.status}", answer.status)
+        return ServerError(text or f"{method} {self.url}{PREFIX}{path}: {answer.status}", answer.status)
+
+
+def _with_query(path: str, parameters: Parameters) -> str:
+    query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
+    return f"{path}?{query}" if query else path
 
 
 def _of_run(run_id: str, path: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from runvitals.client import answers
 from runvitals.client.connection import Connection
@@ -11,6 +11,9 @@ from runvitals.query.columns import Columns
 from runvitals.query.model import Event, Run, State
 from runvitals.query.opened import Logged
 from runvitals.query.statistics import Statistics
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class RemoteRun:
@@ -101,17 +104,47 @@ class RemoteRun:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap); numpy arrays, or lists
             without numpy.
         """
-        parameters = [
-            ("keys", patterns),
-            ("max_points", max_points),
-            ("resolution", resolution or ("raw" if max_points is None else "auto")),
-            ("host", host),
-            ("rank", rank),
-            ("device", device),
-            ("t0", t0),
-            ("t1", t1),
-        ]
+        parameters = _wanted(patterns, max_points, resolution, host, rank, device, t0, t1)
         return answers.columns(self._connection.get_of_run(self.id, "/metrics", parameters))
+
+    def table(
+        self,
+        *patterns: str,
+        max_points: int | None = None,
+        host: str | None = None,
+        rank: int | None = None,
+        device: str | None = None,
+        t0: int | None = None,
+        t1: int | None = None,
+    ) -> pyarrow.Table:
+        """The series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
+
+        Needs pyarrow, here and on the server; there `runvitals[parquet]` has it.
+
+        Returns:
+            rows in order of time; NaN is a gap, null is what was not read at that time.
+
+        Raises:
+            ModuleNotFoundError: there is no pyarrow here.
+            ServerError: 501, there is none on the server.
+
+        Example:
+            >>> run.table("gpu.*").to_pandas().set_index("t")["gpu.0.powerWatts"].plot()
+        """
+        parameters = _wanted(patterns, max_points, None, host, rank, device, t0, t1)
+        return self._table("/metrics", parameters)
+
+    def history_table(self, *names: str, rank: int | None = None) -> pyarrow.Table:
+        """The calls of `history` as one table: `step`, `t`, `host`, `rank`, and a column for each name."""
+        return self._table("/history", [("keys", names), ("rank", rank), ("resolution", "raw")])
+
+    def _table(self, path: str, parameters: list[tuple[str, Any]]) -> pyarrow.Table:
+        try:
+            from pyarrow import ipc
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("tables need pyarrow: pip install pyarrow", name=error.name) from error
+        content = self._connection.get_bytes_of_run(self.id, path, [*parameters, ("format", "arrow")])
+        return ipc.open_stream(content).read_all()
 
     def statistics(self, *patterns: str, t0: int | None = None, t1: int | None = None) -> list[Statistics]:
         """Count, extremes, mean, percentiles and last value of each series that matches."""
@@ -142,3 +175,25 @@ class RemoteRun:
 
     def __repr__(self) -> str:
         return f"<run {self.id} of project {self.project!r} on {self._connection.url}: {self.state}>"
+
+
+def _wanted(
+    patterns: Sequence[str],
+    max_points: int | None,
+    resolution: str | None,
+    host: str | None,
+    rank: int | None,
+    device: str | None,
+    t0: int | None,
+    t1: int | None,
+) -> list[tuple[str, Any]]:
+    return [
+        ("keys", patterns),
+        ("max_points", max_points),
+        ("resolution", resolution or ("raw" if max_points is None else "auto")),
+        ("host", host),
+        ("rank", rank),
+        ("device", device),
+        ("t0", t0),
+        ("t1", t1),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -13,6 +14,8 @@ from runvitals.query.statistics import of_columns
 from runvitals.server import live, models, series
 from runvitals.server.answers import answer, json_bytes, packed_answer
 from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
+from runvitals.server.tables.answering import history_table, metrics_table
+from runvitals.server.tables.formats import RESPONSES, TheFormat
 from runvitals.server.views import RunView
 
 router = APIRouter()
@@ -30,12 +33,13 @@ async def run_series(run: TheRun, chosen: TheChosen) -> Response:
     return answer(await _read(run, read))
 
 
-@router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News)
+@router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News, responses=RESPONSES)
 async def run_metrics(
     request: Request,
     run: TheRun,
     runs: TheLibrary,
     chosen: TheChosen,
+    format: TheFormat,
     t0: Millis = None,
     t1: Millis = None,
     max_points: MaxPoints = 1000,
@@ -58,10 +62,17 @@ async def run_metrics(
     again.
 
     With `after` the answer is what a live event tells (`samples`, `calls`, `run`, `reload`), and a `cursor`.
+
+    As a table (`format`), a row has `t`, `host`, `role` and a column for each key; beside the value of a
+    bucket there are `key:min`, `key:max` and `key:n`.
     """
     if after is not None:
+        if format != "json":
+            raise HTTPException(422, f"after: news can be had as json only, not as {format}")
         return await packed_answer(await _news(request, run, runs, after, wait), accept_encoding)
     points = None if resolution == "raw" else max_points
+    if format != "json":
+        return await _table(metrics_table(run, chosen, t0, t1, points, format))
 
     def read(view: RunView) -> bytes:
         return json_bytes(series.metrics(view, chosen, t0, t1, points))
@@ -111,9 +122,10 @@ async def _read(run: TheRun, read: Any) -> bytes:
     return found
 
 
-@router.get("/runs/{run}/history", response_model=models.Logged)
+@router.get("/runs/{run}/history", response_model=models.Logged, responses=RESPONSES)
 async def run_history(
     run: TheRun,
+    format: TheFormat,
     keys: Annotated[
         list[str], Query(description="Names that were logged. All without one.", max_length=1000)
     ] = [],  # noqa: B006
@@ -124,13 +136,30 @@ async def run_history(
     ] = "auto",
     accept_encoding: _AcceptEncoding = "",
 ) -> Response:
-    """The numbers that `log()` wrote, by step, for each process that logged."""
+    """The numbers that `log()` wrote, by step, for each process that logged.
+
+    As a table (`format`), a row has `step`, `t`, `host`, `rank` and a column for each name.
+    """
     points = None if resolution == "raw" else max_points
+    if format != "json":
+        return await _table(history_table(run, keys, points, rank, format))
 
     def read(view: RunView) -> bytes:
         return json_bytes(series.logged(view, keys, points, rank))
 
     return await packed_answer(await _read(run, read), accept_encoding)
+
+
+async def _table(answering: Awaitable[Response]) -> Response:
+    """A table.
+
+    Raises:
+        HTTPException: 422 for what cannot be answered.
+    """
+    try:
+        return await answering
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
 
 
 @router.get(

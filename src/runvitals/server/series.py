@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,6 +127,17 @@ def cursor(position: Position) -> str:
     return ",".join(f"{source}:{number}" for source, number in position.items())
 
 
+class Logged(NamedTuple):
+    """One name that one process logged: steps, times in ms UTC, columns by what comes behind the name."""
+
+    key: str
+    host: str
+    rank: int | None
+    step: Floats
+    t: Floats
+    columns: dict[str, Floats | Integers]
+
+
 def logged(
     view: RunView, wanted: list[str], max_points: int | None, rank: int | None = None
 ) -> dict[str, Any]:
@@ -140,13 +151,48 @@ def logged(
     """
     position = view.position()
     groups: list[dict[str, Any]] = []
-    made = [calls for calls in view.calls(wanted) if rank in (None, calls.rank)]
-    if max_points is None:
-        _check_logged(made)
-    for calls in made:
+    for calls in _made(view, wanted, max_points, rank):
         place = {"host": calls.host, "rank": calls.rank}
         groups += [{**place, **group} for group in _logged_groups(calls, max_points)]
     return {"run": view.run_id, "cursor": cursor(position), "groups": groups}
+
+
+def logged_columns(
+    view: RunView, wanted: list[str], max_points: int | None, rank: int | None = None
+) -> Iterator[Logged]:
+    """The same, name by name. Of a bucket there are the mean, and as `:min`, `:max`, `:n` what else is known.
+
+    Raises:
+        TooMuch: values beyond `MAX_RAW_VALUES`.
+    """
+    for calls in _made(view, wanted, max_points, rank):
+        for key, (steps, times, values) in calls.columns.items():
+            if max_points is None or len(steps) <= max_points:
+                yield Logged(key, calls.host, calls.rank, steps, times, {"": values})
+                continue
+            buckets, newest = _on_grid(*_by_step(steps, times, values), max_points)
+            columns: dict[str, Floats | Integers] = {"": buckets.mean, ":n": buckets.n}
+            columns |= {":min": buckets.min, ":max": buckets.max}
+            yield Logged(key, calls.host, calls.rank, buckets.t.astype(np.float64), newest, columns)
+
+
+def _made(view: RunView, wanted: list[str], max_points: int | None, rank: int | None) -> list[Calls]:
+    made = [calls for calls in view.calls(wanted) if rank in (None, calls.rank)]
+    if max_points is None:
+        _check_logged(made)
+    return made
+
+
+def _by_step(steps: Floats, times: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    order = np.argsort(steps, kind="stable")
+    return steps[order], times[order], values[order]
+
+
+def _on_grid(steps: Floats, times: Floats, values: Floats, max_points: int) -> tuple[Buckets, Floats]:
+    """What was logged on a grid of steps, which ascend, and the time of the newest call in each bucket."""
+    whole: Integers = np.floor(steps).astype(np.int64)
+    on = grid(int(whole[0]), int(whole[-1]), max_points, STEP_WIDTHS)
+    return reduce(on, whole, values), reduce(on, whole, times).last
 
 
 def _check_logged(made: Iterable[Calls]) -> None:
@@ -161,18 +207,14 @@ def _check_logged(made: Iterable[Calls]) -> None:
 def _logged_groups(calls: Calls, max_points: int | None) -> list[dict[str, Any]]:
     groups: dict[bytes, dict[str, Any]] = {}
     for key, (steps, times, values) in calls.columns.items():
-        order = np.argsort(steps, kind="stable")
-        steps, times, values = steps[order], times[order], values[order]
+        steps, times, values = _by_step(steps, times, values)
         if max_points is None or len(steps) <= max_points:
             about: dict[str, Any] = {"step": steps.tolist(), "t": times.tolist(), "n": None, "series": {}}
             place = steps.tobytes() + times.tobytes()
             group = groups.setdefault(place, {**about, "min": None, "max": None})
             group["series"][key] = values.tolist()
             continue
-        whole: Integers = np.floor(steps).astype(np.int64)
-        on = grid(int(whole[0]), int(whole[-1]), max_points, STEP_WIDTHS)
-        buckets = reduce(on, whole, values)
-        newest = reduce(on, whole, times).last
+        buckets, newest = _on_grid(steps, times, values, max_points)
         place = buckets.t.tobytes() + buckets.n.tobytes() + newest.tobytes()
         if place not in groups:
             groups[place] = {"step": buckets.t.tolist(), "t": newest.tolist(), **_columns(buckets)}
