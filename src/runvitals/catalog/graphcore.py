@@ -1,5 +1,5 @@
 """Rows about Graphcore IPUs; the keys hold the attribute names of the vendor's library, with blanks and
-units.
+units. Several samples make their mean, as in W&B's `aggregate`.
 """
 
 from runvitals.catalog.metric import gauge
@@ -7,10 +7,10 @@ from runvitals.catalog.metric import gauge
 # fmt: off
 METRICS = (
     gauge("ipu.{device_id}.average board temp (C)", "°C", "IPU temperature", name="ipu.board.temperature",
-          scope="device", merge="max", aliases=["ipu.{device_id}.average board temp"],
+          scope="device", aliases=["ipu.{device_id}.average board temp"],
           text="Temperature of the board.", source="gcipuinfo: average board temp"),
     gauge("ipu.{device_id}.average die temp (C)", "°C", "IPU temperature", name="ipu.die.temperature",
-          scope="device", merge="max", aliases=["ipu.{device_id}.average die temp"],
+          scope="device", aliases=["ipu.{device_id}.average die temp"],
           text="Temperature of the die.", source="gcipuinfo: average die temp"),
     gauge("ipu.{device_id}.clock (MHz)", "MHz", "IPU clock", name="ipu.clock", scope="device",
           aliases=["ipu.{device_id}.clock"],
@@ -30,7 +30,7 @@ METRICS = (
           text="Share of the time in which the IPU computed, since the session began.",
           source="gcipuinfo: ipu utilisation (session)"),
     gauge("ipu.{device_id}.speed (GT/s)", "GT/s", "IPU link speed", name="ipu.link.speed", scope="device",
-          merge="min", aliases=["ipu.{device_id}.link speed (GT/s)"],
+          aliases=["ipu.{device_id}.link speed (GT/s)"],
           text="Speed of the link to the host.", source="gcipuinfo: link speed"),
 )
 # fmt: on

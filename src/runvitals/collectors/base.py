@@ -56,13 +56,18 @@ class Scope:
         interval_s: the sampling interval, for sources that choose between cheap and thorough by it.
         options: the settings that concern single sources, by name; those not set may be missing.
 
+    ``site_folders`` is where the training's installed packages lie, for sources that need a vendor's library;
+    whoever asks the sources fills it in.
+
     Example:
         >>> scope = Scope(host_root="/host")
         >>> scope.path("/proc/stat")
         '/host/proc/stat'
     """
 
-    __slots__ = ("disk_paths", "host_root", "interval_s", "options", "pids", "process_tree")
+    __slots__ = (
+        "disk_paths", "host_root", "interval_s", "options", "pids", "process_tree", "site_folders"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -79,6 +84,7 @@ class Scope:
         self.disk_paths = tuple(disk_paths)
         self.interval_s = interval_s
         self.options = dict(options or {})
+        self.site_folders: tuple[str, ...] = ()
 
     def path(self, absolute: str) -> str:
         """Where an absolute path of the host lies for us."""

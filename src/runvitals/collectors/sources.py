@@ -59,6 +59,7 @@ LINUX = {
     "jetson": "runvitals.collectors.vendors.doors:jetson",
     "intel": "runvitals.collectors.vendors.doors:intel",
     "npu": "runvitals.collectors.vendors.doors:npu",
+    "graphcore": "runvitals.collectors.graphcore.presence:probe",
     # Last: it may wait a moment for answers, which is to delay no other.
     "openmetrics": "runvitals.collectors.openmetrics:probe",
 }
@@ -130,6 +131,7 @@ def probe_all(
         (['process', 'cpu', …], {'energy': '/sys/class/powercap cannot be listed: No such file or directory'})
     """
     found = Sources([], {})
+    scope.site_folders = tuple(site_folders)
     table = dict(built_in())
     others, clashes = third_party(site_folders)
     for name, place in others.items():

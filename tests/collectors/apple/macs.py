@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tests.collectors.test_tool import program
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pytest
 
 GIB = 1 << 30
-STATISTICS: dict[str, int | float] = {
+STATISTICS = {
     "In use system memory (driver)": 0,
     "Alloc system memory": 9 * GIB,
     "Tiler Utilization %": 5,
@@ -71,7 +72,7 @@ OLD_SAMPLE = {name: value for name, value in SAMPLE.items() if not name.endswith
 
 
 def tree(
-    statistics: dict[str, int | float], model: str = "Apple M3 Max", entry: str = "AGXAcceleratorG15X"
+    statistics: Mapping[str, float], model: str = "Apple M3 Max", entry: str = "AGXAcceleratorG15X"
 ) -> str:
     """ioreg's tree of lines."""
     told = ",".join(f'"{name}"={value}' for name, value in statistics.items())
@@ -97,7 +98,7 @@ def plist(*entries: str) -> str:
 
 
 def entry(
-    statistics: dict[str, int | float],
+    statistics: Mapping[str, float],
     model: str = "<string>Apple M3 Max</string>",
     name: str = "AGXAcceleratorG15X",
 ) -> str:

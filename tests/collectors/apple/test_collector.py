@@ -15,7 +15,7 @@ from runvitals.collectors.apple.ioreg import Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
 from runvitals.collectors.base import Absent, Scope, Tick
 from runvitals.collectors.tool import ToolFailed
-from tests.collectors.apple.macs import CHIP, GIB, OLD_SAMPLE, SAMPLE, STATISTICS, Bench, entry, plist, tree
+from tests.collectors.apple.macs import GIB, OLD_SAMPLE, SAMPLE, STATISTICS, Bench, entry, plist, tree
 from tests.collectors.test_tool import soon
 from tests.collectors.trees import put
 
@@ -355,7 +355,3 @@ def test_closing_ends_all_that_runs(bench: Bench) -> None:
     began_s = time.monotonic()
     mac.close()
     assert time.monotonic() - began_s < 1.0
-
-
-def test_the_chip_of_the_fixtures_is_the_one_of_the_property_list() -> None:
-    assert CHIP["chip_name"] in entry(STATISTICS)

@@ -1,0 +1,1 @@
+"""Graphcore IPUs, through the vendor's library `gcipuinfo`."""

@@ -1,0 +1,72 @@
+"""What gcipuinfo says of an IPU: texts by attribute, "36.2 C", "1300MHz", "N/A"."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# End of an attribute's name -> the unit its value ends with.
+UNITS: Mapping[str, str] = {
+    "temp": "C",
+    "clock": "MHz",
+    "power": "W",
+    "utilisation": "%",
+    "utilisation (session)": "%",
+    "speed": "GT/s",
+}
+# What varies, and is written at every sample.
+VARYING = (
+    "average board temp (C)",
+    "average die temp (C)",
+    "clock (MHz)",
+    "ipu power (W)",
+    "total board power (W)",
+    "ipu utilisation (%)",
+    "ipu utilisation (session) (%)",
+)
+# What hardly does, and is written when an IPU is first seen and when it has changed. Name -> name in our key:
+# that of W&B's pages.
+LASTING: Mapping[str, str] = {"link speed (GT/s)": "speed (GT/s)"}
+# What tells who an IPU is.
+IDENTITY = (
+    "id", "board ipu index", "board type", "board serial number", "ipu architecture", "pci id", "numa node",
+    "driver version", "firmware version",
+)  # fmt: skip
+
+
+def parse_metric(name: str, value: str) -> tuple[str, float] | None:
+    """The attribute's name, with its unit where it has one, and its number; None where it has none.
+
+    Example:
+        >>> parse_metric("average die temp", "33.4 C"), parse_metric("clock", "1300MHz")
+        (('average die temp (C)', 33.4), ('clock (MHz)', 1300.0))
+        >>> parse_metric("numa node", "0"), parse_metric("ipu power", "N/A")
+        (('numa node', 0.0), None)
+    """
+    for end, unit in UNITS.items():
+        if name.endswith(end) and value.endswith(unit):
+            name, value = f"{name} ({unit})", value[: -len(unit)]
+            break
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return (name, number) if number - number == 0.0 else None  # not inf, not nan
+
+
+def readings(device: Mapping[str, str]) -> dict[str, float]:
+    """All numbers among an IPU's attributes, by name with unit."""
+    parsed = [parse_metric(name, value.strip()) for name, value in device.items()]
+    return dict(each for each in parsed if each is not None)
+
+
+def identity(device: Mapping[str, str]) -> dict[str, object]:
+    """Who an IPU is, with the names that W&B has for it."""
+    return {name: device[name] for name in IDENTITY if device.get(name, "N/A") != "N/A"}
+
+
+def user(device: Mapping[str, str]) -> int | None:
+    """The process that uses an IPU, None where none does."""
+    text = device.get("user process id", "").strip()
+    return int(text) if text.isdigit() else None

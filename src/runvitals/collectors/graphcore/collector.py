@@ -1,0 +1,156 @@
+"""The IPUs that the run uses as a source: gcipuinfo, asked in a thread of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from runvitals.collectors.aside import Aside
+from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, readings, user
+from runvitals.collectors.run_processes import RunProcesses
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from runvitals.collectors.base import Scope, Tick
+
+# What a tick waits for its answer: cards in this host answer within milliseconds; what an IPU-Machine answers
+# over the network may go into the next tick.
+PATIENCE_S = 0.05
+
+
+class Ipus:
+    """`ipu.{id}.…` of the IPUs that the run's processes use, children included.
+
+    Args:
+        folder: where `gcipuinfo` lies.
+        patience_s: how long a tick waits.
+        proc: where procfs lies, with ids as ours are.
+
+    Raises:
+        ImportError, Hung, and whatever gcipuinfo raises: by `sample`.
+    """
+
+    name = "graphcore"
+
+    def __init__(
+        self, scope: Scope, folder: str, patience_s: float = PATIENCE_S, proc: str = "/proc"
+    ) -> None:
+        self.absent: dict[str, str] = {}
+        self.facts: dict[str, object] | None = None
+        self._folder = folder
+        self._run = RunProcesses(scope, proc)
+        self._info: Any = None
+        self._written: dict[str, float] = {}
+        self._here: dict[str, dict[str, object]] | None = None
+        self._lost: set[str] = set()
+        self._aside = Aside(self._ask, patience_s=patience_s)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the library has not answered yet."""
+        return self._aside.pending
+
+    def sample(self, tick: Tick) -> None:
+        self._aside.sample(tick)
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._aside.close()
+
+    # -- in the thread
+
+    def _ask(self, tick: Tick) -> None:
+        if self._info is None:
+            self._info = _open(self._folder)
+        devices = [
+            {"id": str(place), **{str(name): str(value) for name, value in dict(device).items()}}
+            for place, device in enumerate(self._info.getDevices())
+        ]
+        run = self._run.pids(tick.mono_s)
+        ours = [device for device in devices if user(device) in run]
+        for device in ours:
+            self._write(tick, device)
+        self._tell(tick, devices, ours)
+
+    def _write(self, tick: Tick, device: Mapping[str, str]) -> None:
+        numbers = readings(device)
+        prefix = f"ipu.{device['id']}."
+        for name in VARYING:
+            if name in numbers:
+                tick.gauges[prefix + name] = numbers[name]
+        for name, ours in LASTING.items():
+            key = prefix + ours
+            if name in numbers and self._written.get(key) != numbers[name]:
+                self._written[key] = tick.gauges[key] = numbers[name]
+
+    # -- what there is beside numbers
+
+    def _tell(
+        self, tick: Tick, devices: Sequence[Mapping[str, str]], ours: Sequence[Mapping[str, str]]
+    ) -> None:
+        here = {device["id"]: identity(device) for device in devices}
+        used = {device["id"] for device in ours}
+        if self._here is not None:
+            for number in sorted(self._here.keys() - here.keys() - self._lost):
+                self._lost.add(number)
+                tick.events.append(
+                    _event("device_lost", "error", f"IPU {number} is no longer listed", number)
+                )
+            for number in sorted(self._lost & here.keys()):
+                self._lost.remove(number)
+                tick.events.append(_event("device_back", "info", f"IPU {number} is back", number))
+        self._here = {**(self._here or {}), **here}
+        listed = [
+            {**about, "used": number in used} for number, about in sorted(self._here.items(), key=_by_number)
+        ]
+        facts: dict[str, object] = {
+            "ipu": {"vendor": "Graphcore", "device_count": len(listed), "devices": listed}
+        }
+        if facts != self.facts:
+            self.facts = facts
+        absent = _missing(devices, ours, self._lost)
+        if absent != self.absent:
+            self.absent = absent
+
+
+def _open(folder: str) -> Any:
+    """The library's door to the IPUs of this host's partition, which reads them anew at every question."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+    __import__("gcipuinfo")
+    info = sys.modules["gcipuinfo"].gcipuinfo()
+    info.setUpdateMode(True)
+    return info
+
+
+def _missing(
+    devices: Sequence[Mapping[str, str]], ours: Sequence[Mapping[str, str]], lost: set[str]
+) -> dict[str, str]:
+    """Why readings are not there, in words."""
+    absent = {f"IPU {number}": "lost" for number in sorted(lost)}
+    busy = sum(user(device) is not None for device in devices)
+    if not devices:
+        absent["ipu"] = "gcipuinfo lists none: there is no partition, or it has no IPU"
+    elif not ours and busy:
+        absent["ipu"] = (
+            f"{busy} of {len(devices)} are in use, none by a process of the run (in a container, processes "
+            "may bear the host's numbers: start it with --pid=host)"
+        )
+    elif not ours:
+        absent["ipu"] = f"none of {len(devices)} is in use"
+    names = {name: [readings(device) for device in ours] for name in VARYING}
+    for name, found in names.items():
+        if ours and not any(name in numbers for numbers in found):
+            absent[name] = "these boards do not tell it"
+    return absent
+
+
+def _event(name: str, level: str, text: str, number: str) -> dict[str, object]:
+    return {"name": name, "level": level, "source": "graphcore", "text": text, "ipu": number}
+
+
+def _by_number(item: tuple[str, object]) -> tuple[int, str]:
+    number = item[0]
+    return (int(number) if number.isdigit() else 1 << 30), number

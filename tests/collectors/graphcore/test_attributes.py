@@ -1,0 +1,62 @@
+"""Texts become numbers as W&B's `parse_metric` makes them, but for what would be no number at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from runvitals.catalog import CATALOG
+from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, parse_metric, readings, user
+from tests.collectors.graphcore.ipus import card
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "parsed"),
+    [
+        ("average board temp", "31.5 C", ("average board temp (C)", 31.5)),
+        ("average board temp", "20C", ("average board temp (C)", 20.0)),
+        ("clock", "1600MHz", ("clock (MHz)", 1600.0)),
+        ("clock", "1600 MHz", ("clock (MHz)", 1600.0)),
+        ("ipu power", "88.5 W", ("ipu power (W)", 88.5)),
+        ("ipu utilisation", "72.50%", ("ipu utilisation (%)", 72.5)),
+        ("ipu utilisation (session)", "0.00%", ("ipu utilisation (session) (%)", 0.0)),
+        ("link speed", "16.0 GT/s", ("link speed (GT/s)", 16.0)),
+        ("numa node", "1", ("numa node", 1.0)),
+        ("average die temp", "33.4", ("average die temp", 33.4)),  # without its unit, without it in the name
+        ("ipu power", "N/A", None),
+        ("clock", "MHz", None),
+        ("average board temp", "warm", None),
+        ("average board temp", "nan C", None),
+        ("clock", "infMHz", None),
+        ("pci id", "0000:1a:00.0", None),
+        ("board serial number", "0042.0001.700001", None),
+        ("", "", None),
+    ],
+)
+def test_a_metric_and_its_unit(name: str, value: str, parsed: tuple[str, float] | None) -> None:
+    assert parse_metric(name, value) == parsed
+
+
+def test_all_that_is_written_is_told_by_a_card() -> None:
+    told = readings(card(0, 7))
+    assert told.keys() >= {*VARYING, *LASTING}
+
+
+def test_every_key_has_its_row_in_the_catalogue_and_samples_of_it_make_their_mean() -> None:
+    for name in (*VARYING, *LASTING.values()):
+        match = CATALOG.find(f"ipu.3.{name}")
+        assert match is not None
+        assert (match.key, match.labels) == (f"ipu.3.{name}", {"device_id": "3"})
+        assert match.metric.merge == "mean"
+    assert CATALOG.find("ipu.3.link speed (GT/s)") == CATALOG.find("ipu.3.speed (GT/s)")
+    assert CATALOG.find("ipu.3.ipu power") == CATALOG.find("ipu.3.ipu power (W)")
+
+
+def test_who_an_ipu_is_and_who_uses_it() -> None:
+    about = identity(card(3, 41, driver_version="N/A"))
+    assert about["id"] == "3"
+    assert about["board type"] == "C2"
+    assert "driver version" not in about
+    assert user(card(0, 41)) == 41
+    for pid in ("N/A", "", "-1", "0x29"):
+        assert user(card(0, None, user_process_id=pid)) is None
+    assert user(card(0, None)) is None
