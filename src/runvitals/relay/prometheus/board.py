@@ -17,13 +17,15 @@ RUN_STATE = Family(
 # How long it can be read how a run ended, and how little of a run that was too short to be scraped.
 ENDED_MS = 300_000
 LAST_LOOK_MS = 15_000
+# What changes slowly is not in every sample.
+SLOWEST_MS = 90_000
 
 
 class RunBoard:
     """The newest numbers of one run. Threads may add and read at once.
 
-    A number leaves when nothing new came of its key for as long as a monitor may be silent; those that the
-    program logged stay while the run's monitor is there. When the run has ended, all leave 15 s later.
+    Numbers leave when the run's monitor is silent for longer than it may be, when nothing new came of their
+    key for 90 s, and 15 s after the run's end. What the program logged has no age.
     """
 
     def __init__(self) -> None:
@@ -31,7 +33,7 @@ class RunBoard:
         self._namers: dict[str, Namer] = {}
         self._values: dict[str, dict[Series, tuple[int, float]]] = {}
         self._logged: dict[str, dict[Series, float]] = {}
-        self._fresh_ms: dict[str, int] = {}  # how long a writer's numbers count
+        self._fresh_ms: dict[str, int] = {}  # how long a writer may be silent
         self._heard_ms: dict[str, int] = {}  # by host, the last sign of a monitor
         self._ended: dict[str, tuple[int, str]] = {}  # by host, when and how
         self._hosts: dict[str, str] = {}
@@ -109,7 +111,7 @@ class RunBoard:
 
     def _of_writer(self, writer: str, now_ms: int) -> Iterator[Sample]:
         until_ms, _ = self._ended.get(self._hosts[writer], (now_ms, ""))
-        oldest_ms = until_ms - self._fresh_ms[writer]
+        oldest_ms = until_ms - max(self._fresh_ms[writer], SLOWEST_MS)
         for series, (time_ms, value) in self._values.get(writer, {}).items():
             if time_ms >= oldest_ms:
                 yield series.family, series.labels, value

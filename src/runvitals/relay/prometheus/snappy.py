@@ -1,0 +1,41 @@
+"""Snappy's block format: by `cramjam` where it is installed, else without making anything smaller.
+
+https://github.com/google/snappy/blob/main/format_description.txt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runvitals.protobuf import varint
+
+try:
+    from cramjam import snappy as _snappy
+except ImportError:
+    _compress: Callable[[bytes], bytes] | None = None
+else:
+
+    def _compress(data: bytes) -> bytes:
+        return bytes(_snappy.compress_raw(data))
+
+
+_LITERAL_4_BYTES = 63 << 2  # a literal whose length less one follows in 4 bytes
+
+
+def compress(data: bytes) -> bytes:
+    """The data as one block."""
+    return stored(data) if _compress is None else _compress(data)
+
+
+def stored(data: bytes) -> bytes:
+    """The data as one literal: a block that every reader of the format takes, 6 to 10 bytes larger.
+
+    Example:
+        >>> stored(b"abc").hex()
+        '03fc02000000616263'
+    """
+    if not data:
+        return varint(0)
+    return b"".join(
+        (varint(len(data)), bytes((_LITERAL_4_BYTES,)), (len(data) - 1).to_bytes(4, "little"), data)
+    )

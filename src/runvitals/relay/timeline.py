@@ -1,0 +1,165 @@
+"""A batch as series: of each series its times, ascending, and its values.
+
+For far sides that keep series, not samples. A value of None says that the series ends, or has a gap, there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from runvitals.relay.batch import Batch, Samples
+from runvitals.relay.prometheus.naming import Namer, Series, logged_numbers
+
+Values = list[float | None]
+_MOST_KEYS = 10_000  # of a writer, that are remembered until its end
+
+
+class Line(NamedTuple):
+    """Some samples of one series. `start_ms` is since when a counter counts; 0 of all else."""
+
+    series: Series
+    times_ms: list[int]
+    values: Values
+    start_ms: int
+
+
+class Timeline:
+    """Turns the batches of a run into lines.
+
+    Args:
+        state: what has to be remembered is kept there as JSON values: the keys of each writer,
+            the time of its last `log()` row, and since when each host counts. It is changed by `keep` alone,
+            so a batch that is tried again becomes the same lines.
+
+    Example:
+        >>> timeline = Timeline(context.state)
+        >>> lines = timeline.lines(batch)
+        >>> lines[0].series.family.name, lines[0].times_ms, lines[0].values
+        ('runvitals_process_cpu_utilization_ratio', [1700000000000, 1700000001000], [0.5, 0.51])
+        >>> timeline.keep(batch)
+    """
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self._keys: dict[str, list[str]] = state.setdefault("keys", {})
+        self._log_ms: dict[str, int] = state.setdefault("log_ms", {})
+        self._start_ms: dict[str, int] = state.setdefault("start_ms", {})
+        self._namers: dict[str, Namer] = {}
+
+    def lines(self, batch: Batch) -> list[Line]:
+        """The lines of a batch, each series once."""
+        namer = Namer.of(batch, self._namers)
+        start_ms = self._start(batch)
+        found = columns([table for table in batch.samples if len(table)])
+        ended_ms = _end_ms(batch)
+        if ended_ms is not None:
+            _end(found, self._keys.get(batch.writer.name, []), ended_ms)
+        lines = [_line(namer.series(key), times, values, start_ms) for key, (times, values) in found.items()]
+        return lines + self._logged(batch, namer)
+
+    def keep(self, batch: Batch) -> None:
+        """The batch is delivered."""
+        writer = batch.writer.name
+        known = self._keys.setdefault(writer, [])
+        for table in batch.samples:
+            if len(known) < _MOST_KEYS:
+                known += dict.fromkeys(table.keys).keys() - set(known)
+        if _end_ms(batch) is not None:
+            del self._keys[writer]
+        if batch.logs:
+            self._log_ms[writer] = self._log_times(batch)[-1]
+        self._start_ms.setdefault(batch.writer.host, self._start(batch))
+
+    def _start(self, batch: Batch) -> int:
+        """Since when the host's counters count. A monitor that replaces another goes on with its counters."""
+        return self._start_ms.get(batch.writer.host) or batch.writer.started_ms
+
+    def _log_times(self, batch: Batch) -> list[int]:
+        """Strictly ascending: a time names a row."""
+        last_ms = self._log_ms.get(batch.writer.name, 0)
+        times = []
+        for row in batch.logs:
+            last_ms = max(row.time_ms, last_ms + 1)
+            times.append(last_ms)
+        return times
+
+    def _logged(self, batch: Batch, namer: Namer) -> list[Line]:
+        found: dict[Series, tuple[list[int], Values]] = {}
+        for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
+            numbers = [(namer.logged(name), value) for name, value in logged_numbers(row)]
+            if row.step is not None:
+                numbers.append((namer.step, float(row.step)))
+            for series, value in numbers:
+                times, values = found.setdefault(series, ([], []))
+                times.append(time_ms)
+                values.append(value)
+        return [Line(series, times, values, 0) for series, (times, values) in found.items()]
+
+
+Found = dict[str, tuple[list[int], Values]]
+
+
+def columns(tables: Sequence[Samples]) -> Found:
+    """Of each key its times, strictly ascending, and its values; NaN is a gap.
+
+    Keys are in several tables where what changes slowly is not in every sample. Of samples at the same time
+    the last counts.
+    """
+    parts: dict[str, list[tuple[int, list[float]]]] = {}
+    for number, table in enumerate(tables):
+        for key, column in table:
+            parts.setdefault(key, []).append((number, column.tolist()))
+    orders: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
+    found: Found = {}
+    for key, pieces in parts.items():
+        where = tuple(number for number, _ in pieces)
+        if where not in orders:
+            orders[where] = _order([tables[number] for number in where])
+        times, order = orders[where]
+        flat = [value for _, values in pieces for value in values]
+        found[key] = (times, [flat[i] for i in order])
+    return found
+
+
+def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
+    """(times, which row of all the tables' rows has each)."""
+    rows: dict[int, tuple[int, int]] = {}
+    pairs = [pair for table in tables for pair in zip(table.times_ms, table.seqs, strict=True)]
+    for i, (time_ms, seq) in enumerate(pairs):
+        if time_ms not in rows or rows[time_ms][0] < seq:
+            rows[time_ms] = (seq, i)
+    times = sorted(rows)
+    return times, [rows[time_ms][1] for time_ms in times]
+
+
+def _end(found: Found, keys: Iterable[str], ended_ms: int) -> None:
+    """All series that are there end with the run."""
+    for key in {**dict.fromkeys(keys), **found}:
+        times, values = found.get(key, ([], []))
+        last_ms = max(ended_ms, times[-1] + 1) if times else ended_ms
+        found[key] = ([*times, last_ms], [*values, None])
+
+
+def _line(series: Series, times: list[int], values: Values, start_ms: int) -> Line:
+    """In the series' unit; of a gap only its first moment."""
+    factor = series.factor
+    counts = series.family.kind == "counter"
+    if all(value is not None and value == value for value in values):
+        if factor != 1.0:
+            values = [value * factor for value in values if value is not None]
+        return Line(series, times, values, start_ms if counts else 0)
+    kept_times: list[int] = []
+    kept: Values = []
+    for time_ms, value in zip(times, values, strict=True):
+        gap = value is None or value != value
+        if gap and kept and kept[-1] is None:
+            continue
+        kept_times.append(time_ms)
+        kept.append(None if gap or value is None else value * factor)
+    return Line(series, kept_times, kept, start_ms if counts else 0)
+
+
+def _end_ms(batch: Batch) -> int | None:
+    """When the run ended on this host, if the batch says so."""
+    ends = [note.time_ms for note in batch.notes_of("lifecycle") if note.value.get("what") == "end"]
+    return ends[-1] if ends else None

@@ -1,0 +1,58 @@
+"""An HTTP server that keeps what it is sent, and answers as the test wants."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+
+class Request(NamedTuple):
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+
+class Collected:
+    """Attributes:
+    answers: what the next requests get: (status, headers, body); then 200.
+    always: headers of every answer of 200.
+    requests: what came.
+    """
+
+    def __init__(self) -> None:
+        self.answers: deque[tuple[int, dict[str, str], bytes]] = deque()
+        self.always: dict[str, str] = {}
+        self.requests: list[Request] = []
+        collected = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                headers = {name.lower(): text for name, text in self.headers.items()}
+                body = self.rfile.read(int(headers["content-length"]))
+                collected.requests.append(Request(self.path, headers, body))
+                queued = collected.answers.popleft() if collected.answers else (200, collected.always, b"")
+                status, extra, answer = queued
+                self.send_response(status)
+                for name, text in {"Content-Length": str(len(answer)), **extra}.items():
+                    self.send_header(name, text)
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._server.block_on_close = False
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
