@@ -12,6 +12,7 @@ FOLDER… are put on the module path. Each line is ``{"gpus": [{"index", "pci", 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -112,6 +113,11 @@ class Library:
         )
 
 
+def tell(answer: dict[str, Any]) -> None:
+    """Write a line at once: nothing is left in a buffer that could not be written at the end."""
+    os.write(1, json.dumps(answer).encode() + b"\n")
+
+
 def main(every_s: float, folders: list[str]) -> int:
     """Print for as long as somebody reads. Exit code 1 where the library does not work here."""
     sys.path += folders
@@ -120,12 +126,12 @@ def main(every_s: float, folders: list[str]) -> int:
 
         amdsmi.amdsmi_init()
     except Exception as error:  # noqa: BLE001 - whatever keeps a vendor's library from starting is told
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        tell({"error": f"{type(error).__name__}: {error}"})
         return 1
     library = Library(amdsmi)
     while True:
         try:
-            print(json.dumps({"gpus": library.gpus()}), flush=True)
+            tell({"gpus": library.gpus()})
         except BrokenPipeError:
             return 0
         time.sleep(every_s)

@@ -175,7 +175,7 @@ class AmdSmiLibrary:
         if not lines:
             if self._silent.due(mono_s):
                 if not self._heard:
-                    raise ToolFailed(f"the library in {self._stream.argv[5]} does not answer")
+                    raise ToolFailed(f"the library in {self._stream.argv[-1]} does not answer")
                 self._heard = False
             return None
         self._heard = True

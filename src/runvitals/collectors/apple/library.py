@@ -12,6 +12,7 @@ reads its lines any more.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -52,6 +53,11 @@ def sample_of(metrics: Any) -> dict[str, Any]:
     }
 
 
+def tell(answer: dict[str, Any]) -> None:
+    """Write a line at once: nothing is left in a buffer that could not be written at the end."""
+    os.write(1, json.dumps(answer).encode() + b"\n")
+
+
 def main(every_s: float, folders: list[str]) -> int:
     """Print for as long as somebody reads. Exit code 1 where the library does not work here."""
     sys.path += folders
@@ -68,11 +74,11 @@ def main(every_s: float, folders: list[str]) -> int:
             now_s = time.time()
             stamp = time.strftime("%Y-%m-%dT%H:%M:", time.gmtime(now_s)) + f"{now_s % 60.0:.6f}"
             line = {"timestamp": stamp, "soc": chip, **sample_of(sampler.metrics())}
-            print(json.dumps(line), flush=True)
+            tell(line)
     except BrokenPipeError:
         return 0
     except Exception as error:  # noqa: BLE001 - whatever keeps the library from working is told
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        tell({"error": f"{type(error).__name__}: {error}"})
         return 1
 
 
