@@ -5,7 +5,8 @@ For far sides that keep series, not samples. A value of None says that the serie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from runvitals.relay.batch import Batch, Samples
@@ -31,6 +32,7 @@ class Timeline:
         state: what has to be remembered is kept there as JSON values: the keys of each writer,
             the time of its last `log()` row, and since when each host counts. It is changed by `keep` alone,
             so a batch that is tried again becomes the same lines.
+        naming: how the far side names things.
 
     Example:
         >>> timeline = Timeline(context.state)
@@ -40,15 +42,16 @@ class Timeline:
         >>> timeline.keep(batch)
     """
 
-    def __init__(self, state: dict[str, Any]) -> None:
+    def __init__(self, state: dict[str, Any], naming: type[Namer] = Namer) -> None:
         self._keys: dict[str, list[str]] = state.setdefault("keys", {})
         self._log_ms: dict[str, int] = state.setdefault("log_ms", {})
         self._start_ms: dict[str, int] = state.setdefault("start_ms", {})
+        self._naming = naming
         self._namers: dict[str, Namer] = {}
 
     def lines(self, batch: Batch) -> list[Line]:
         """The lines of a batch, each series once."""
-        namer = Namer.of(batch, self._namers)
+        namer = self._naming.of(batch, self._namers)
         start_ms = self._start(batch)
         found = columns([table for table in batch.samples if len(table)])
         ended_ms = _end_ms(batch)
@@ -163,3 +166,21 @@ def _end_ms(batch: Batch) -> int | None:
     """When the run ended on this host, if the batch says so."""
     ends = [note.time_ms for note in batch.notes_of("lifecycle") if note.value.get("what") == "end"]
     return ends[-1] if ends else None
+
+
+def cut(lines: list[Line], most: int) -> Iterator[list[Line]]:
+    """Lines cut by time into pieces of at most `most` samples or, of more series, of one sample each."""
+    if sum(len(line.times_ms) for line in lines) <= most:
+        if lines:
+            yield lines
+        return
+    times = sorted({time_ms for line in lines for time_ms in line.times_ms})
+    step = max(most // len(lines), 1)
+    for first in range(0, len(times), step):
+        until = times[first + step] if first + step < len(times) else times[-1] + 1
+        yield [part for part in (_between(line, times[first], until) for line in lines) if part.times_ms]
+
+
+def _between(line: Line, first_ms: int, until_ms: int) -> Line:
+    start, end = bisect_left(line.times_ms, first_ms), bisect_left(line.times_ms, until_ms)
+    return line._replace(times_ms=line.times_ms[start:end], values=line.values[start:end])

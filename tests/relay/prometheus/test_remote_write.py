@@ -12,9 +12,10 @@ import cramjam
 import pytest
 
 from runvitals.journal import frames
+from runvitals.relay import pushing
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Retry
-from runvitals.relay.prometheus import remote_write, snappy
+from runvitals.relay.prometheus import snappy
 from tests.relay.collected import Collected, Request
 from tests.relay.journals import RUN, Journal, Sender
 from tests.relay.programs import Prometheus, VictoriaMetrics
@@ -188,7 +189,7 @@ def test_who_does_not_know_version_2_gets_1(
 def test_a_busy_server_is_asked_again_and_nothing_is_sent_twice(
     journal: Journal, far_side: Collected, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_write, "MOST_SAMPLES", 2)
+    monkeypatch.setattr(pushing, "MOST_SAMPLES", 2)
     for second in range(6):
         journal.sample(second, cpu=float(second))
     far_side.answers += [(200, {}, b""), (503, {"Retry-After": "7"}, b"busy")]

@@ -123,12 +123,15 @@ class Namer:
         (('host', 'node1'), ('project', 'digits'), ('run', 'abc'))
     """
 
+    log, log_step = LOG, LOG_STEP
+    log_label, endpoint_label, endpoint_prefix = "key", "endpoint", "runvitals_openmetrics_"
+
     def __init__(self, batch: Batch) -> None:
-        self._base = base_labels(batch)
+        self._base = self.base(batch)
         self._told: Any = batch.run.machine.get("openmetrics")
         self._known: dict[str, Series] = {}
         self._logged: dict[str, Series] = {}
-        self.step = self._made(LOG_STEP, {}, 1.0)
+        self.step = self._made(self.log_step, {}, 1.0)
 
     @classmethod
     def of(cls, batch: Batch, known: dict[str, Namer]) -> Namer:
@@ -139,7 +142,15 @@ class Namer:
         return namer
 
     def _holds(self, batch: Batch) -> bool:
-        return self._base == base_labels(batch) and self._told is batch.run.machine.get("openmetrics")
+        return self._base == self.base(batch) and self._told is batch.run.machine.get("openmetrics")
+
+    def base(self, batch: Batch) -> dict[str, str]:
+        """The labels of everything that a batch holds."""
+        return base_labels(batch)
+
+    def named(self, key: str) -> tuple[Family, Labels, float]:
+        """A key's family, its own labels, and the factor to its unit."""
+        return named(key)
 
     def series(self, key: str) -> Series:
         """The series of a sample's key."""
@@ -156,14 +167,14 @@ class Namer:
         if found is None:
             if len(self._logged) >= _MOST_SERIES:
                 self._logged.clear()
-            found = self._logged[name] = self._made(LOG, {"key": name}, 1.0)
+            found = self._logged[name] = self._made(self.log, {self.log_label: name}, 1.0)
         return found
 
     def _of_key(self, key: str) -> Series:
         told = self._of_endpoint(key)
         if told is not None:
             return told
-        family, labels, factor = named(key)
+        family, labels, factor = self.named(key)
         return self._made(family, dict(labels), factor)
 
     def _of_endpoint(self, key: str) -> Series | None:
@@ -178,11 +189,11 @@ class Namer:
             labels = {_free(legal(name)): str(text) for name, text in facts["series"][int(n)].items()}
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             return None  # the facts come a little later than the first numbers, and may be anything
-        name = legal(f"runvitals_openmetrics_{metric}")
-        kind = "counter" if match.metric.kind == "counter" and name.endswith("_total") else "gauge"
+        counts = match.metric.kind == "counter" and metric.endswith("_total")
+        name = self.endpoint_prefix + legal(metric.removesuffix("_total") if counts else metric)
         text = str(facts.get("help") or "") or f"{metric} of the endpoint {endpoint}."
-        family = Family(name.removesuffix("_total") if kind == "counter" else name, kind, "", text)
-        return self._made(family, {**labels, "endpoint": endpoint}, 1.0)
+        family = Family(name, "counter" if counts else "gauge", "", text)
+        return self._made(family, {**labels, self.endpoint_label: endpoint}, 1.0)
 
     def _made(self, family: Family, labels: Mapping[str, str], factor: float) -> Series:
         every = {**self._base, **labels}

@@ -1,0 +1,92 @@
+"""What destinations have in common that push series over HTTP: remote write, and OTLP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Context, Destination, Rejected, Retry
+from runvitals.relay.prometheus.naming import Namer
+from runvitals.relay.timeline import Line, Timeline, cut
+from runvitals.relay.web import Answer, Web
+
+MOST_SAMPLES = 10_000
+_REFUSED = frozenset({400, 409, 413, 415, 422})
+_TOO_LARGE = 413
+
+
+class PushingDestination(Destination):
+    """Sends batches as series, some requests each. How many of them were answered is kept, so that those are
+    not sent again.
+
+    Args:
+        context: its state remembers what is needed to go on.
+        web, path: where to.
+        naming: how the far side names things.
+        credentials: where the headers come from that it wants to see, for a person.
+    """
+
+    prompt = False
+
+    def __init__(self, context: Context, web: Web, path: str, naming: type[Namer], credentials: str) -> None:
+        self.web, self.path = web, path
+        self._credentials = credentials
+        self._state = context.state
+        self._timeline = Timeline(context.state, naming)
+
+    def deliver(self, batch: Batch) -> None:
+        """Send one batch.
+
+        Raises:
+            Retry: the far side is busy, or does not accept the credentials.
+            Rejected: it does not take some of it, now or ever; the rest was sent.
+        """
+        key = [batch.writer.name, batch.first_seq]
+        arrived = self._state["arrived"] if self._state.get("sending") == key else 0
+        self._state["sending"] = key
+        problems: list[str] = []
+        for number, request in enumerate(cut(self._timeline.lines(batch), MOST_SAMPLES)):
+            if number >= arrived:
+                problems += [text for text in self._send(batch, request) if not self.is_there(batch, text)]
+                self._state["arrived"] = number + 1
+        self._state["sending"], self._state["arrived"] = None, 0
+        self._timeline.keep(batch)
+        if problems:
+            raise Rejected("; ".join(dict.fromkeys(problems)))
+
+    def close(self) -> None:
+        self.web.close()
+
+    # -- what a destination has of its own
+
+    def post(self, batch: Batch, lines: Sequence[Line]) -> Answer:
+        """Send some lines of a batch."""
+        raise NotImplementedError
+
+    def complaints(self, answer: Answer) -> list[str]:
+        """What a far side that took a request in did not like about it."""
+        return []
+
+    def is_there(self, batch: Batch, refusal: str) -> bool:
+        """A request is refused because it had arrived before."""
+        return False
+
+    # -- the rest
+
+    def _send(self, batch: Batch, lines: Sequence[Line]) -> list[str]:
+        """Send some lines; what the far side does not like about them."""
+        answer = self.post(batch, lines)
+        if answer.status == _TOO_LARGE and len(lines) > 1:
+            middle = len(lines) // 2
+            return self._send(batch, lines[:middle]) + self._send(batch, lines[middle:])
+        if answer.status in _REFUSED:
+            return [f"{answer.status} {answer.text()}".strip()]
+        if not 200 <= answer.status < 300:
+            raise Retry(self._why(answer), answer.retry_after_s)
+        return self.complaints(answer)
+
+    def _why(self, answer: Answer) -> str:
+        where = f"{self.web.url}{self.path}"
+        if answer.status in (401, 403):
+            return f"{where} does not accept the credentials ({answer.status}); {self._credentials}"
+        return f"{where}: {answer.status} {answer.text()}".strip()
