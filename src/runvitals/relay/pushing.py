@@ -43,7 +43,7 @@ class PushingDestination(Destination):
         """
         key = [batch.writer.name, batch.first_seq]
         arrived = self._state["arrived"] if self._state.get("sending") == key else 0
-        self._state["sending"] = key
+        self._state["sending"], self._state["arrived"] = key, arrived
         problems: list[str] = []
         for number, request in enumerate(cut(self._timeline.lines(batch), MOST_SAMPLES)):
             if number >= arrived:

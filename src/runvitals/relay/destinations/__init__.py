@@ -7,6 +7,7 @@ BUILT_IN: dict[str, str] = {
     "cloudwatch": "runvitals.relay.cloudwatch.destination:CloudWatchDestination",
     "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
+    "otel": "runvitals.relay.otel.destination:OtelDestination",
     "prometheus": "runvitals.relay.prometheus.exporter:PrometheusDestination",
     "mlflow": "runvitals.relay.mlflow.destination:MlflowDestination",
     "remote_write": "runvitals.relay.prometheus.remote_write:RemoteWriteDestination",

@@ -1,0 +1,107 @@
+"""The destination `otel`, `otel:http://collector:4318`: metrics by OTLP over HTTP.
+
+What is configured by the variables of OpenTelemetry's specification is taken from them:
+https://opentelemetry.io/docs/specs/otel/protocol/exporter/
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.credentials import headers, listed
+from runvitals.relay.destination import Context
+from runvitals.relay.otel.message import Json, Protobuf
+from runvitals.relay.otel.naming import OtelNamer, resource
+from runvitals.relay.pushing import PushingDestination
+from runvitals.relay.timeline import Line
+from runvitals.relay.web import Answer
+from runvitals.relay.weburl import WebAddress
+
+ENDPOINT = "http://localhost:4318"
+PATH = "/v1/metrics"
+_CREDENTIALS = "they come from OTEL_EXPORTER_OTLP_HEADERS, or the file of #headers="
+
+
+class OtelDestination(PushingDestination):
+    """Sends samples, gaps and ends of series, and what programs log.
+
+    Args:
+        address: a URL, by default with the path /v1/metrics; "" is that of OTEL_EXPORTER_OTLP_ENDPOINT or
+            http://localhost:4318. After `#` `encoding=json` or `protobuf`, and `headers=FILE`.
+
+    Raises:
+        ValueError: an address or a variable that cannot be.
+    """
+
+    name = "otel"
+
+    def __init__(self, address: str, context: Context) -> None:
+        self._environ = context.environ
+        place, sign, options = address.partition("#")
+        found = WebAddress(self.name, f"{place or endpoint(self._environ)}{sign}{options}", _OPTIONS, PATH)
+        super().__init__(context, found.web, found.path, OtelNamer, _CREDENTIALS)
+        self._headers_file = found.options.get("headers")
+        self._message = _message(found.options.get("encoding"), self._environ)
+        self._packs = packs(self._environ)
+
+    def post(self, batch: Batch, lines: Sequence[Line]) -> Answer:
+        body = self._message.message(resource(batch, self._environ), lines)
+        sent = {**self._credentials_now(), "Content-Type": self._message.content_type}
+        if self._packs:
+            body = gzip.compress(body, 1, mtime=0)
+            sent["Content-Encoding"] = "gzip"
+        return self.web.post(self.path, body, sent)
+
+    def complaints(self, answer: Answer) -> list[str]:
+        rejected, why = self._message.complaint(answer.body)
+        return [f"{rejected} points were not taken: {why}"] if rejected else []
+
+    def _credentials_now(self) -> dict[str, str]:
+        name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"
+        if name not in self._environ:
+            name = "OTEL_EXPORTER_OTLP_HEADERS"
+        own = listed(self._environ.get(name, ""), name)
+        return {**own, **headers("", self._headers_file, {})}
+
+
+_OPTIONS = ("encoding", "headers")
+
+
+def setting(name: str, environ: Mapping[str, str]) -> str:
+    """OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else nothing."""
+    own = environ.get(f"OTEL_EXPORTER_OTLP_METRICS_{name}", "")
+    return (own or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")).strip()
+
+
+def endpoint(environ: Mapping[str, str]) -> str:
+    """Where metrics go by the environment.
+
+    Example:
+        >>> endpoint({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318/team/"})
+        'https://collector:4318/team/v1/metrics'
+        >>> endpoint({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "https://collector:4318/exactly"})
+        'https://collector:4318/exactly'
+    """
+    own = environ.get("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "").strip()
+    if own:
+        return own
+    general = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip() or ENDPOINT
+    return general.rstrip("/") + PATH
+
+
+def _message(option: str | None, environ: Mapping[str, str]) -> Protobuf | Json:
+    said = setting("PROTOCOL", environ) or "http/protobuf"
+    encoding = option or {"http/protobuf": "protobuf", "http/json": "json"}.get(said, said)
+    if encoding not in ("protobuf", "json"):
+        raise ValueError(f"otel: {encoding!r} is not spoken here: protobuf or json over HTTP is")
+    return Json() if encoding == "json" else Protobuf()
+
+
+def packs(environ: Mapping[str, str]) -> bool:
+    """Whether bodies are compressed: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
+    said = setting("COMPRESSION", environ) or "gzip"
+    if said not in ("gzip", "none"):
+        raise ValueError(f"otel: compression {said!r}: gzip or none")
+    return said == "gzip"
