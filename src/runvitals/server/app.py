@@ -83,6 +83,8 @@ async def _wrong_parameter(request: Request, error: Exception) -> JSONResponse:
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, UnicodeDecodeError):  # FastAPI's own, of a body that it cannot read
+        return JSONResponse({"error": f"the body is no JSON in UTF-8: {error.__cause__}"}, status_code=400)
     return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
 
 

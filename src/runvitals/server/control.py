@@ -67,6 +67,7 @@ def controls(request: Request, runs: TheLibrary) -> Controls:
 TheControls = Annotated[Controls, Depends(controls)]
 router = APIRouter(
     responses={
+        400: {"model": models.ErrorAnswer, "description": "The body is no JSON."},
         403: {"model": models.ErrorAnswer, "description": "Neither JSON nor a token."},
         405: {"model": models.ErrorAnswer, "description": "Not on this machine's own journals."},
         409: {"model": models.ErrorAnswer, "description": "The run has ended."},

@@ -8,74 +8,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import anyio
-import httpx
 import msgspec
 import numpy as np
 import pytest
 import zstandard
 
-from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
+from runvitals.server.ingest import Limits
 from runvitals.store import body
-from runvitals.store.catalogue import Catalogue, Filter, open_catalogue
-from runvitals.store.sqlite_chunks import SqliteChunks
+from tests.server.ingest.server import NOW, Server
 
-NOW = 1_760_000_000_000
 ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}
 ENVELOPE = {**ROW, "v": [[1.5, 2.5], [None, 7]]}
-
-
-class Counted:
-    """A tally of what the endpoint says."""
-
-    def __init__(self) -> None:
-        self.points = 0
-        self.statuses: list[int] = []
-
-    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
-        self.points += points
-
-    def refused(self, status: int) -> None:
-        self.statuses.append(status)
-
-
-class Server:
-    """An endpoint over an empty store and catalogue."""
-
-    def __init__(self, folder: str, limits: Limits) -> None:
-        self.store = SqliteChunks(folder)
-        self.catalogue: Catalogue = open_catalogue(f"{folder}/catalogue.db")
-        self.recorder = Recorder(self.store, self.catalogue, lambda: NOW, limits)
-        self.tally = Counted()
-        self.endpoint = Ingest(self.recorder, limits, self.tally)
-
-    def close(self) -> None:
-        self.recorder.close()
-        self.catalogue.close()
-        self.store.close()
-
-    def post(self, content: bytes, kind: str = "application/json", **headers: str) -> httpx.Response:
-        async def send() -> httpx.Response:
-            transport = httpx.ASGITransport(self.endpoint, raise_app_exceptions=True)
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-                return await client.post(PATH, content=content, headers={"content-type": kind, **headers})
-
-        return anyio.run(send)
-
-    def json(self, value: Any) -> httpx.Response:
-        return self.post(json.dumps(value).encode())
-
-    def samples(self) -> dict[str, list[tuple[int, float]]]:
-        """Everything that is stored, by key."""
-        runs = self.store.active_runs(0)
-        series = self.store.read(runs, None, 0, 2 * NOW).series
-        keys = self.catalogue.metrics.keys(one.metric for one in series)
-        return {
-            keys[one.metric]: list(zip(one.t.tolist(), one.values.tolist(), strict=True)) for one in series
-        }
-
-    def runs(self) -> int:
-        return self.catalogue.runs.count(Filter(), NOW)
 
 
 @pytest.fixture
@@ -208,7 +151,7 @@ def test_records_come_into_the_catalogue(server: Server) -> None:
         ({"keys": ["a", ""]}, 422, "keys[1] ''"),
         ({"keys": None}, 400, "keys (or schema"),
         ({"t": "AAAA"}, 400, "t is a text"),
-        ({"records": [[1, "poem", {"t": NOW}]]}, 422, "records[0]: kind 'poem'"),
+        ({"records": [[1, "poem", {"t": 1}]]}, 422, "records[0]: t: 1"),
         ({"records": [[1, "lifecycle", {"t": NOW, "what": "end", "state": "lost"}]]}, 422, "state 'lost'"),
     ],
 )
@@ -221,6 +164,29 @@ def test_what_is_wrong_is_named_and_leaves_nothing(
     listed = server.json([{**ENVELOPE, "run": "good"}, {**ENVELOPE, **change}])
     assert (listed.status_code, listed.json()["index"]) == (status, 1), listed.text
     assert server.runs() == 0
+
+
+def test_what_a_newer_client_tells_is_kept(server: Server) -> None:
+    """One record of a kind that this server does not know must not keep out what lies beside it."""
+    records = [
+        [1, "poem", {"t": NOW, "lines": ["a", "b"]}],
+        [2, "lifecycle", {"t": NOW + 1, "what": "pause", "why": "a neighbour"}],
+        [3, "lifecycle", {"t": NOW + 2, "what": "end", "state": "preempted"}],
+        [4, "info", {"t": NOW + 3, "revision": 7, "config": {"lr": 0.1}}],
+        [5, "mood", {"good": True}],
+    ]
+    assert server.json({**ENVELOPE, "records": records}).json()["stored"]
+    run = server.catalogue.runs.find("abc", NOW)
+    assert run is not None
+    kept = [(one.name, one.time_ms - NOW, one.data) for one in server.catalogue.events.of_run(run.id)]
+    assert sorted(kept) == [
+        ("info", 3, {"revision": 7}),
+        ("lifecycle.end", 2, {"what": "end", "state": "preempted"}),
+        ("lifecycle.pause", 1, {"what": "pause", "why": "a neighbour"}),
+        ("mood", 0, {"good": True}),
+        ("poem", 0, {"lines": ["a", "b"]}),
+    ]
+    assert server.catalogue.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
 
 
 def test_other_requests_are_refused(server: Server) -> None:

@@ -14,10 +14,12 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
 from runvitals.store.catalogue import Ended, Ending, Event, Printed, Process, Update
 from runvitals.store.catalogue.joining import Joined
-from runvitals.store.catalogue.states import ENDED_STATES
+from runvitals.store.catalogue.states import ENDED_STATES, STATES
 
 _OF_EVENT = ("t", "name", "level", "text")
 _NOBODY = 0
+MOST_DEPTH = 100
+"""Of lists and maps in each other, in facts and events."""
 
 
 class _Event(msgspec.Struct):
@@ -90,9 +92,7 @@ def notes(envelope: Envelope, now_ms: int, limits: Limits) -> Notes | None:
     for index, (number, kind, value) in enumerate(records):
         try:
             fold = _KINDS.get(kind)
-            if fold is None:
-                raise out_of_range(f"kind {kind!r}: {', '.join(_KINDS)} are allowed")
-            t = fold(found, number, value)
+            t = _unknown(found, number, kind, value, now_ms) if fold is None else fold(found, number, value)
             check_time("t", t, now_ms, limits)
         except Refused as error:
             raise Refused(error.status, f"records[{index}]: {error.text}") from None
@@ -104,7 +104,21 @@ def notes(envelope: Envelope, now_ms: int, limits: Limits) -> Notes | None:
     return found
 
 
+def check_depth(value: object, depth: int = 0) -> None:
+    """
+    Raises:
+        ValueError: lists and maps in each other beyond `MOST_DEPTH`. Readers of JSON have limits of this kind.
+    """
+    if depth > MOST_DEPTH:
+        raise ValueError(f"lists and maps {MOST_DEPTH} deep in each other are allowed, and no more")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        if isinstance(one, (dict, list)):
+            check_depth(one, depth + 1)
+
+
 def _event(found: Notes, number: int, value: dict[str, Any]) -> int:
+    check_depth(value)
     one = msgspec.convert(value, _Event)
     rest = {key: content for key, content in value.items() if key not in _OF_EVENT}
     event = Event(_NOBODY, one.t, one.name, one.level, one.text, rest, _NOBODY, number)
@@ -116,10 +130,26 @@ def _event(found: Notes, number: int, value: dict[str, Any]) -> int:
 def _lifecycle(found: Notes, number: int, value: dict[str, Any]) -> int:
     one = msgspec.convert(value, _Lifecycle)
     fold = _LIFECYCLES.get(one.what)
-    if fold is None:
-        raise out_of_range(f"what {one.what!r}: {', '.join(_LIFECYCLES)} are allowed")
+    newer = one.what == "end" and one.state is not None and one.state not in STATES
+    if fold is None or newer:
+        return _unknown(found, number, f"lifecycle.{one.what}", value, one.t)
     fold(found, number, one)
     return one.t
+
+
+def _unknown(found: Notes, number: int, name: str, value: dict[str, Any], otherwise_ms: int) -> int:
+    """What a newer client tells is kept as an event, with all it says, for whoever knows more.
+
+    Args:
+        otherwise_ms: its time, where it has none.
+    """
+    said = value.get("t")
+    t = said if isinstance(said, int) and not isinstance(said, bool) else otherwise_ms
+    rest = {key: content for key, content in value.items() if key != "t"}
+    event = Event(_NOBODY, t, name, "info", "", rest, _NOBODY, number)
+    event.check()
+    found.events.append(event)
+    return t
 
 
 def _attach(found: Notes, number: int, one: _Lifecycle) -> None:
@@ -164,10 +194,16 @@ def _end(found: Notes, number: int, one: _Lifecycle) -> None:
 
 
 def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
+    check_depth(value)
     t = msgspec.convert(value, _Timed).t
+    others: dict[str, Any] = {}
     for section, values in value.items():
-        if section != "t":
+        if isinstance(values, dict):
             found.updates.append(Update(_NOBODY, section, values, t).checked())
+        elif section != "t":
+            others[section] = values
+    if others:
+        _unknown(found, number, "info", others, t)
     return t
 
 

@@ -9,7 +9,7 @@ from runvitals.server.ingest.columns import STEP, Columns, columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, key_list
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.members import Members, joining
-from runvitals.server.ingest.notes import Notes, notes
+from runvitals.server.ingest.notes import Notes, check_depth, notes
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range
 from runvitals.store.catalogue import Schema
 from runvitals.store.catalogue.metrics import MAX_KEY, Metrics
@@ -53,6 +53,7 @@ class Preparation:
         """
         if self._members.find(envelope.run, envelope.writer) is None:
             joining(envelope)
+            _check_labels(envelope)
         raw = b"" if envelope.keys is NOT_SENT else bytes(envelope.keys)
         keys = self._keys(envelope, raw)
         count = _count(keys)
@@ -93,6 +94,13 @@ class Preparation:
         if isinstance(keys, Schema):
             return STEP in self._metrics.keys(keys.metric_ids).values()
         return keys is not None and STEP in keys
+
+
+def _check_labels(envelope: Envelope) -> None:
+    try:
+        check_depth(envelope.about.labels if envelope.about is not None else None)
+    except ValueError as error:
+        raise out_of_range(f"about.labels: {error}") from None
 
 
 def _count(keys: tuple[str, ...] | Schema | None) -> int:
