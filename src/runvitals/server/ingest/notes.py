@@ -107,7 +107,7 @@ def notes(envelope: Envelope, now_ms: int, limits: Limits) -> Notes | None:
 def check_depth(value: object, depth: int = 0) -> None:
     """
     Raises:
-        ValueError: lists and maps in each other beyond `MOST_DEPTH`. Readers of JSON have limits of this kind.
+        ValueError: lists and maps in each other beyond `MOST_DEPTH`: readers of JSON have such limits.
     """
     if depth > MOST_DEPTH:
         raise ValueError(f"lists and maps {MOST_DEPTH} deep in each other are allowed, and no more")
