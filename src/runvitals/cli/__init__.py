@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from keyword import iskeyword
 from types import ModuleType
 
 from runvitals import __version__
@@ -19,8 +20,10 @@ COMMANDS = (
     "runs",
     "show",
     "export",
+    "import",
     "sample",
     "doctor",
+    "simulate",
     "metrics",
     "settings",
     "sync",
@@ -69,4 +72,4 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"runvitals.cli.{name}")
+    return importlib.import_module(f"runvitals.cli.{name + '_' if iskeyword(name) else name}")

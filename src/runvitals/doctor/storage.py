@@ -83,7 +83,7 @@ def _room(place: str) -> Iterator[Finding]:
     room = os.statvfs(place)
     free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
     text = f"{free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
-    remedy = "free some, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 60 MB"
+    remedy = "free some, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 90 MB"
     if free < TOO_LITTLE_BYTES:
         yield Finding("storage", "free space", "FAIL", text, remedy)
     elif free < LITTLE_BYTES:

@@ -1,0 +1,116 @@
+"""`runvitals simulate`: a run on accelerators that are not there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.terminal import inert
+from runvitals.sdk.settings import trace
+
+if TYPE_CHECKING:
+    from runvitals.simulate import Totals
+
+_MOST_NODES = 256
+_MOST_HOURS = 24.0 * 31
+MAX = "max"
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "simulate",
+        help="write a run on accelerators that are not there, for demos and load tests",
+        description="Writes a run through the real journal, clearly marked as simulated: a training with "
+        "data stalls, heat, a straggler, a rank that is killed for want of memory and, on several hosts, one "
+        "that is lost. The setting sampling_interval says how often it is sampled. Ctrl-C ends the run.",
+    )
+    parser.add_argument(
+        "--profile",
+        default="h100x8",
+        metavar="KIND[xN]",
+        help="h100, a100, mi300x, trn2, v5e, m3, ipu or cpu, with so many devices a host; default: h100x8",
+    )
+    parser.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="hosts; default: 1")
+    parser.add_argument("--hours", type=_hours, default=1.0, metavar="H", help="of the story; default: 1")
+    parser.add_argument(
+        "--speed",
+        type=_speed,
+        default=1.0,
+        metavar="X",
+        help="play the story X times as fast as real, live; `max`: write all of it at once, as if it had "
+        "ended now; default: 1",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="another seed, another run; default: 0"
+    )
+    add_dir(parser)
+
+
+def _nodes(text: str) -> int:
+    nodes = int(text)
+    if not 1 <= nodes <= _MOST_NODES:
+        raise argparse.ArgumentTypeError(f"{text}: 1 to {_MOST_NODES}")
+    return nodes
+
+
+def _hours(text: str) -> float:
+    hours = float(text)
+    if not 0.0 < hours <= _MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text}: more than 0, at most {_MOST_HOURS:g}")
+    return hours
+
+
+def _speed(text: str) -> float | str:
+    if text == MAX:
+        return MAX
+    speed = float(text)
+    if not 0.01 <= speed <= 100_000.0:
+        raise argparse.ArgumentTypeError(f"{text}: 0.01 to 100000, or `{MAX}`")
+    return speed
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from runvitals.sdk.delivery import destinations
+    from runvitals.simulate import Profile, begin, on_time
+    from runvitals.simulate.delivery import Delivery
+
+    profile = Profile.parse(arguments.profile)
+    traced = trace({}, os.environ, os.getcwd())
+    values = {name: value for name, (value, _) in traced.items()}
+    if traced["project"][1] == "default":
+        values["project"] = "simulated"
+    speed = None if arguments.speed == MAX else arguments.speed
+    began_s = time.monotonic()
+    folder = directory(arguments)
+    story_s = arguments.hours * 3600.0
+    simulation = begin(profile, arguments.nodes, story_s, speed, arguments.seed, values, folder)
+    run_id = simulation.place.run_id
+    print(f"run {run_id} of project {values['project']}: simulated, kept in {inert(folder)}", flush=True)
+    delivery = Delivery(simulation.place.folder, destinations(values))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if speed is None:
+            simulation.play()
+        else:
+            simulation.play(on_time(simulation.place.interval_s))
+        totals, code = simulation.end("finished"), 0
+    except KeyboardInterrupt:
+        totals, code = simulation.end("stopped"), 130
+    delivery.close()
+    print(_said(totals, time.monotonic() - began_s))
+    if delivery.problem:
+        print(f"runvitals: not delivered: {inert(delivery.problem)}", file=sys.stderr)
+    return code or int(bool(totals.lost or delivery.problem))
+
+
+def _said(totals: Totals, took_s: float) -> str:
+    text = (
+        f"{totals.samples:,} samples with {totals.values:,} values and {totals.rows:,} log() rows "
+        f"in {took_s:.1f} s ({totals.values / max(took_s, 1e-9) / 1e6:.2f} million values a second)"
+    )
+    return f"{text}; {totals.lost} records could not be written" if totals.lost else text

@@ -1,0 +1,60 @@
+"""Delivers a simulated run while it is written, as a relay would.
+
+A relay delivers the journals of its own host only, and a simulated run is of many.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+
+from runvitals.relay.backlog import cursor_for, deliver_rest, hosts
+from runvitals.relay.destination import Gone, Retry
+
+_EVERY_S = 2.0
+
+
+class Delivery:
+    """Delivers in a thread, until it is closed; then what is left.
+
+    Args:
+        folder: of the run.
+        destinations: where to, as the settings name them.
+
+    Attributes:
+        problem: why the last attempt failed, "" where it did not.
+    """
+
+    def __init__(self, folder: str, destinations: Iterable[str]) -> None:
+        self._folder = folder
+        self._destinations = list(destinations)
+        self._ending = threading.Event()
+        self.problem = ""
+        self._thread = threading.Thread(target=self._deliver, name="simulate-delivery", daemon=True)
+        if self._destinations:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Deliver what is left."""
+        self._ending.set()
+        if self._destinations:
+            self._thread.join()
+            self._round()
+
+    def _deliver(self) -> None:
+        while not self._ending.wait(_EVERY_S):
+            self._round()
+
+    def _sleep(self, seconds: float) -> None:
+        self._ending.wait(seconds)
+
+    def _round(self) -> None:
+        self.problem = ""
+        for destination in self._destinations:
+            try:
+                for host in hosts(self._folder):
+                    cursor = cursor_for(self._folder, destination, host, os.getcwd())
+                    deliver_rest(cursor, self._sleep)
+            except (Gone, Retry, OSError, ValueError, ImportError) as error:
+                self.problem = f"{destination}: {error}"

@@ -1,0 +1,79 @@
+"""From settings to a simulated run that can be played."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runvitals.journal import paths
+from runvitals.sdk.settings import SETTINGS
+from runvitals.sdk.start import new_run_id
+from runvitals.simulate.node import Place
+from runvitals.simulate.profiles import Profile
+from runvitals.simulate.simulation import Simulation
+
+TAG = "simulated"
+_RECORDED = ("sampling_interval", "process_tree", "disk_paths", "labels")
+
+
+def begin(
+    profile: Profile,
+    nodes: int,
+    story_s: float,
+    speed: float | None,
+    seed: int,
+    values: Mapping[str, Any],
+    directory: str,
+    now_ms: int | None = None,
+) -> Simulation:
+    """Begin a simulated run.
+
+    Args:
+        profile: the machine of every host.
+        nodes: how many hosts.
+        story_s: seconds of the story.
+        speed: seconds of the story for each second on the record, which begins now; None: the record is as
+            long as the story, and ends now.
+        seed: another one gives another run.
+        values: resolved settings.
+        directory: the data folder.
+        now_ms: the time now, UTC; None: by the clock.
+
+    Raises:
+        ValueError: the settings name a run that is there already.
+        OSError: the folder cannot be written.
+    """
+    run_id = values["run_id"] or f"sim-{profile.name}-{new_run_id()}"
+    folder = paths.run_dir(run_id, directory)
+    if os.path.isdir(folder):
+        raise ValueError(f"run {run_id} is there already, and a simulation does not go on with another's run")
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    start_ms = now_ms if speed is not None else now_ms - round(story_s * 1000.0)
+    place = Place(run_id, values["project"], folder, values["sampling_interval"], start_ms)
+    hosts = f", {nodes} hosts" if nodes > 1 else ""
+    told = f"{nodes} hosts, each {profile.title}" if nodes > 1 else profile.title
+    about = {
+        "project": values["project"],
+        "name": values["name"] or f"simulated {profile.name}{hosts}",
+        "tags": [TAG, *(tag for tag in values["tags"] if tag != TAG)],
+        "notes": values["notes"] or f"Simulated: {told}, seed {seed}. Nothing is measured.",
+        "job_type": values["job_type"] or "simulation",
+        **{key: values[key] for key in ("group",) if values[key]},
+    }
+    settings = {name: SETTINGS[name].shown(values[name]) for name in _RECORDED}
+    return Simulation(profile, nodes, story_s, speed or 1.0, seed, place, about, settings)
+
+
+def on_time(interval_s: float) -> Callable[[int], None]:
+    """Waits until a sample is due, on an absolute clock that begins with the first one."""
+    began_s = 0.0
+
+    def wait(tick: int) -> None:
+        nonlocal began_s
+        now_s = time.monotonic()
+        began_s = began_s or now_s
+        time.sleep(max(0.0, began_s + tick * interval_s - now_s))
+
+    return wait
