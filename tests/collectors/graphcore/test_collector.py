@@ -60,7 +60,9 @@ def test_all_keys_of_the_runs_ipus(library: Library, ipus: Ipus) -> None:
     assert (moment.counters, moment.events, ipus.absent) == ({}, [], {})
 
 
-def test_what_lasts_is_written_once_and_when_it_changes(library: Library, ipus: Ipus) -> None:
+def test_what_lasts_is_written_once_and_when_it_changes_and_now_and_then(
+    library: Library, ipus: Ipus
+) -> None:
     library.answer(card(0, RUN))
     assert "ipu.0.speed (GT/s)" in tick(ipus, 100.0).gauges
     again = tick(ipus, 101.0).gauges
@@ -69,6 +71,8 @@ def test_what_lasts_is_written_once_and_when_it_changes(library: Library, ipus: 
     library.answer(card(0, RUN, link_speed="2.5 GT/s"), card(1, RUN))
     later = tick(ipus, 102.0).gauges
     assert (later["ipu.0.speed (GT/s)"], later["ipu.1.speed (GT/s)"]) == (2.5, 8.0)
+    assert "ipu.0.speed (GT/s)" not in tick(ipus, 399.0).gauges
+    assert "ipu.0.speed (GT/s)" in tick(ipus, 401.0).gauges  # five minutes: a new stretch of the chart
 
 
 def test_ipus_of_children_count_and_those_of_others_do_not(library: Library, ipus: Ipus) -> None:

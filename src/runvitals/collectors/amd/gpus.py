@@ -14,6 +14,7 @@ from runvitals.collectors.amd.tools import FILL_EVERY_S, LIBRARY_EVERY_S, PROGRA
 from runvitals.collectors.aside import Aside
 from runvitals.collectors.base import Every
 from runvitals.collectors.run_processes import RunProcesses
+from runvitals.collectors.vendors.doors import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class AmdGpus:
         self._in_use: dict[str, dict[str, float]] = {}
         self._processes = Every(PROCESSES_EVERY_S)
         self._rescan = Every(RESCAN_EVERY_S)
-        self._first_index = _nvidia_gpus(scope)
+        self._first_index = first_index(scope, self.name)
         self._nodes = kfd.find_nodes(scope.host_root)
         self._shown = kfd.visible(self._nodes, environ)
         self._gpus = arrange(cards, self._nodes)
@@ -292,10 +293,3 @@ def _pairs(gpus: Sequence[Gpu], devices: Sequence[Device]) -> list[tuple[int, De
         pairs = zip(theirs, devices, strict=True)
         return [(places[address], device) for address, device in pairs if address in places]
     return [(device.index, device) for device in devices if device.index < len(gpus)]
-
-
-def _nvidia_gpus(scope: Scope) -> int:
-    try:
-        return len(os.listdir(scope.path("/proc/driver/nvidia/gpus")))
-    except OSError:
-        return 0

@@ -25,9 +25,14 @@ VARYING = (
     "ipu utilisation (%)",
     "ipu utilisation (session) (%)",
 )
-# What hardly does, and is written when an IPU is first seen and when it has changed. Name -> name in our key:
-# that of W&B's pages.
+# What hardly does, and is written when an IPU is first seen, when it has changed, and now and then. Name ->
+# name in our key: that of W&B's pages.
 LASTING: Mapping[str, str] = {"link speed (GT/s)": "speed (GT/s)"}
+# The library's names of these.
+_MEASURED = (
+    "average board temp", "average die temp", "clock", "ipu power", "total board power", "ipu utilisation",
+    "ipu utilisation (session)", "link speed",
+)  # fmt: skip
 # What tells who an IPU is.
 IDENTITY = (
     "id", "board ipu index", "board type", "board serial number", "ipu architecture", "pci id", "numa node",
@@ -56,8 +61,8 @@ def parse_metric(name: str, value: str) -> tuple[str, float] | None:
 
 
 def readings(device: Mapping[str, str]) -> dict[str, float]:
-    """All numbers among an IPU's attributes, by name with unit."""
-    parsed = [parse_metric(name, value.strip()) for name, value in device.items()]
+    """What is measured of an IPU, by name with unit. 20 µs."""
+    parsed = [parse_metric(name, device[name].strip()) for name in _MEASURED if name in device]
     return dict(each for each in parsed if each is not None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from runvitals.collectors.aside import Aside
+from runvitals.collectors.base import Every
 from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, readings, user
 from runvitals.collectors.run_processes import RunProcesses
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # What a tick waits for its answer: cards in this host answer within milliseconds; what an IPU-Machine answers
 # over the network may go into the next tick.
 PATIENCE_S = 0.05
+# What does not change is written again after this, so that a long run's charts have it everywhere.
+LASTING_EVERY_S = 300.0
 
 
 class Ipus:
@@ -43,6 +46,7 @@ class Ipus:
         self._run = RunProcesses(scope, proc)
         self._info: Any = None
         self._written: dict[str, float] = {}
+        self._repeat = Every(LASTING_EVERY_S)
         self._here: dict[str, dict[str, object]] | None = None
         self._lost: set[str] = set()
         self._aside = Aside(self._ask, patience_s=patience_s)
@@ -68,15 +72,15 @@ class Ipus:
             {"id": str(place), **{str(name): str(value) for name, value in dict(device).items()}}
             for place, device in enumerate(self._info.getDevices())
         ]
+        if self._repeat.due(tick.mono_s):
+            self._written.clear()
         run = self._run.pids(tick.mono_s)
-        ours = [device for device in devices if user(device) in run]
-        for device in ours:
-            self._write(tick, device)
+        ours = {device["id"]: readings(device) for device in devices if user(device) in run}
+        for number, found in ours.items():
+            self._write(tick, f"ipu.{number}.", found)
         self._tell(tick, devices, ours)
 
-    def _write(self, tick: Tick, device: Mapping[str, str]) -> None:
-        numbers = readings(device)
-        prefix = f"ipu.{device['id']}."
+    def _write(self, tick: Tick, prefix: str, numbers: Mapping[str, float]) -> None:
         for name in VARYING:
             if name in numbers:
                 tick.gauges[prefix + name] = numbers[name]
@@ -88,10 +92,9 @@ class Ipus:
     # -- what there is beside numbers
 
     def _tell(
-        self, tick: Tick, devices: Sequence[Mapping[str, str]], ours: Sequence[Mapping[str, str]]
+        self, tick: Tick, devices: Sequence[Mapping[str, str]], ours: Mapping[str, Mapping[str, float]]
     ) -> None:
         here = {device["id"]: identity(device) for device in devices}
-        used = {device["id"] for device in ours}
         if self._here is not None:
             for number in sorted(self._here.keys() - here.keys() - self._lost):
                 self._lost.add(number)
@@ -103,7 +106,7 @@ class Ipus:
                 tick.events.append(_event("device_back", "info", f"IPU {number} is back", number))
         self._here = {**(self._here or {}), **here}
         listed = [
-            {**about, "used": number in used} for number, about in sorted(self._here.items(), key=_by_number)
+            {**about, "used": number in ours} for number, about in sorted(self._here.items(), key=_by_number)
         ]
         facts: dict[str, object] = {
             "ipu": {"vendor": "Graphcore", "device_count": len(listed), "devices": listed}
@@ -126,7 +129,7 @@ def _open(folder: str) -> Any:
 
 
 def _missing(
-    devices: Sequence[Mapping[str, str]], ours: Sequence[Mapping[str, str]], lost: set[str]
+    devices: Sequence[Mapping[str, str]], ours: Mapping[str, Mapping[str, float]], lost: set[str]
 ) -> dict[str, str]:
     """Why readings are not there, in words."""
     absent = {f"IPU {number}": "lost" for number in sorted(lost)}
@@ -140,9 +143,8 @@ def _missing(
         )
     elif not ours:
         absent["ipu"] = f"none of {len(devices)} is in use"
-    names = {name: [readings(device) for device in ours] for name in VARYING}
-    for name, found in names.items():
-        if ours and not any(name in numbers for numbers in found):
+    for name in VARYING:
+        if ours and not any(name in numbers for numbers in ours.values()):
             absent[name] = "these boards do not tell it"
     return absent
 

@@ -2,10 +2,11 @@
 
 All of them together cost a machine without any one scan of its PCI devices.
 
-Keys `gpu.{i}.…` number the devices of all vendors in one row. On a machine with several vendors the order is
-that of `ORDER`: NVIDIA's and AMD's devices keep the numbers they have alone, and each other vendor's numbers
-begin after as many as PCI shows of the vendors before it. On a machine with one vendor, numbers are the
-tool's own.
+Keys `gpu.{i}.…` number the devices of all vendors in one row, and `first_index` is the one place that knows
+how: in the order of `ORDER`, NVIDIA first, each vendor's numbers begin after as many as there are devices of
+the vendors before it, by PCI, by their driver or by their device files, whichever shows most. So a partition,
+a second chip on a card, or a card that is hidden from PCI gets nobody into another's numbers; a card that no
+driver serves leaves a gap. On a machine with one vendor, numbers are the tool's own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from runvitals.collectors.pci import ACCELERATOR, COPROCESSOR, DISPLAY, Card, ca
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runvitals.collectors.base import Collector, Scope
 
 _ANY = (DISPLAY, COPROCESSOR, ACCELERATOR)
@@ -32,22 +35,38 @@ class Door:
         vendor_id: PCI vendor in hexadecimal, "" where it is not on PCI.
         classes: PCI base classes of its accelerators.
         node: a file that only exists where they are, for machines whose PCI devices cannot be seen.
+        numbered: how the files of single devices begin, "/dev/hl" of /dev/hl0, /dev/hl1 …
+        shown: how many devices the driver shows.
     """
 
-    __slots__ = ("classes", "name", "node", "title", "vendor_id")
+    __slots__ = ("_numbered", "_shown", "classes", "name", "node", "title", "vendor_id")
 
     def __init__(
-        self, name: str, title: str, vendor_id: str, classes: tuple[str, ...] = _ANY, node: str = ""
+        self,
+        name: str,
+        title: str,
+        vendor_id: str,
+        classes: tuple[str, ...] = _ANY,
+        node: str = "",
+        numbered: str = "",
+        shown: Callable[[Scope], int] | None = None,
     ) -> None:
         self.name = name
         self.title = title
         self.vendor_id = vendor_id
         self.classes = classes
         self.node = node
+        self._numbered = numbered or node.rstrip("0123456789")
+        self._shown = shown
 
     def cards(self, scope: Scope) -> list[Card]:
         """Its accelerators on PCI, by address."""
         return [card for card in cards(scope).get(self.vendor_id, ()) if card.base_class in self.classes]
+
+    def count(self, scope: Scope) -> int:
+        """How many devices it has here at most."""
+        shown = self._shown(scope) if self._shown is not None else 0
+        return max(len(self.cards(scope)), _files(scope.path(self._numbered)), shown)
 
     def __call__(self, scope: Scope) -> Collector:
         """The probe. Absent where nothing of this vendor is here."""
@@ -61,10 +80,35 @@ class Door:
         return collector
 
 
-nvidia = Door("nvidia", "NVIDIA GPU", "10de")
-amd = Door("amd", "AMD GPU", "1002")
+def _files(beginning: str) -> int:
+    """How many files have a number behind a beginning: /dev/hl0, /dev/hl1 …"""
+    folder, _, start = beginning.rpartition("/")
+    names = _names(folder) if start else []
+    return sum(name.startswith(start) and name[len(start) :].isdigit() for name in names)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:  # no such driver
+        return []
+
+
+def _nvidia_gpus(scope: Scope) -> int:
+    return len(_names(scope.path("/proc/driver/nvidia/gpus")))
+
+
+def _amd_gpus(scope: Scope) -> int:
+    """GPUs and their partitions, as far as they have files in sysfs or a place in ROCm's topology."""
+    from runvitals.collectors.amd import kfd, presence
+
+    return max(len(presence.card_names(scope.host_root)), len(kfd.find_nodes(scope.host_root)))
+
+
+nvidia = Door("nvidia", "NVIDIA GPU", "10de", shown=_nvidia_gpus)
+amd = Door("amd", "AMD GPU", "1002", shown=_amd_gpus)
 gaudi = Door("gaudi", "Intel Gaudi", "1da3", node="/dev/hl0")
-ascend = Door("ascend", "Huawei Ascend NPU", "19e5", (ACCELERATOR,), node="/dev/davinci_manager")
+ascend = Door("ascend", "Huawei Ascend NPU", "19e5", (ACCELERATOR,), "/dev/davinci_manager", "/dev/davinci")
 cambricon = Door("cambricon", "Cambricon MLU", "cabc", node="/dev/cambricon_dev0")
 moorethreads = Door("moorethreads", "Moore Threads GPU", "1ed5", node="/dev/mtgpu.0")
 metax = Door("metax", "MetaX GPU", "9999", node="/dev/mxcd")
@@ -96,5 +140,5 @@ def first_index(scope: Scope, name: str) -> int:
     for door in ORDER:
         if door.name == name:
             break
-        count += len(door.cards(scope))
+        count += door.count(scope)
     return count
