@@ -1,0 +1,168 @@
+"""A tracking server in memory: as much of MLflow's REST interface as a relay uses, with faults on demand."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+API = "/api/2.0/mlflow/"
+MISSING, INVALID, EXISTS = "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS"
+_HTTP = {MISSING: 404, INVALID: 400, EXISTS: 400}
+
+
+class Refusal(Exception):
+    def __init__(self, code: str, text: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Tracking:
+    """A tracking server.
+
+    Attributes:
+        requests: (path without the prefix, body or question) of everything that was asked.
+        headers: of the last request.
+        faults: what the next requests to `log-batch` get instead of being heard: (status, Retry-After). 599:
+            the request is heard, and the answer lost.
+        refused: a metric whose name is in here is not taken.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.headers: dict[str, str] = {}
+        self.faults: deque[tuple[int, str]] = deque()
+        self.refused: set[str] = set()
+        self.experiments: dict[str, str] = {"Default": "0"}
+        self.runs: dict[str, dict[str, Any]] = {}
+        tracking = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                tracking._answer(self)
+
+            do_POST = do_GET
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def begin(self, run: str, **info: Any) -> None:
+        """Have a run there."""
+        self.runs[run] = {"status": "RUNNING", "metrics": [], "params": {}, "tags": {}, **info}
+
+    def asked(self, what: str) -> list[dict[str, Any]]:
+        """The bodies of all requests to one endpoint."""
+        return [body for path, body in self.requests if path == what]
+
+    def points(self, run: str, key: str) -> list[tuple[int, Any]]:
+        """(step, value) of a metric in the order they came; a point that came twice counts once."""
+        metrics = self.runs[run]["metrics"]
+        return list(dict.fromkeys((one["step"], one["value"]) for one in metrics if one["key"] == key))
+
+    def keys(self, run: str) -> set[str]:
+        return {one["key"] for one in self.runs[run]["metrics"]}
+
+    # -- HTTP
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        parts = urlsplit(handler.path)
+        length = int(handler.headers.get("Content-Length") or 0)
+        sent = json.loads(handler.rfile.read(length)) if length else {}
+        body = sent or {name: texts[0] for name, texts in parse_qs(parts.query).items()}
+        path = parts.path.partition(API)[2]
+        self.headers = dict(handler.headers.items())
+        fault = self.faults.popleft() if self.faults and path == "runs/log-batch" else (0, "")
+        if fault[0] not in (0, 599):
+            self._say(handler, fault[0], b"<html>away</html>", fault[1])
+            return
+        self.requests.append((path, body))
+        try:
+            answer = getattr(self, "_" + path.replace("/", "_").replace("-", "_"))(body)
+        except Refusal as refusal:
+            said = {"error_code": refusal.code, "message": str(refusal)}
+            self._say(handler, _HTTP[refusal.code], json.dumps(said).encode())
+            return
+        if fault[0] == 599:
+            handler.close_connection = True
+            return
+        self._say(handler, 200, json.dumps(answer).encode())
+
+    def _say(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, after: str = "") -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(body)))
+        if after:
+            handler.send_header("Retry-After", after)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    # -- endpoints
+
+    def _run(self, body: dict[str, Any]) -> dict[str, Any]:
+        if body["run_id"] not in self.runs:
+            raise Refusal(MISSING, f"Run with id={body['run_id']} not found")
+        return self.runs[body["run_id"]]
+
+    def _experiments_get_by_name(self, body: dict[str, Any]) -> dict[str, Any]:
+        name = body["experiment_name"]
+        if name not in self.experiments:
+            raise Refusal(MISSING, f"Could not find experiment with name '{name}'")
+        return {"experiment": {"experiment_id": self.experiments[name], "lifecycle_stage": "active"}}
+
+    def _experiments_create(self, body: dict[str, Any]) -> dict[str, Any]:
+        self.experiments[body["name"]] = str(len(self.experiments))
+        return {"experiment_id": self.experiments[body["name"]]}
+
+    def _runs_create(self, body: dict[str, Any]) -> dict[str, Any]:
+        run = f"{len(self.runs):032x}"
+        tags = {tag["key"]: tag["value"] for tag in body["tags"]}
+        self.begin(run, tags=tags, name=body["run_name"], experiment=body["experiment_id"])
+        return {"run": {"info": {"run_id": run}}}
+
+    def _runs_delete(self, body: dict[str, Any]) -> dict[str, Any]:
+        del self.runs[body["run_id"]]
+        return {}
+
+    def _runs_search(self, body: dict[str, Any]) -> dict[str, Any]:
+        key, value = body["filter"].removeprefix("tags.`").removesuffix("'").split("` = '")
+        found = [run for run, one in self.runs.items() if one["tags"].get(key) == value]
+        return {"runs": [{"info": {"run_id": run}} for run in found]}
+
+    def _runs_get(self, body: dict[str, Any]) -> dict[str, Any]:
+        run = self._run(body)
+        return {"run": {"info": {"status": run["status"]}, "data": {"metrics": run["metrics"]}}}
+
+    def _runs_update(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._run(body)["status"] = body["status"]
+        return {"run_info": {}}
+
+    def _runs_log_batch(self, body: dict[str, Any]) -> dict[str, Any]:
+        run = self._run(body)
+        metrics = body.get("metrics", [])
+        assert len(metrics) <= 1000
+        assert len(body.get("params", [])) <= 100
+        if any(one["key"] in self.refused for one in metrics):
+            raise Refusal(INVALID, "Invalid metric name")
+        run["metrics"] += metrics
+        run["params"].update({one["key"]: one["value"] for one in body.get("params", [])})
+        run["tags"].update({one["key"]: one["value"] for one in body.get("tags", [])})
+        return {}
