@@ -44,6 +44,7 @@ LINUX = {
     "dcgm": "runvitals.collectors.dcgm.presence:probe",
     "amd": "runvitals.collectors.amd.presence:probe",
     "trainium": "runvitals.collectors.neuron.presence:probe",
+    "tpu": "runvitals.collectors.tpu.presence:probe",
     "gaudi": "runvitals.collectors.vendors.doors:gaudi",
     "ascend": "runvitals.collectors.vendors.doors:ascend",
     "cambricon": "runvitals.collectors.vendors.doors:cambricon",

@@ -1,0 +1,207 @@
+"""Google TPUs: what the programs that use them tell of their chips."""
+
+from __future__ import annotations
+
+from runvitals.collectors.aside import Aside
+from runvitals.collectors.base import Every
+from runvitals.collectors.run_processes import RunProcesses
+from runvitals.collectors.tpu import metrics
+from runvitals.collectors.tpu.chips import devices_per_chip, users
+from runvitals.collectors.tpu.grpc import Connection
+from runvitals.collectors.tpu.runtime import Runtime, ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runvitals.collectors.base import Scope, Tick
+    from runvitals.collectors.tpu.answers import Distribution, Reading
+    from runvitals.collectors.tpu.chips import Chip
+
+EVERY_S = 1.0
+# A program answers within some ms, unless it is being stopped; a later answer goes into the next tick.
+PATIENCE_S = 0.02
+TIMEOUT_S = 2.0
+DISTRIBUTIONS_EVERY_S = 10.0
+USERS_EVERY_S = 10.0
+# What libtpu tells only to the program that has loaded it.
+INSIDE = (
+    "libtpu tells it to the program that has loaded it and to no other; loading it twice takes the TPU away"
+)
+ONLY_INSIDE = ("tensorcoreUtilization", "iciLinkHealth", "throttleScore")
+
+
+class Tpu:
+    """`tpu.{i}.…` of the devices that programs on this host use, and distributions of their transfers.
+
+    Numbers are the places of the runtime's device ids, which on a slice of several hosts are those of the
+    whole slice, in their order.
+
+    Args:
+        chips: of this host; [] where they cannot be seen.
+        environ: the run's, for the ports and the slice's name.
+        proc: where procfs lies, with ids as ours are.
+    """
+
+    name = "tpu"
+
+    def __init__(
+        self, scope: Scope, chips: Sequence[Chip], environ: Mapping[str, str], proc: str = "/proc"
+    ) -> None:
+        self.absent: dict[str, str] = dict.fromkeys(ONLY_INSIDE, INSIDE)
+        self._chips = list(chips)
+        self._environ = dict(environ)
+        self._proc = proc
+        self._run = RunProcesses(scope, proc)
+        self._per_chip = devices_per_chip(self._chips)
+        self._runtimes = [
+            Runtime(Connection(port, timeout_s=TIMEOUT_S)) for port in ports(environ, len(self._chips))
+        ]
+        self._ids: list[int] = []
+        self._used: set[str] | None = None
+        self._cumulative: dict[tuple[str, str], Distribution] = {}
+        self._distributions = Every(DISTRIBUTIONS_EVERY_S)
+        self._users = Every(USERS_EVERY_S)
+        self._aside = Aside(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
+        self.facts: dict[str, object] = self._facts()
+
+    @property
+    def pending(self) -> bool:
+        """Whether a program has been asked and has not answered yet."""
+        return self._aside.pending
+
+    def sample(self, tick: Tick) -> None:
+        """Write the newest answers.
+
+        Raises:
+            Hung: no answer and no refusal for half a minute.
+        """
+        self._aside.sample(tick)
+
+    def close(self) -> None:
+        self._aside.close()
+        if not self._aside.pending:  # else the thread is in the middle of a call, and ends with it
+            for runtime in self._runtimes:
+                runtime.close()
+
+    # -- in the thread
+
+    def _ask(self, tick: Tick) -> None:
+        names = [*metrics.OF_DEVICES, metrics.QUEUE]
+        if self._distributions.due(tick.mono_s):
+            names += metrics.DISTRIBUTIONS
+        found: dict[str, list[Reading]] = {}
+        for runtime in self._runtimes:
+            for name, readings in runtime.read(names, tick.mono_s).items():
+                found.setdefault(name, []).extend(readings)
+        self._number(found)
+        self._write_devices(tick, found)
+        for reading in found.get(metrics.QUEUE, ()):
+            if reading.value is not None:
+                tick.gauges[f"tpu.hloQueueSize.{metrics.label(reading.labels) or 0}"] = reading.value
+        for name, (key, unit) in metrics.DISTRIBUTIONS.items():
+            self._write_distributions(tick, name, key, unit, found.get(name, ()))
+        if self._users.due(tick.mono_s):
+            self._used = users(self._chips, self._run.pids(tick.mono_s), self._proc)
+        self._tell(bool(found))
+
+    def _number(self, found: Mapping[str, Sequence[Reading]]) -> None:
+        """Learn the ids of devices. Programs that begin one after another must not shift numbers where the
+        ids say themselves which device of the host it is.
+        """
+        ids = {
+            reading.device
+            for name in (metrics.MEMORY_USED, metrics.MEMORY_TOTAL)
+            for reading in found.get(name, ())
+            if reading.device is not None
+        }
+        on_host = len(self._chips) * self._per_chip
+        if self._ids or ids:
+            ids.update(self._ids)
+            self._ids = list(range(on_host)) if ids and max(ids) < on_host else sorted(ids)
+
+    def _write_devices(self, tick: Tick, found: Mapping[str, Sequence[Reading]]) -> None:
+        tells = {name: _of_devices(found.get(name, ())) for name in metrics.OF_DEVICES}
+        devices = sorted(tells[metrics.MEMORY_USED] or tells[metrics.MEMORY_TOTAL])
+        for name, key in metrics.OF_DEVICES.items():
+            for index, value in self._by_index(tells[name], devices).items():
+                tick.gauges[f"tpu.{index}.{key}"] = value
+        for index in range(len(self._ids)):
+            used = tick.gauges.get(f"tpu.{index}.memoryUsageBytes")
+            total = tick.gauges.get(f"tpu.{index}.hbmCapacityTotal")
+            if used is not None and total:
+                tick.gauges[f"tpu.{index}.memoryUsage"] = used * 100.0 / total
+
+    def _by_index(self, of_device: Mapping[int, float], devices: Sequence[int]) -> dict[int, float]:
+        """By our numbers. What is told once for each chip counts for both of its devices.
+
+        Args:
+            devices: the ids of those that tell of their memory now.
+        """
+        told = sorted(of_device)
+        if len(devices) == 2 * len(told) and (self._per_chip == 2 or not self._chips):
+            of_device = {device: of_device[told[place // 2]] for place, device in enumerate(devices)}
+        if not self._ids:  # a runtime that tells of no memory
+            return {place: of_device[device] for place, device in enumerate(told)}
+        place_of = {device: place for place, device in enumerate(self._ids)}
+        return {place_of[device]: value for device, value in of_device.items() if device in place_of}
+
+    def _write_distributions(
+        self, tick: Tick, metric: str, key: str, unit: str, readings: Sequence[Reading]
+    ) -> None:
+        for name, told in metrics.distributions(readings).items():
+            news = told
+            if ".cumulative." in metric:
+                before = self._cumulative.get((metric, name))
+                self._cumulative[metric, name] = told
+                news = told if before is None else told.since(before)
+            if news.count:
+                metrics.write(tick.gauges, key, unit, name, news)
+
+    # -- what is told
+
+    def _tell(self, answered: bool) -> None:
+        facts = self._facts()
+        if facts != self.facts:
+            self.facts = facts
+        absent = dict.fromkeys(ONLY_INSIDE, INSIDE)
+        if not answered:
+            failures = "; ".join(each.failure for each in self._runtimes[:3] if each.failure)
+            absent["runtime"] = (
+                "no program tells of a TPU: libtpu opens its metric service while one runs, and a container "
+                f"needs the host's network (--net=host). {failures}"
+            ).strip()
+        if absent != self.absent:
+            self.absent = absent
+
+    def _facts(self) -> dict[str, object]:
+        chips = []
+        for chip in self._chips:
+            used = chip.node in self._used if self._used is not None and chip.node else None
+            chips.append({**chip.fact(), "used": used})
+        first = self._chips[0] if self._chips else None
+        fact: dict[str, object] = {"vendor": "Google", "count": len(chips)}
+        if first is not None and first.generation:
+            fact |= {
+                "name": first.generation,
+                "hbm_gib": first.memory_gib,
+                "devices_per_chip": first.devices,
+            }
+        if chips:
+            fact["chips"] = chips
+        else:
+            del fact["count"]
+        if self._ids:
+            fact["devices"] = [{"index": place, "id": device} for place, device in enumerate(self._ids)]
+        for variable, name in (("TPU_ACCELERATOR_TYPE", "accelerator_type"), ("TPU_WORKER_ID", "worker_id")):
+            if self._environ.get(variable):
+                fact[name] = self._environ[variable]
+        return {"tpu": fact}
+
+
+def _of_devices(readings: Sequence[Reading]) -> dict[int, float]:
+    return {
+        reading.device: reading.value
+        for reading in readings
+        if reading.device is not None and reading.value is not None
+    }

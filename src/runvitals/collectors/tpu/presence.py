@@ -1,0 +1,43 @@
+"""Whether there is a Google TPU: the look that costs nothing where there is none."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.base import Absent
+from runvitals.collectors.tpu.chips import find_chips
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope
+    from runvitals.collectors.tpu.collector import Tpu
+
+# Set on machines that have TPUs, in containers too, where the bus may be hidden.
+SIGNS = (
+    "TPU_ACCELERATOR_TYPE",
+    "TPU_WORKER_ID",
+    "TPU_CHIPS_PER_HOST_BOUNDS",
+    "TPU_VISIBLE_CHIPS",
+    "TPU_RUNTIME_METRICS_PORTS",
+)
+
+
+def probe(scope: Scope) -> Tpu:
+    """The TPUs of this host. Absent, with the remedy, where there is no sign of one.
+
+    Raises:
+        Absent: as said.
+    """
+    chips = find_chips(scope)
+    if not chips and not any(os.environ.get(sign) for sign in SIGNS):
+        remote = os.environ.get("TPU_NAME")
+        if remote and remote != "local":
+            raise Absent(
+                f"TPU_NAME names {remote}, which is another machine: measure there, on the TPU VM itself"
+            )
+        raise Absent(
+            "no Google TPU: none on the PCI bus, no /dev/accel*, no TPU_* variable that tells of one"
+        )
+    from runvitals.collectors.tpu.collector import Tpu
+
+    return Tpu(scope, chips, os.environ)

@@ -1,0 +1,108 @@
+"""The metric service that libtpu opens in each program that uses TPUs, on a port of the host."""
+
+from __future__ import annotations
+
+from runvitals.collectors.tpu import answers, wire
+from runvitals.collectors.tpu.grpc import (
+    NOT_FOUND,
+    UNIMPLEMENTED,
+    Connection,
+    GrpcError,
+    NobodyListens,
+    Refused,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from runvitals.collectors.tpu.answers import Reading
+
+SERVICE = "/tpu.monitoring.runtime.RuntimeMetricService/"
+FIRST_PORT = 8431
+# A port on which nobody listens is tried again after a while, one that hangs after a longer one.
+RETRY_S = 5.0
+LONGEST_RETRY_S = 60.0
+# What is offered changes with what the program has begun to do.
+OFFER_S = 30.0
+
+
+class Runtime:
+    """One port.
+
+    Args:
+        connection: to it.
+
+    ``failure`` is why it cannot be read now, "" while it can.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.port = connection.port
+        self.failure = ""
+        self._connection = connection
+        self._retry_at_s = float("-inf")
+        self._retry_s = RETRY_S
+        self._offered: frozenset[str] | None = None
+        self._offer_at_s = float("-inf")
+
+    def read(self, names: Iterable[str], mono_s: float) -> dict[str, list[Reading]]:
+        """The readings of those metrics that the program has; {} where nobody answers."""
+        if mono_s < self._retry_at_s:
+            return {}
+        try:
+            if mono_s >= self._offer_at_s:
+                self._offered = self._offer()
+                self._offer_at_s = mono_s + OFFER_S
+            found = {}
+            for name in names:
+                if self._offered is None or name in self._offered:
+                    readings = self._ask(name)
+                    if readings:
+                        found[name] = readings
+        except (GrpcError, Refused, wire.WireError) as error:
+            self._fail(error, mono_s)
+            return {}
+        self._retry_s = RETRY_S
+        self.failure = ""
+        return found
+
+    def _fail(self, error: Exception, mono_s: float) -> None:
+        self._connection.close()
+        self._offer_at_s = float("-inf")
+        self.failure = str(error)
+        self._retry_at_s = mono_s + self._retry_s
+        if not isinstance(error, NobodyListens):
+            # To ask costs the others' answers two seconds.
+            self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _offer(self) -> frozenset[str] | None:
+        """The names of its metrics; None where an older one does not tell."""
+        try:
+            return frozenset(answers.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b"")))
+        except Refused as refused:
+            if refused.status in (UNIMPLEMENTED, NOT_FOUND):
+                return None
+            raise
+
+    def _ask(self, name: str) -> list[Reading]:
+        try:
+            message = self._connection.call(SERVICE + "GetRuntimeMetric", wire.text_field(1, name))
+        except Refused:  # this metric alone: not in this release, or not yet
+            return []
+        return answers.readings(message)
+
+
+def ports(environ: Mapping[str, str], chips: int) -> list[int]:
+    """The ports to ask: those that TPU_RUNTIME_METRICS_PORTS names, else one for each chip, from 8431 on,
+    since there may be a program for each.
+
+    Example:
+        >>> ports({"TPU_RUNTIME_METRICS_PORTS": "8431,8432"}, 8), ports({}, 4)
+        ([8431, 8432], [8431, 8432, 8433, 8434])
+    """
+    words = environ.get("TPU_RUNTIME_METRICS_PORTS", "").replace(",", " ").split()
+    named = [int(word) for word in words if word.isdecimal() and 0 < int(word) < 65536]
+    return list(dict.fromkeys(named)) or list(range(FIRST_PORT, FIRST_PORT + max(chips, 1)))

@@ -1,0 +1,72 @@
+"""Messages of the runtime's metric service, written by hand."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from runvitals.collectors.tpu.wire import text_field, write_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+def nested(number: int, *parts: bytes) -> bytes:
+    """A field that holds a message, or bytes."""
+    data = b"".join(parts)
+    return write_varint(number << 3 | 2) + write_varint(len(data)) + data
+
+
+def whole(number: int, value: int) -> bytes:
+    """A field that holds an integer."""
+    return write_varint(number << 3) + write_varint(value & (1 << 64) - 1)
+
+
+def double(number: int, value: float) -> bytes:
+    return write_varint(number << 3 | 1) + struct.pack("<d", value)
+
+
+def scalar(value: str | float | bool) -> bytes:
+    """A value of an attribute."""
+    if isinstance(value, str):
+        return text_field(1, value)
+    if isinstance(value, bool):
+        return whole(2, value)
+    return whole(3, value) if isinstance(value, int) else double(4, value)
+
+
+def labels(told: Mapping[str, str | float]) -> bytes:
+    """The attribute of a reading: one key, or a list of several."""
+    attributes = [nested(1, text_field(1, key), nested(2, scalar(value))) for key, value in told.items()]
+    if len(attributes) == 1:
+        return attributes[0]
+    return nested(1, text_field(1, "attributes"), nested(2, nested(6, *attributes)))
+
+
+def gauge(told: Mapping[str, str | float], value: float) -> bytes:
+    """One reading: a whole number, or a broken one."""
+    number = whole(2, value) if isinstance(value, int) else double(1, value)
+    return nested(3, labels(told), nested(2, whole(1, 1793000000)), nested(3, number))
+
+
+def exponential(growth: float, scale: float, size: int) -> bytes:
+    return nested(6, nested(2, whole(1, size), double(2, growth), double(3, scale)))
+
+
+def distribution(
+    told: Mapping[str, str | float], counts: Sequence[int], mean: float, options: bytes, largest: float = 0.0
+) -> bytes:
+    """One reading that is a distribution, as the runtime packs it."""
+    parts = [whole(1, sum(counts)), double(2, mean), double(4, largest), options]
+    packed = b"".join(write_varint(count) for count in counts)
+    return nested(3, labels(told), nested(5, *parts, nested(7, packed)))
+
+
+def metric(name: str, readings: Iterable[bytes]) -> bytes:
+    """The answer of GetRuntimeMetric."""
+    return nested(1, text_field(1, name), text_field(2, "A text."), *readings)
+
+
+def supported(names: Iterable[str]) -> bytes:
+    """The answer of ListSupportedMetrics."""
+    return b"".join(nested(1, text_field(1, name)) for name in names)

@@ -1,0 +1,56 @@
+"""A gRPC server that answers as libtpu's does; the transport is grpcio's."""
+
+from __future__ import annotations
+
+from concurrent import futures
+from typing import TYPE_CHECKING
+
+import grpc
+
+from runvitals.collectors.tpu.wire import fields
+from tests.collectors.tpu import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class FakeRuntime:
+    """What a program that uses TPUs has open.
+
+    Args:
+        readings: metric -> its readings; may be changed while it runs.
+        lists: whether it tells which metrics it has.
+    """
+
+    def __init__(self, readings: dict[str, list[bytes]] | None = None, lists: bool = True) -> None:
+        self.readings = readings or {}
+        self.lists = lists
+        self.asked: list[str] = []
+        self.before: Callable[[], None] = lambda: None
+        self._server = grpc.server(futures.ThreadPoolExecutor(2))
+        methods = {
+            name: grpc.unary_unary_rpc_method_handler(method)
+            for name, method in (("GetRuntimeMetric", self._get), ("ListSupportedMetrics", self._list))
+        }
+        handler = grpc.method_handlers_generic_handler("tpu.monitoring.runtime.RuntimeMetricService", methods)
+        self._server.add_generic_rpc_handlers((handler,))
+        self.port = self._server.add_insecure_port("127.0.0.1:0")
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop(0).wait()
+
+    def _get(self, request: bytes, context: grpc.ServicerContext) -> bytes:
+        self.before()
+        ((_, _, name),) = list(fields(request))
+        assert isinstance(name, bytes)
+        text = name.decode()
+        self.asked.append(text)
+        if text not in self.readings:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"no métric {text}")
+        return messages.metric(text, self.readings[text])
+
+    def _list(self, request: bytes, context: grpc.ServicerContext) -> bytes:
+        if not self.lists:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "")
+        return messages.supported(self.readings)
