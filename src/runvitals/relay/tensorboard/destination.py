@@ -14,7 +14,7 @@ again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from functools import lru_cache
 from math import isnan
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from runvitals.catalog import CATALOG
 from runvitals.journal.paths import safe_name
+from runvitals.query.history import leaves
 from runvitals.query.rates import Rate, between, rate_of
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note, WriterFacts
 from runvitals.relay.destination import Context, Destination
@@ -155,7 +156,7 @@ class TensorBoardDestination(Destination):
 
     def _configuration(self, batch: Batch) -> Iterator[bytes]:
         now_ms = self._began_ms(batch.writer, batch)
-        flat = dict(flattened(batch.run.config))
+        flat = dict(leaves(batch.run.config))
         yield events.words(now_ms, 0, "config", events.table(flat))
         yield events.session_start(now_ms, batch.run.name, flat)
 
@@ -198,15 +199,6 @@ def how_shown(key: str) -> Shown:
     metric = match.metric
     unit = f" ({metric.unit})" if metric.unit != "1" else ""
     return Shown(f"{metric.chart}/{key}", f"{metric.text}{unit}", rate)
-
-
-def flattened(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
-    """Nested mappings as one, names joined by dots."""
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from flattened(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
 
 
 def _told(note: Note, since_ms: int) -> bytes:

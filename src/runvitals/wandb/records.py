@@ -1,0 +1,257 @@
+"""What stands in a `.wandb` file: messages `wandb_internal.Record`, as far as they concern a run's numbers,
+texts and end. Those of W&B 0.16 to 0.31 have the same numbers.
+
+https://github.com/wandb/wandb/blob/main/wandb/proto/wandb_internal.proto
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runvitals.protobuf import Malformed, as_double, fields, signed, unzigzag
+
+Message = Mapping[int, list[int | bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The run: what it is called, where it began, its configuration."""
+
+    run: str
+    entity: str
+    project: str
+    name: str
+    group: str
+    job_type: str
+    notes: str
+    host: str
+    tags: tuple[str, ...]
+    started_ms: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Entries of the configuration or the summary, set and removed."""
+
+    of: str  # "config" or "summary"
+    update: dict[str, Any]
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A sample of the system metrics, under W&B's names."""
+
+    time_ms: int
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A row of `wandb.log()`, with `_timestamp`, `_runtime` and `_step` in it."""
+
+    step: int | None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of what the program printed."""
+
+    time_ms: int
+    error: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """`wandb.alert()`."""
+
+    title: str
+    text: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What is known of a machine, as far as it is plain text and numbers."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end: the program's exit code, and seconds since the run's beginning."""
+
+    exit_code: int
+    runtime_s: int
+
+
+Record = Started | Changed | Stats | History | Output | Alert | Environment | Exit
+
+
+def decode(payload: bytes) -> Record | None:
+    """The record in a payload; None for what concerns W&B alone.
+
+    Raises:
+        Malformed: it cannot be read.
+    """
+    for number, value in fields(payload):
+        reader = _READERS.get(number)
+        if reader is not None and isinstance(value, bytes):
+            return reader(value)
+    return None
+
+
+def _message(data: bytes) -> Message:
+    found: dict[int, list[int | bytes]] = {}
+    for number, value in fields(data):
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _texts(message: Message, number: int) -> tuple[str, ...]:
+    return tuple(v.decode("utf-8", "replace") for v in message.get(number, ()) if isinstance(v, bytes))
+
+
+def _text(message: Message, number: int) -> str:
+    return (_texts(message, number) or ("",))[-1]
+
+
+def _int(message: Message, number: int, default: int = 0) -> int:
+    values = [signed(v) for v in message.get(number, ()) if isinstance(v, int)]
+    return values[-1] if values else default
+
+
+def _messages(message: Message, number: int) -> list[Message]:
+    return [_message(v) for v in message.get(number, ()) if isinstance(v, bytes)]
+
+
+def _time_ms(message: Message, number: int) -> int:
+    """A `google.protobuf.Timestamp`."""
+    found = _messages(message, number)
+    return _int(found[-1], 1) * 1000 + _int(found[-1], 2) // 1_000_000 if found else 0
+
+
+def _items(message: Message, number: int) -> dict[str, Any]:
+    """Entries of a configuration, a summary or a row: a key or a path, and JSON text or a typed value."""
+    found = {}
+    for item in _messages(message, number):
+        key = _text(item, 1) or ".".join(_texts(item, 2))
+        found[key] = _typed(item)
+    return found
+
+
+def _typed(item: Message) -> Any:
+    if 16 in item or 8 in item:
+        text = _text(item, 16) or _text(item, 8)
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise Malformed(f"a value is no JSON: {text[:80]!r}") from error
+    if 4 in item:
+        return bool(_int(item, 4))
+    if 5 in item:
+        return unzigzag(int(item[5][-1]))
+    if 6 in item:
+        return as_double(int(item[6][-1]))
+    return _text(item, 7) if 7 in item else None
+
+
+def _started(data: bytes) -> Started:
+    message = _message(data)
+    config: dict[str, Any] = {}
+    for one in _messages(message, 4):
+        config |= _items(one, 1)
+    return Started(
+        run=_text(message, 1),
+        entity=_text(message, 2),
+        project=_text(message, 3),
+        name=_text(message, 8),
+        group=_text(message, 6),
+        job_type=_text(message, 7),
+        notes=_text(message, 9),
+        host=_text(message, 13),
+        tags=_texts(message, 10),
+        started_ms=_time_ms(message, 17),
+        config=config,
+    )
+
+
+def _changed(of: str) -> Callable[[bytes], Changed]:
+    def read(data: bytes) -> Changed:
+        message = _message(data)
+        removed = tuple(_items(message, 2))
+        return Changed(of, _items(message, 1), removed)
+
+    return read
+
+
+def _stats(data: bytes) -> Stats:
+    message = _message(data)
+    values = {}
+    for key, value in _items(message, 3).items():
+        if isinstance(value, int | float):
+            values[key] = float(value)
+    return Stats(_time_ms(message, 2), values)
+
+
+def _history(data: bytes) -> History:
+    message = _message(data)
+    row = _items(message, 1)
+    steps = _messages(message, 2)
+    step = row.get("_step", _int(steps[-1], 1) if steps else None)
+    return History(step if isinstance(step, int) else None, row)
+
+
+def _output(data: bytes) -> Output:
+    message = _message(data)
+    return Output(_time_ms(message, 2), _int(message, 1) == 0, _text(message, 3))
+
+
+def _alert(data: bytes) -> Alert:
+    message = _message(data)
+    return Alert(_text(message, 1), _text(message, 2), _text(message, 3))
+
+
+_ENVIRONMENT_TEXTS = {
+    1: "os", 2: "python", 4: "docker", 6: "program", 7: "code_path", 11: "root", 12: "host", 14: "executable",
+    18: "gpu", 25: "cuda_version",
+}  # fmt: skip
+_ENVIRONMENT_NUMBERS = {16: "cpu_count", 17: "cpu_count_logical", 19: "gpu_count"}
+
+
+def _environment(data: bytes) -> Environment:
+    message = _message(data)
+    facts: dict[str, Any] = {
+        name: _text(message, n) for n, name in _ENVIRONMENT_TEXTS.items() if n in message
+    }
+    facts |= {name: _int(message, n) for n, name in _ENVIRONMENT_NUMBERS.items() if n in message}
+    if 5 in message:
+        facts["args"] = list(_texts(message, 5))
+    for git in _messages(message, 9):
+        facts["git"] = {"remote": _text(git, 1), "commit": _text(git, 2)}
+    return Environment(facts)
+
+
+def _exit(data: bytes) -> Exit:
+    message = _message(data)
+    return Exit(_int(message, 1), _int(message, 2))
+
+
+_READERS: dict[int, Callable[[bytes], Record]] = {
+    2: _history,
+    3: _changed("summary"),
+    4: _output,
+    5: _changed("config"),
+    7: _stats,
+    10: _alert,
+    13: _output,
+    17: _started,
+    18: _exit,
+    26: _environment,
+}

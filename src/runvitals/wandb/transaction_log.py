@@ -1,0 +1,100 @@
+"""The container of a `.wandb` file: a head of 7 bytes, then LevelDB's log format with another checksum.
+
+Blocks of 32 KiB, counted from the file's start, hold chunks: CRC-32 (u32le, of type and payload), length
+(u16le), type (1 whole, 2 first, 3 middle, 4 last), payload. Less than 7 bytes at a block's end are padding.
+
+https://github.com/google/leveldb/blob/main/doc/log_format.md
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+HEAD = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
+BLOCK_BYTES = 32 * 1024
+_CHUNK = struct.Struct("<IHB")
+_DAMAGED, _WHOLE, _FIRST, _MIDDLE, _LAST = 0, 1, 2, 3, 4
+_LARGEST_RECORD_BYTES = 256 * 1024 * 1024
+
+
+class Log:
+    """The records of a `.wandb` file.
+
+    Args:
+        file: at its beginning.
+        name: for errors.
+
+    Attributes:
+        damaged: places at which something could not be read and was passed over.
+        cut: the file ends in the middle of a record: its writer was killed, or is still writing.
+
+    Raises:
+        ValueError: no `.wandb` file, or of a version that is not known.
+
+    Example:
+        >>> with open("run-abc.wandb", "rb") as file:
+        ...     payloads = list(Log(file, file.name).records())
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        head = file.read(len(HEAD))
+        if head != HEAD:
+            what = "another version of the format" if head[:4] == HEAD[:4] else "no .wandb file"
+            raise ValueError(f"{name}: {what}: it begins with {head!r}, and should with {HEAD!r}")
+        self._file = file
+        self.damaged = 0
+        self.cut = False
+
+    def records(self) -> Iterator[bytes]:
+        """The payload of each record, in order. Damage costs what lies in its block."""
+        pieces: list[bytes] = []
+        for kind, payload in self._chunks():
+            if kind == _DAMAGED:
+                self.damaged += 1
+                pieces = []
+                continue
+            if kind in (_WHOLE, _FIRST):
+                self.damaged += bool(pieces)
+                pieces = []
+            elif not pieces:  # of a record whose beginning was damaged
+                self.damaged += kind == _LAST
+                continue
+            pieces.append(payload)
+            if sum(map(len, pieces)) > _LARGEST_RECORD_BYTES:
+                self.damaged += 1
+                pieces = []
+            elif kind in (_WHOLE, _LAST):
+                yield b"".join(pieces)
+                pieces = []
+        self.cut = self.cut or bool(pieces)
+
+    def _chunks(self) -> Iterator[tuple[int, bytes]]:
+        at = len(HEAD)  # within the block
+        while True:
+            block = self._file.read(BLOCK_BYTES - at)
+            if not block:
+                return
+            yield from self._of_block(block, len(block) < BLOCK_BYTES - at)
+            at = 0
+
+    def _of_block(self, block: bytes, last: bool) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at + _CHUNK.size <= len(block):
+            crc, length, kind = _CHUNK.unpack_from(block, at)
+            if not (crc or length or kind):  # room that was made and not used
+                return
+            end = at + _CHUNK.size + length
+            if end > len(block):
+                self.cut = self.cut or last
+                if not last:
+                    yield _DAMAGED, b""
+                return
+            if not _WHOLE <= kind <= _LAST or zlib.crc32(block[at + 6 : end]) != crc:
+                yield _DAMAGED, b""
+                return
+            yield kind, block[at + _CHUNK.size : end]
+            at = end
+        self.cut = self.cut or (last and at < len(block))
