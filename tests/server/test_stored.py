@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from runvitals.server import models, shared
-from runvitals.store.catalogue import Device, Joining
+from runvitals.store.catalogue import Device, Joining, Update
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
 from tests.server.stored import Shared
@@ -233,3 +233,37 @@ def test_pages_go_on(tmp_path: Path, server: Shared) -> None:
     second = server.ask("runs", limit=2, after=first["next"])
     assert [run["id"] for run in (*first["runs"], *second["runs"])] == ["run4", "run3", "run2", "run1"]
     assert json.loads(server.get("/api/v1/runs?after=junk").content)["error"].startswith("after='junk'")
+
+
+@pytest.mark.parametrize(
+    ("sort", "descending"),
+    [("started_ms", True), ("started_ms", False), ("name", False), ("summary.loss", True)],
+)
+def test_pages_are_stable_while_runs_start(
+    tmp_path: Path, server: Shared, sort: str, descending: bool
+) -> None:
+    """Every run that was there at the first page is on one page, once, whatever comes meanwhile."""
+
+    def starts(number: int, started_ms: int) -> str:
+        joining = Joining(f"run{number}", "curl", "digits", started_ms=started_ms)
+        (who,) = server.catalogue.writers.join([joining], server.now_ms)
+        loss = {"loss": float(number % 4)} if number % 3 else {}
+        server.catalogue.sections.merge([Update(who.run_id, "summary", loss, server.now_ms)])
+        return f"run{number}"
+
+    there = {starts(number, T0 + number // 3) for number in range(20)}
+    seen: list[str] = []
+    following: str | None = None
+    for page in range(100):
+        after = {"after": following} if following else {}
+        answer = server.ask("runs", sort=sort, descending=descending, limit=3, **after)
+        seen += [run["id"] for run in answer["runs"]]
+        following = answer["next"]
+        if following is None:
+            break
+        starts(100 + 2 * page, T0 - page)
+        starts(101 + 2 * page, T0 + 1000 + page)
+        if page > 30:
+            break
+    assert len(seen) == len(set(seen))
+    assert there <= set(seen)

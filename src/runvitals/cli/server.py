@@ -29,6 +29,9 @@ def add(subparsers: Any) -> None:
         help=f"default: {DEFAULT_LISTEN}; port 0 is any free one",
     )
     parser.add_argument("--require-token", action="store_true", help="on loopback too")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="of the lines on stderr; default: text"
+    )
     add_store(parser)
 
 
@@ -82,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         name, bound = listener.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
         print(f"runvitals: http://{shown}:{bound}/ keeps runs in {folder}; Ctrl-C ends it", flush=True)
-        serve.serve(app, listener)
+        serve.serve(app, listener, arguments.log_format)
     return 0
 
 
