@@ -92,8 +92,8 @@ def test_every_record_that_matters(tmp_path: Path) -> None:
     assert (first.step, first.time_ms, first.data) == (0, 1_700_000_001_250, {"loss": 0.5, "net.norm": 2})
     assert second.step == 7
     assert [(line.stream, line.text) for line in run.console()] == [
-        ("stdout", "hello"),
-        ("stderr", "\x1b[31mred"),
+        ("stdout", "hello\n"),
+        ("stderr", "\x1b[31mred\n"),
     ]
     assert about.machines["node1"]["git"]["remote"] == "https://u:***@host/r.git"
 
