@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,9 +80,52 @@ def test_a_server_that_stays_away_is_an_error(
 ) -> None:
     receiver.faults.extend([(503, "0")] * 5)
     assert main(["sync", "one", "--to", receiver.url]) == 1
-    assert "one is not delivered: " in capsys.readouterr().err
+    assert "one (node1) is not delivered: " in capsys.readouterr().err
     assert main(["relay", "status"]) == 0
     assert " failing " in capsys.readouterr().out
+
+
+def test_what_fails_holds_up_nothing_else(
+    data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sync", "nothing", "one", "two", "--to", receiver.url]) == 1
+    assert receiver.runs() == 2
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == 3
+    assert told.err.splitlines()[-1] == "runvitals: not delivered: nothing"
+
+
+def test_a_server_that_is_not_there_holds_up_no_other(
+    data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    for run in ("three", "four", "five"):
+        record(data, run, "node1")
+    away = "http://127.0.0.1:1"
+    monkeypatch.setenv("RUNVITALS_SERVER", away)
+    monkeypatch.setenv("RUNVITALS_DESTINATIONS", receiver.url)
+    assert main(["sync", "--all"]) == 1
+    assert receiver.runs() == 5
+    told = capsys.readouterr().err
+    assert told.count("is not delivered: ") == 3
+    assert f"{away} is not there: no more runs are tried" in told
+    last = told.splitlines()[-1]
+    assert last.startswith("runvitals: not delivered: ")
+    assert last.count(f" to {away}") == 5
+    assert receiver.url not in last
+
+
+def test_a_token_that_the_server_does_not_know_is_not_kept(
+    data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    receiver.wanted = "rvt_right"
+    for typed, code in (("rvt_wrong", 1), ("rvt_right", 0)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed + "\n"))
+        assert main(["login", receiver.url]) == code
+        assert ("does not know this token" in capsys.readouterr().err) == (code == 1)
+        assert main(["sync", "one", "--to", receiver.url]) == code
+        assert ("asks for a token" in capsys.readouterr().err) == (code == 1)
+    assert receiver.run("one").state == "finished"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +133,7 @@ def test_a_server_that_stays_away_is_an_error(
     [
         (["sync", "one"], "where to?"),
         (["sync", "one", "--to", "http://me:secret@host"], "not allowed"),
-        (["sync", "nothing", "--to", "http://127.0.0.1:9"], "nothing"),
+        (["sync", "nothing", "--to", "http://127.0.0.1:9"], "no run 'nothing'"),
         (["sync", "one", "--to", "nowhere:/x"], "there is no destination 'nowhere'"),
     ],
 )

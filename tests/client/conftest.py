@@ -17,7 +17,8 @@ from tests.query.journals import T0
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's configuration home."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("RUNVITALS_TOKEN", raising=False)
+    for name in ("RUNVITALS_TOKEN", "RUNVITALS_SERVER"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path / "config"
 
 

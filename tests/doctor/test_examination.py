@@ -77,7 +77,7 @@ def server() -> Iterator[str]:
 
 
 def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[str, Finding]:
-    environ = {"XDG_CONFIG_HOME": str(folder), **environ}
+    environ = {"XDG_CONFIG_HOME": str(folder), "RUNVITALS_SERVER": str(given.get("server", "")), **environ}
     return by_name(delivery.findings(settings(**given), str(folder), environ))
 
 

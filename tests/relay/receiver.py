@@ -42,6 +42,8 @@ class Receiver:
     """A server that takes envelopes in.
 
     Attributes:
+        ahead_ms: how far its clock is ahead of ours.
+        wanted: the token that must be shown; "": none need be.
         faults: what the next requests get instead of their answer: (status, Retry-After). 599: the request is
             taken in, and the answer lost.
         requests: the envelopes of each request that reached us.
@@ -51,9 +53,11 @@ class Receiver:
         os.makedirs(folder, exist_ok=True)
         self.store = SqliteChunks(folder)
         self.catalogue = open_catalogue(f"{folder}/catalogue.db")
-        self.recorder = Recorder(self.store, self.catalogue, now_ms, Limits())
+        self.ahead_ms = 0
+        self.recorder = Recorder(self.store, self.catalogue, lambda: now_ms() + self.ahead_ms, Limits())
         self.tally = Counted()
         self.endpoint = Ingest(self.recorder, Limits(), self.tally)
+        self.wanted = ""
         self.faults: deque[tuple[int, str]] = deque()
         self.requests: list[list[dict[str, Any]]] = []
         self._closed = False
@@ -85,6 +89,14 @@ class Receiver:
             message = await receive()
             body += message.get("body", b"")
             more = message.get("more_body", False)
+        shown = dict(scope["headers"]).get(b"authorization", b"").decode()
+        self.tokens.append(shown)
+        if self.wanted and shown != f"Bearer {self.wanted}":
+            await _say(send, 401, b'{"error": "a token is needed"}')
+            return
+        if scope["path"] == "/api/v1/about":
+            await _say(send, 200, b'{"version": "0", "kind": "server", "capabilities": []}')
+            return
         self._note(dict(scope["headers"]), body)
         status, after = self.faults.popleft() if self.faults else (0, "")
         if status in (0, 599):
@@ -96,11 +108,9 @@ class Receiver:
             await self.endpoint(scope, again, send if status == 0 else _nothing)
         if status:
             headers = [(b"retry-after", after.encode())] if after else []
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": b'{"error": "as the test wants it"}'})
+            await _say(send, status, b'{"error": "as the test wants it"}', headers)
 
     def _note(self, headers: dict[bytes, bytes], body: bytes) -> None:
-        self.tokens.append(headers.get(b"authorization", b"").decode())
         if headers[b"content-encoding"] == b"zstd":
             body = zstandard.ZstdDecompressor().decompressobj().decompress(body)
         value = msgspec.msgpack.decode(body)
@@ -127,6 +137,13 @@ class Receiver:
         return {
             keys[one.metric]: list(zip(one.t.tolist(), one.values.tolist(), strict=True)) for one in series
         }
+
+
+async def _say(
+    send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers or []})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _nothing(message: Any) -> None:

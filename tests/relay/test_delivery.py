@@ -226,6 +226,7 @@ def test_a_run_thrown_away_is_left_alone(journal: Journal, receiver: Receiver, s
 def test_the_token_travels_and_is_written_nowhere(
     journal: Journal, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RUNVITALS_SERVER", receiver.url)
     monkeypatch.setenv("RUNVITALS_TOKEN", "rvt_secret")
     journal.sample(0, cpu=1.0)
     sender.send()

@@ -17,7 +17,8 @@ def add(subparsers: Any) -> None:
         "login",
         help="keep the token for a server",
         description="Asks for the token (or reads a line of standard input where that is no terminal), and "
-        "keeps it in a file that only you can read. RUNVITALS_TOKEN, where it is set, goes before.",
+        "keeps it in a file that only you can read, once the server has taken it. RUNVITALS_TOKEN goes "
+        "before it, for the server that RUNVITALS_SERVER names.",
     )
     parser.add_argument("url", metavar="URL", help="the server: http://host[:port] or https://…")
 
@@ -30,5 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
     secret = secret.strip()
     if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
         raise ValueError("that is no token: `runvitals token create NAME` on the server prints one, rvt_…")
+    login.check(url, secret)
     print(f"kept in {inert(login.keep(url, secret, os.environ))}")
     return 0

@@ -130,7 +130,8 @@ def _status(arguments: argparse.Namespace) -> int:
         heading = ["RUN", "HOST", "DESTINATION", "STATE", "SAMPLES", "LOGS", "REJECTED", "LAST (UTC)"]
         print(table([heading, *(_row(one) for one in cursors)], right=frozenset({4, 5, 6})))
     for one in cursors:
-        for text in filter(None, (one.error, one.rejection, one.damaged)):
+        held = f"{one.held_records} records are left: {one.held_why}" if one.held else ""
+        for text in filter(None, (one.error, held, one.rejection, one.damaged)):
             print(f"{inert(_run_id(one))} to {inert(one.spec.text)}: {inert(text)}")
     return 0
 
@@ -152,7 +153,7 @@ def _row(cursor: Cursor) -> list[str]:
 
 
 def _state(cursor: Cursor) -> str:
-    return cursor.closed or ("failing" if cursor.error else "open")
+    return cursor.closed or ("failing" if cursor.error else "held" if cursor.held else "open")
 
 
 def _as_json(cursor: Cursor) -> dict[str, Any]:
@@ -165,4 +166,5 @@ def _as_json(cursor: Cursor) -> dict[str, Any]:
         "delivered_ms": cursor.delivered_ms or None,
         "error": cursor.error or None,
         "rejection": cursor.rejection or None,
+        "held": {"records": cursor.held_records, "why": cursor.held_why} if cursor.held else None,
     }

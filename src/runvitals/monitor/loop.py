@@ -190,6 +190,9 @@ class Monitor:
         for message in relay.messages():
             if message.get("op") == "stop":
                 self._interrupt(str(message.get("text", "")))
+            elif message.get("op") == "event":
+                name, text = str(message.get("name", "")), str(message.get("text", ""))
+                self.note(frames.EVENT, name=name, level="warning", text=text)
         if relay.fd < 0:
             self._poll.unregister(fd)
 

@@ -6,7 +6,7 @@ descriptor to the process it starts. Nothing of this is loaded in a run without 
 
 To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`; the line says that the run
 goes on for as long as it is open. From the relay: `{"op": "stop", "text"}`, when somebody asked at a
-destination for the end of the run.
+destination for the end of the run; `{"op": "event", "name", "text"}`, for the run's journal.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _UCRED_SIZE = 12
 _HIGHEST_INHERITED_FD = 5  # a monitor's order, door and trainer, which a relay must not hold open
 # A relay that dies is replaced at once, then after 1, 2, 4 … 60 s.
 _LONGEST_WAIT_S = 60.0
+_URLS = {"http", "https"}
+_OURS = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
 
 
 def socket_name(directory: str) -> str:
@@ -106,16 +108,17 @@ def start(directory: str, door: _socket.socket) -> None:
 
 
 def own_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are a destination's own: those that begin with its name. One that is a mere URL has
-    none.
+    """The variables that are a destination's own: those that begin with its name. A mere URL is a runvitals
+    server, whose token is for the server that is named beside it.
 
     Example:
         >>> own_variables(["mlflow:http://host:5000"], {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"})
         {'MLFLOW_TRACKING_USERNAME': 'me'}
     """
-    names = {text.partition(":")[0] for text in destinations} - {"http", "https"}
-    prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names)
-    return {name: text for name, text in environ.items() if name.startswith(prefixes)}
+    names = {text.partition(":")[0] for text in destinations}
+    prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names - _URLS)
+    ours = _OURS if names & _URLS else ()
+    return {name: text for name, text in environ.items() if name in ours or name.startswith(prefixes)}
 
 
 class RelayLine:

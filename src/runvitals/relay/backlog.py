@@ -8,7 +8,7 @@ from runvitals.journal import paths
 from runvitals.relay.courier import backoff_s
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.delivery import DELIVERED, Delivery, is_over
-from runvitals.relay.destination import Gone, Retry
+from runvitals.relay.destination import Gone, NotLetIn, Retry
 from runvitals.relay.specs import Spec
 
 # 1 + 2 + 4 + 8 s, and up to a half more.
@@ -20,12 +20,13 @@ def hosts(folder: str) -> list[str]:
     return sorted({paths.role_and_host(writer)[1] for writer in paths.segments(folder)})
 
 
-def deliver_rest(cursor: Cursor, sleep: Callable[[float], None]) -> None:
+def deliver_rest(cursor: Cursor, sleep: Callable[[float], None], tries: int = TRIES) -> None:
     """Deliver all there is of one host's part of a run. What was delivered before is not sent again.
 
     Args:
         cursor: how far it is.
         sleep: waits between two tries, in seconds.
+        tries: in a row that may fail.
 
     Raises:
         BlockingIOError: another process, a relay most likely, is at it.
@@ -39,7 +40,7 @@ def deliver_rest(cursor: Cursor, sleep: Callable[[float], None]) -> None:
         cursor.closed = ""
         delivery = Delivery(cursor)
         try:
-            _all_of(delivery, sleep)
+            _all_of(delivery, sleep, tries)
             delivery.close()
         except Gone as error:
             delivery.finish(f"not wanted any more: {error}")
@@ -50,13 +51,13 @@ def deliver_rest(cursor: Cursor, sleep: Callable[[float], None]) -> None:
             raise
         finally:
             delivery.close()
-        if is_over(cursor.folder, cursor.host):
+        if is_over(cursor.folder, cursor.host) and not cursor.held:
             delivery.finish(DELIVERED)
     finally:
         cursor.unlock()
 
 
-def _all_of(delivery: Delivery, sleep: Callable[[float], None]) -> None:
+def _all_of(delivery: Delivery, sleep: Callable[[float], None], tries: int) -> None:
     failures = 0
     while True:
         try:
@@ -64,7 +65,7 @@ def _all_of(delivery: Delivery, sleep: Callable[[float], None]) -> None:
                 return
         except (Retry, OSError) as error:
             failures += 1
-            if failures == TRIES:
+            if failures >= tries or isinstance(error, NotLetIn):
                 raise
             sleep(backoff_s(failures - 1, error.after_s if isinstance(error, Retry) else None))
         else:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.delivery import DELIVERED, Delivery, is_over
-from runvitals.relay.destination import Gone, Retry
+from runvitals.relay.destination import Gone, NotLetIn, Retry
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
 LONGEST_ASKED_S = 3600.0
+# Where a person must do something first, and nothing shows that it was done.
+NOT_LET_IN_S = 600.0
 
 
 class Courier(threading.Thread):
@@ -28,11 +30,20 @@ class Courier(threading.Thread):
     Args:
         name: of the destination, for the thread's name.
         clock: monotonic seconds; tests hand in their own.
+        tell: called with (run, text) when the far side does not let us in: once, for each run that goes on.
     """
 
-    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str, str], None] = lambda run_id, text: None,
+    ) -> None:
         super().__init__(name=f"to {name}", daemon=True)
         self._clock = clock
+        self._tell = tell
+        self._told: set[str] = set()
+        self._remedied: Callable[[], bool] | None = None
         self._wake = threading.Condition()
         self._ending = False
         self._live: deque[Delivery] = deque()
@@ -101,7 +112,7 @@ class Courier(threading.Thread):
         """Until `end()`."""
         while not self._ending:
             now_s = self._clock()
-            wait_s = self._not_before_s - now_s
+            wait_s = self.wait_s(now_s)
             if wait_s <= 0:
                 wait_s = 0.0 if self.turn(now_s) else POLL_S
             with self._wake:
@@ -109,6 +120,13 @@ class Courier(threading.Thread):
                     self._wake.wait(wait_s)
         for delivery in (*self._live, *self._left):
             self._release(delivery)
+
+    def wait_s(self, now_s: float) -> float:
+        """How long to leave the far side alone; less than 0: not at all."""
+        if self._remedied is not None and self._remedied():
+            self._not_before_s, self._remedied = now_s, None
+        wait_s = self._not_before_s - now_s
+        return wait_s if self._remedied is None else min(wait_s, POLL_S)
 
     def turn(self, now_s: float) -> bool:
         """Serve every run that is due; True when there is more to do at once."""
@@ -133,13 +151,15 @@ class Courier(threading.Thread):
                 return False
             else:
                 self._failures = 0
+                self._remedied = None
+                self._told.discard(delivery.run_id)
                 if delivery.caught_up:
                     self._caught_up(delivery, wanted)
         return more
 
     def _caught_up(self, delivery: Delivery, wanted: bool) -> None:
         if not delivery.live and is_over(delivery.cursor.folder, delivery.cursor.host):
-            self._drop(delivery, DELIVERED)
+            self._drop(delivery, "" if delivery.cursor.held else DELIVERED)
         if wanted:
             with self._wake:
                 self._flushed[delivery.run_id] = self._flushed.get(delivery.run_id, 0) + 1
@@ -153,7 +173,7 @@ class Courier(threading.Thread):
         self._release(delivery, why)
 
     def _release(self, delivery: Delivery, why: str = "") -> None:
-        """Let go of a run; with its last word in the cursor."""
+        """Let go of a run; with its last word in the cursor, if there is nothing more to deliver."""
         cursor = delivery.cursor
         try:
             delivery.close()
@@ -173,6 +193,10 @@ class Courier(threading.Thread):
         asked_s = error.after_s if isinstance(error, Retry) else None
         wait_s = backoff_s(self._failures, asked_s)
         self._failures += 1
+        self._remedied = None
+        if isinstance(error, NotLetIn):
+            wait_s, self._remedied = backoff_s(0, NOT_LET_IN_S), error.remedied
+            self._tell_once(str(error))
         with self._wake:
             self._not_before_s = now_s + wait_s
             if wanted:
@@ -181,6 +205,13 @@ class Courier(threading.Thread):
                 if delivery in line:
                     line.remove(delivery)
                     line.append(delivery)
+
+    def _tell_once(self, text: str) -> None:
+        with self._wake:
+            new = {one.run_id for one in self._live} - self._told
+            self._told |= new
+        for run_id in new:
+            self._tell(run_id, text)
 
 
 def _keep(cursor: Cursor) -> None:

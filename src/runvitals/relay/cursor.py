@@ -57,6 +57,8 @@ class Cursor:
     Attributes:
         positions: by writer.
         state: the destination's own.
+        held: by writer, stretches (first, last) that the far side takes later; they lie before `next_seq`.
+        held_why: text of the last time it did not take one.
         counts: samples, log rows, notes, points and batches delivered, batches rejected, records missing.
         error: text of the last failure, "" when the last attempt went well.
         rejection: text of the last rejection.
@@ -71,6 +73,8 @@ class Cursor:
         self.host = host
         self.positions: dict[str, Position] = {}
         self.state: dict[str, Any] = {}
+        self.held: dict[str, list[tuple[int, int]]] = {}
+        self.held_why = ""
         self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
         self.error = ""
         self.rejection = ""
@@ -92,6 +96,29 @@ class Cursor:
             found = self.positions[writer] = Position()
         return found
 
+    def hold(self, writer: str, first: int, last: int, why: str) -> None:
+        """Remember a stretch to be delivered later."""
+        stretches = self.held.setdefault(writer, [])
+        if stretches and stretches[-1][1] + 1 == first:
+            first = stretches.pop()[0]
+        stretches.append((first, last))
+        self.held_why = why
+
+    def released(self, writer: str, upto: int) -> None:
+        """What was held of a writer is delivered up to a record."""
+        stretches = [(max(first, upto + 1), last) for first, last in self.held[writer] if last > upto]
+        if stretches:
+            self.held[writer] = stretches
+        else:
+            del self.held[writer]
+        if not self.held:
+            self.held_why = ""
+
+    @property
+    def held_records(self) -> int:
+        """How many records are held."""
+        return sum(last - first + 1 for some in self.held.values() for first, last in some)
+
     def _load(self) -> None:
         try:
             with open(self.path, "rb") as file:
@@ -100,7 +127,7 @@ class Cursor:
             return
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
             self.damaged = f"{self.path} was damaged ({error}): the run is delivered from its beginning again"
-            self.positions, self.state = {}, {}
+            self.positions, self.state, self.held = {}, {}, {}
 
     def _take(self, value: dict[str, Any]) -> None:
         if value["version"] != VERSION:
@@ -110,6 +137,9 @@ class Cursor:
         self.counts.update({name: int(count) for name, count in value["counts"].items()})
         self.error, self.rejection = str(value["error"]), str(value["rejection"])
         self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
+        held = value.get("held", {}).items()  # not in files of the first versions
+        self.held = {writer: [(int(first), int(last)) for first, last in some] for writer, some in held}
+        self.held_why = str(value.get("held_why", ""))
         self.delivered_ms = int(value["delivered_ms"])
 
     def save(self) -> None:
@@ -125,6 +155,8 @@ class Cursor:
             "host": self.host,
             "writers": {writer: position.as_json() for writer, position in self.positions.items()},
             "state": self.state,
+            "held": self.held,
+            "held_why": self.held_why,
             "counts": self.counts,
             "error": self.error,
             "rejection": self.rejection,

@@ -15,14 +15,17 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.monitor.predecessor import Predecessor
 from runvitals.relay.batch import Batch, RunFacts
-from runvitals.relay.cursor import Cursor
-from runvitals.relay.destination import Context, Destination, Gone, Rejected
+from runvitals.relay.cursor import Cursor, Position
+from runvitals.relay.destination import Context, Destination, Gone, Rejected, TooEarly
 from runvitals.relay.feed import Feed, add_info
 
 _SECTIONS = ("project", "run", "config", "summary", "machine", "settings")
 # What one round may hold in memory, over all writers.
 MAX_ROUND_BYTES = 2 * 1024 * 1024
 DELIVERED = "delivered"
+# What is held is tried again so often, so many records at a time.
+HELD_S = 3600.0
+_HELD_RECORDS = 1000
 # A run whose monitor is gone without a last word may get another one.
 ORPHAN_GRACE_S = 60.0
 
@@ -58,6 +61,7 @@ class Delivery:
         self._feeds: dict[str, Feed] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
+        self._held_at_s: float | None = None  # when what is held is tried again; None: at once
         self._recall()
 
     @property
@@ -125,6 +129,7 @@ class Delivery:
         self._read(now_s)
         due = [feed for feed in self._feeds.values() if self._is_due(feed, destination, now_s, flush)]
         if not due:
+            self._deliver_held(destination, now_s)
             self.caught_up = not any(feed.batch for feed in self._feeds.values())
             self._sign_of_life(destination, now_s)
             return False
@@ -133,7 +138,7 @@ class Delivery:
         self._save()
         try:
             for feed, batch in batches:
-                self._deliver(destination, feed, batch)
+                self._deliver(destination, feed, batch, now_s)
         finally:
             self._save_if_idle(due, now_s)
         self._sent_s = now_s
@@ -170,28 +175,73 @@ class Delivery:
                 held += feed.bytes
             behind = behind or (role == "monitor" and feed.full)
 
-    def _deliver(self, destination: Destination, feed: Feed, batch: Batch) -> None:
+    def _deliver(self, destination: Destination, feed: Feed, batch: Batch, now_s: float) -> None:
         if batch.empty and feed.position.next_seq:
             feed.done()  # declarations alone, of a writer that is known: nothing that anybody needs
             return
+        try:
+            self._hand_over(destination, batch)
+        except TooEarly as error:
+            self.cursor.hold(feed.writer, batch.first_seq, batch.last_seq, str(error))
+            self._held_at_s = now_s + HELD_S
+        except BaseException:
+            batch.repeated = True
+            raise
+        feed.done()
+
+    def _hand_over(self, destination: Destination, batch: Batch) -> None:
+        """Deliver a batch, and count it."""
         counts = self.cursor.counts
         try:
             destination.deliver(batch)
         except Rejected as error:
             counts["rejected"] += 1
             self.cursor.rejection = str(error)
-        except BaseException:
-            batch.repeated = True
-            raise
-        else:
-            counts["batches"] += 1
-            counts["samples"] += batch.rows
-            counts["logs"] += len(batch.logs)
-            counts["notes"] += len(batch.notes)
-            counts["points"] += batch.points
-            self.cursor.delivered_ms = time.time_ns() // 1_000_000
-            self.cursor.error = ""
-        feed.done()
+            return
+        counts["batches"] += 1
+        counts["samples"] += batch.rows
+        counts["logs"] += len(batch.logs)
+        counts["notes"] += len(batch.notes)
+        counts["points"] += batch.points
+        self.cursor.delivered_ms = time.time_ns() // 1_000_000
+        self.cursor.error = ""
+
+    def _deliver_held(self, destination: Destination, now_s: float) -> None:
+        """Try again what the far side did not take yet."""
+        if not self.cursor.held or (self._held_at_s is not None and now_s < self._held_at_s):
+            return
+        self._held_at_s = now_s + HELD_S
+        segments = paths.segments(self.cursor.folder)
+        for writer, stretches in list(self.cursor.held.items()):
+            if not self._deliver_stretches(destination, writer, stretches, segments.get(writer, [])):
+                break
+        self._save()
+
+    def _deliver_stretches(
+        self,
+        destination: Destination,
+        writer: str,
+        stretches: list[tuple[int, int]],
+        segments: list[int],
+    ) -> bool:
+        """Whether all of them are taken now."""
+        about = self.cursor.position(writer).about
+        for first, last in stretches:
+            for begin in range(first, last + 1, _HELD_RECORDS):
+                end = min(begin + _HELD_RECORDS - 1, last)
+                position = Position({"next": begin, "flight": (begin, end), "about": about})
+                # What it says of the run was heard in its time, and must not come over what was said since.
+                feed = Feed(self.cursor.folder, writer, position, RunFacts(self.run.id, self.run.project))
+                feed.read(segments, 0.0)
+                batch = feed.sent()
+                batch.repeated = False  # the far side may have had some of it, cut in another way
+                try:
+                    self._hand_over(destination, batch)
+                except TooEarly as error:
+                    self.cursor.held_why = str(error)
+                    return False
+                self.cursor.released(writer, end)
+        return True
 
     def _sign_of_life(self, destination: Destination, now_s: float) -> None:
         if not self.live or destination.heartbeat_s is None:

@@ -38,6 +38,11 @@ What the relay promises:
 * `deliver` raising:
     - `Retry(text, after_s)`: keep it and come again with the same batch, after `after_s` (what the far side
       asked for), else after 1, 2, 4 … 60 s with jitter. OSError (network, timeouts) means the same.
+    - `NotLetIn(text, remedied)`: like `Retry`, but the far side wants something first that a person must do
+      (a token). The run's journal notes it once as an event; the relay comes again when `remedied()` says
+      that it was done, else every 10 minutes.
+    - `TooEarly(text)`: this batch is taken later, and the next ones now. It is tried again every hour, and by
+      `runvitals sync`.
     - `Rejected(text)`: this batch can never be delivered. It is counted, `text` is shown by `runvitals relay
       status`, and the next one is delivered.
     - `Gone(text)`: the far side wants nothing more of this run, ever.
@@ -69,6 +74,23 @@ class Retry(Exception):
     def __init__(self, text: str, after_s: float | None = None) -> None:
         super().__init__(text)
         self.after_s = after_s
+
+
+class NotLetIn(Retry):
+    """The far side does not let us in until somebody does something.
+
+    Args:
+        text: what is to be done, for a person.
+        remedied: whether it has been done, as far as can be seen; asked every second or so.
+    """
+
+    def __init__(self, text: str, remedied: Callable[[], bool]) -> None:
+        super().__init__(text)
+        self.remedied = remedied
+
+
+class TooEarly(Exception):
+    """This batch is not taken yet; the text says why, and what is to be done, for a person."""
 
 
 class Rejected(Exception):

@@ -37,6 +37,10 @@ class Table:
     def seq(self) -> int:
         return self.seqs[0]
 
+    @property
+    def every_ms(self) -> list[int]:
+        return self.times_ms
+
     def rest(self) -> Table | None:
         """All rows but the first; None where there is but one."""
         if len(self.seqs) < 2:
@@ -69,6 +73,10 @@ class Records:
     @property
     def seq(self) -> int:
         return self.notes[0].seq
+
+    @property
+    def every_ms(self) -> list[int]:
+        return [note.time_ms for note in self.notes]
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from runvitals.monitor.relay import DOOR_FD, own_variables
 from runvitals.relay.courier import Courier
 from runvitals.relay.cursor import Cursor, cursors_of
 from runvitals.relay.delivery import DELIVERED, Delivery
+from runvitals.relay.left import records_left
 from runvitals.relay.specs import Spec
 
 # Kinder than the monitor, which is kinder than the training.
@@ -267,7 +268,7 @@ class Relay:
     def _courier(self, spec: Spec) -> Courier:
         courier = self._couriers.get(spec.text)
         if courier is None:
-            courier = self._couriers[spec.text] = Courier(spec.text)
+            courier = self._couriers[spec.text] = Courier(spec.text, tell=self._tell)
             courier.start()
         return courier
 
@@ -288,20 +289,30 @@ class Relay:
         line.send({"op": "flushed", "run": run_id, "destinations": list(reports.values())})
 
     def _request_stop(self, run_id: str, text: str) -> None:
+        self._pass_on(run_id, {"op": "stop", "text": text})
+
+    def _tell(self, run_id: str, text: str) -> None:
+        self._pass_on(run_id, {"op": "event", "name": "not_delivered", "text": text})
+
+    def _pass_on(self, run_id: str, message: dict[str, object]) -> None:
         for line in list(self._lines.values()):
             if run_id in line.runs:
-                line.send({"op": "stop", "text": text})
+                line.send(message)
 
 
 def report(cursor: Cursor, done: bool) -> dict[str, object]:
     """What a trainer's `finish()` tells its user of one destination."""
     return {
         "destination": cursor.spec.text,
-        "delivered": done or cursor.closed == DELIVERED,
+        "delivered": (done and not cursor.held) or cursor.closed == DELIVERED,
+        "left": records_left(cursor),
         "samples": cursor.counts["samples"],
         "logs": cursor.counts["logs"],
         "rejected": cursor.counts["rejected"],
-        "error": cursor.error or cursor.rejection or (cursor.closed if cursor.closed != DELIVERED else ""),
+        "error": cursor.error
+        or cursor.held_why
+        or cursor.rejection
+        or (cursor.closed if cursor.closed != DELIVERED else ""),
     }
 
 

@@ -49,13 +49,16 @@ class Answer:
             return max(float(text), 0.0)
         except ValueError:
             pass  # the other form it may have is a date
-        from email.utils import parsedate_to_datetime
         from time import time
 
-        try:
-            return max(parsedate_to_datetime(text).timestamp() - time(), 0.0)
-        except ValueError:
-            return None
+        at_s = _date_s(text)
+        return None if at_s is None else max(at_s - time(), 0.0)
+
+    @property
+    def date_ms(self) -> int | None:
+        """The far side's clock when it answered, ms UTC, to the second; None where it does not say."""
+        at_s = _date_s(self.headers.get("Date", ""))
+        return None if at_s is None else int(at_s * 1000)
 
     def check(self, what: str) -> None:
         """Raise what a destination should for an answer that is no success; `what` names the request.
@@ -74,6 +77,16 @@ class Answer:
     def text(self) -> str:
         """The beginning of the body, on one line."""
         return " ".join(self.body[:500].decode("utf-8", "replace").split())
+
+
+def _date_s(text: str) -> float | None:
+    """A date as headers have it, in seconds since 1970."""
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
 
 
 class Web:

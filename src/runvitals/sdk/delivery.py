@@ -56,6 +56,6 @@ def _trouble(report: Mapping[str, Any]) -> str:
             f"not accepted{why}"
         )
     return (
-        f"not all of the run is delivered to {report['destination']} yet{why}, only {_amount(report)}; "
-        "it goes on in the background, `runvitals relay status` tells how far"
+        f"not all of the run is delivered to {report['destination']} yet{why}: {_amount(report)} are there, "
+        f"{report['left']} records are left; it goes on in the background, see `runvitals relay status`"
     )

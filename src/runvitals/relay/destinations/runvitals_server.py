@@ -6,13 +6,13 @@ twice.
 
 from __future__ import annotations
 
-import os
+import time
 from typing import Any
 
 from runvitals.journal.jsontext import loads
 from runvitals.relay import login, msgpack
 from runvitals.relay.batch import Batch
-from runvitals.relay.destination import Context, Destination, Gone, Rejected, Retry
+from runvitals.relay.destination import Context, Destination, Gone, NotLetIn, Rejected, Retry, TooEarly
 from runvitals.relay.envelopes import Part, parts
 from runvitals.relay.packing import Packer
 from runvitals.relay.web import Answer, Web
@@ -21,6 +21,9 @@ PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
 _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
+_OUT_OF_RANGE = 422
+# The server takes nothing that is more than a day ahead of its own clock, which went on since it answered.
+_AHEAD_MS = 24 * 3_600_000 - 60_000
 _MAX_SCHEMAS = 1000
 
 
@@ -54,7 +57,9 @@ class ServerDestination(Destination):
         if not found:
             self._sign_of_life(batch)
             return
-        rejected = self._send_all(batch, found)
+        rejected, early = self._send_all(batch, found)
+        if early:
+            raise TooEarly(early[0])  # and the next rows of `log()` are not held back by times that are wrong
         if log_ms:
             self._log_ms[writer] = log_ms
         if rejected:
@@ -71,18 +76,35 @@ class ServerDestination(Destination):
         self._heed([_object(answer)])
         self._introduced.add(batch.writer.name)
 
-    def _send_all(self, batch: Batch, found: list[Part]) -> list[str]:
+    def _send_all(self, batch: Batch, found: list[Part]) -> tuple[list[str], list[str]]:
         """Everything in one request; one by one where the server does not like one of them. Why any was
-        rejected."""
+        rejected, and why any is too early."""
         answer = self._send(batch, found)
         if answer.status not in _PERMANENT:
             acks = self._acks(answer, found)
             self._introduced.add(batch.writer.name)
             self._check_stored(batch, found, acks)
-            return []
+            return [], []
         if len(found) == 1:
-            return [_said(answer)]
-        return [text for part in found for text in self._send_all(batch, [part])]
+            early = self._too_early(answer, found[0])
+            return ([], [early]) if early else ([_said(answer)], [])
+        parts = [self._send_all(batch, [part]) for part in found]
+        return [text for some, _ in parts for text in some], [text for _, some in parts for text in some]
+
+    def _too_early(self, answer: Answer, part: Part) -> str | None:
+        """Why a refusal is one of times that lie ahead, if it is; by the server's own clock."""
+        server_ms = answer.date_ms
+        if answer.status != _OUT_OF_RANGE or server_ms is None:
+            return None
+        newest_ms = max(part.every_ms)
+        if newest_ms <= server_ms + _AHEAD_MS:
+            return None
+        ahead_h = (newest_ms - server_ms) / 3_600_000
+        text = f"times up to {ahead_h:.0f} h ahead of the clock of {self._web.url}, which takes them later"
+        wrong_h = (time.time() * 1000 - server_ms) / 3_600_000
+        if wrong_h > 1:
+            text += f"; the clock of this host is {wrong_h:.0f} h ahead of it: set it right (NTP)"
+        return text
 
     def _check_stored(self, batch: Batch, found: list[Part], acks: list[dict[str, Any]]) -> None:
         """A number that the server has had before, though we never sent it as far as we know: our position
@@ -143,7 +165,8 @@ class ServerDestination(Destination):
     def _post(self, envelopes: Any) -> Answer:
         body, encoding = self._packer.content(msgpack.pack(envelopes))
         headers = {"Content-Type": "application/msgpack", "Content-Encoding": encoding}
-        token = login.token(self._web.url, os.environ)
+        environ = self._context.environ
+        token = login.token(self._web.url, environ)
         if token:
             headers["Authorization"] = f"Bearer {token}"
         try:
@@ -155,8 +178,11 @@ class ServerDestination(Destination):
             return answer
         self._introduced.clear()
         if answer.status in (401, 403):
-            raise Retry(
-                f"{self._web.url} does not accept the token; `runvitals login {self._web.url}` asks for one"
+            what = "does not accept the token" if token else "asks for a token"
+            before = login.stamp(environ)
+            raise NotLetIn(
+                f"{self._web.url} {what}: {login.remedy(self._web.url, environ)}",
+                lambda: login.stamp(environ) != before,
             )
         # What else a server that is not ours, or a proxy before it, may answer: nothing of the run's doing.
         raise Retry(f"{self._web.url}{PATH}: {_said(answer)}", answer.retry_after_s)

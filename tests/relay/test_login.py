@@ -1,0 +1,132 @@
+"""Which server is shown which token, and what is kept of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from runvitals.relay import login
+
+A, B = "https://a.example", "https://b.example"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(tmp_path)}
+
+
+def test_the_variable_is_for_the_server_that_the_environment_names(home: dict[str, str]) -> None:
+    environ = {**home, "RUNVITALS_TOKEN": "rvt_variable", "RUNVITALS_SERVER": A}
+    login.keep(B, "rvt_b", home)
+    assert login.token(A, environ) == "rvt_variable"
+    assert login.token("HTTPS://A.example:443/", environ) == "rvt_variable"
+    assert login.token(B, environ) == "rvt_b"
+    for other in (
+        "https://evil.example",
+        "http://a.example",
+        "https://a.example:8443",
+        "https://a.example/x",
+    ):
+        assert login.token(other, environ) is None
+
+
+def test_without_that_name_it_is_for_the_one_server_that_was_logged_in_to(home: dict[str, str]) -> None:
+    environ = {**home, "RUNVITALS_TOKEN": "rvt_variable"}
+    assert login.token(A, environ) is None
+    login.keep(A, "rvt_a", home)
+    assert login.token(A, environ) == "rvt_variable"
+    assert login.token(B, environ) is None
+    login.keep(B, "rvt_b", home)
+    assert [login.token(url, environ) for url in (A, B)] == ["rvt_a", "rvt_b"]
+
+
+def test_a_server_is_kept_once_however_it_is_spelt(home: dict[str, str]) -> None:
+    login.keep("https://A.example/", "rvt_old", home)
+    login.keep(A, "rvt_new", home)
+    assert login.tokens(home) == ["rvt_new"]
+    assert login.forget("https://a.example:443", home) == [A]
+    assert login.token(A, home) is None
+
+
+def test_the_file_shows_when_it_changes(home: dict[str, str]) -> None:
+    assert login.stamp(home) is None
+    login.keep(A, "rvt_1", home)
+    before = login.stamp(home)
+    assert login.stamp(home) == before is not None
+    login.keep(A, "rvt_2", home)
+    assert login.stamp(home) != before
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        ({}, "`runvitals login https://a.example` asks for another token"),
+        ({"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": A}, "the one in RUNVITALS_TOKEN is not, or no longer"),
+        (
+            {"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": B},
+            "is only for the server that RUNVITALS_SERVER names",
+        ),
+    ],
+    ids=["none", "wrong", "of another server"],
+)
+def test_what_to_do_about_a_refusal(home: dict[str, str], environ: dict[str, str], text: str) -> None:
+    assert text in login.remedy(A, {**home, **environ})
+
+
+class Answering(BaseHTTPRequestHandler):
+    answer = (200, b"")
+
+    def do_GET(self) -> None:
+        status, body = self.answer
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Answering) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        (401, b'{"error": "a token is needed"}', "does not know this token"),
+        (200, b'{"kind": "local"}', "shows the journals of its machine"),
+        (200, b"<html>", "is no runvitals server: it answers 200 for /api/v1/about"),
+        (200, b"[]", "is no runvitals server"),
+        (404, b"not here", "is no runvitals server: it answers 404"),
+        (503, b"soon", "cannot say whether it knows this token: 503 soon"),
+    ],
+    ids=["wrong token", "local", "a web site", "a list", "not found", "busy"],
+)
+def test_what_a_token_is_not_kept_for(
+    url: str, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, text: str
+) -> None:
+    monkeypatch.setattr(Answering, "answer", (status, body))
+    with pytest.raises(ValueError, match=r".") as raised:
+        login.check(url, "rvt_x")
+    assert text in str(raised.value)
+
+
+def test_a_server_that_takes_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Answering, "answer", (200, b'{"kind": "server", "more": 1}'))
+    login.check(url + "/", "rvt_x")
+
+
+def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:1 cannot be reached: .*refused"):
+        login.check("http://127.0.0.1:1", "rvt_x")
