@@ -42,6 +42,16 @@ def test_two_processes_on_one_core() -> None:
     assert found["trn.0.flops"] == 95e12
 
 
+def test_two_processes_on_one_logical_core() -> None:
+    entries = [reports.process(pid, str(pid), {0: percent}) for pid, percent in ((10, 60.0), (20, 15.0))]
+    for entry, physical in zip(entries, ({"nc_v3.0": 90.0}, {"nc_v3.0": 5.0, "nc_v3.1": 25.0}), strict=True):
+        core = entry["report"]["neuroncore_counters"]["neuroncores_in_use"]["0"]
+        core["v3d"] = {name: {"neuroncore_utilization": percent} for name, percent in physical.items()}
+    for order in (entries, entries[::-1]):
+        found = gauges(*order)
+        assert [found[f"trn.physical.{core}.neuroncore_utilization"] for core in (0, 1)] == [90.0, 25.0]
+
+
 def test_the_slowest_processs_latency_counts() -> None:
     slow = reports.process(20, "20", {1: 1.0}, latency={"p50": 2.5, "p99": 0.001})
     found = gauges(reports.process(10, "10", {0: 1.0}), slow)

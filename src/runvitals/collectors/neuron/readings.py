@@ -63,9 +63,11 @@ def source(process: Process) -> object:
 
 def write(gauges: dict[str, float], processes: Iterable[Process]) -> None:
     """The readings of the whole machine, as `trn.…`."""
+    cores: dict[int, dict[str, Any]] = {}
     for process in processes:
         for core, numbers in process.get("cores", {}).items():
-            _core(gauges, core, numbers)
+            before = cores.get(core)
+            cores[core] = numbers if before is None else _merged(before, numbers)
         memory = process.get("memory", {})
         _memory(gauges, memory, "trn.")
         for use, size in memory.get("host_uses", {}).items():
@@ -78,6 +80,8 @@ def write(gauges: dict[str, float], processes: Iterable[Process]) -> None:
         for kind, percentiles in process.get("execution", {}).get("latency", {}).items():
             for percentile, seconds in percentiles.items():
                 _most(gauges, f"trn.{kind}_latency.{percentile}", seconds)
+    for core, numbers in sorted(cores.items()):
+        _core(gauges, core, numbers)
 
 
 def write_run(gauges: dict[str, float], processes: Iterable[Process]) -> None:
@@ -132,15 +136,29 @@ def write_system(gauges: dict[str, float], system: Mapping[str, Any]) -> None:
         gauges[f"trn.memory_info.{key}"] = size
 
 
+def _merged(before: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
+    """One core as two processes have it. Nearly always one of them does not use it."""
+    if not any(numbers.values()) and before.keys() >= numbers.keys():
+        return before
+    merged = {**numbers, **before}
+    for key, value in numbers.items():
+        if key == "physical":
+            theirs = before.get(key, {})
+            merged[key] = {each: max(value.get(each, 0), theirs.get(each, 0)) for each in {**value, **theirs}}
+        elif key in before:
+            merged[key] = max(value, before[key]) if key == "utilization" else value + before[key]
+    return merged
+
+
 def _core(gauges: dict[str, float], core: int, numbers: Mapping[str, Any]) -> None:
-    percent = numbers.get("utilization")
-    if percent is not None:
-        _most(gauges, f"trn.{core}.neuroncore_utilization", percent)
-    for key in ("flops", "effective_flops"):
-        if key in numbers:
-            _add(gauges, f"trn.{core}.{key}", numbers[key])
-    for physical, share in numbers.get("physical", {}).items():
-        _most(gauges, f"trn.physical.{physical}.neuroncore_utilization", share)
+    for key, value in numbers.items():
+        if key == "utilization":
+            gauges[f"trn.{core}.neuroncore_utilization"] = value
+        elif key == "physical":
+            for physical, share in value.items():
+                gauges[f"trn.physical.{physical}.neuroncore_utilization"] = share
+        else:
+            gauges[f"trn.{core}.{key}"] = value
 
 
 def _memory(gauges: dict[str, float], memory: Mapping[str, Any], prefix: str) -> None:
