@@ -5,6 +5,7 @@ from __future__ import annotations
 
 BUILT_IN: dict[str, str] = {
     "cloudwatch": "runvitals.relay.cloudwatch.destination:CloudWatchDestination",
+    "files": "runvitals.relay.files.destination:FilesDestination",
     "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
     "otel": "runvitals.relay.otel.destination:OtelDestination",

@@ -1,0 +1,1 @@
+"""Runs as files: CSV, JSON lines, Arrow and Parquet."""

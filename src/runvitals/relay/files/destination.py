@@ -1,0 +1,212 @@
+"""The destination `files:FOLDER?format=csv`: runs as files that other programs read.
+
+    FOLDER/samples/project=digits/run=abc/date=2026-11-21/monitor.node1.19f3a-000.csv
+    FOLDER/logs/…      what run.log() wrote
+    FOLDER/notes/…     events, how processes came and went, what is known of the run, output
+
+Partitions are named as Hive names them, so DuckDB, Spark and pandas find project, run and date by themselves.
+
+Exactly once: what a crash left behind a file's known length is cut off before the same stretch is written
+again; a Parquet file says itself how far it goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, quote
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Context, Destination
+from runvitals.relay.files.rows import NOTES, Columns, Part, Row, columns, fits, joined, parts
+from runvitals.relay.files.text import Csv, JsonLines
+
+FORMATS = ("csv", "jsonl", "arrow", "parquet")
+# After so much, or of Parquet so many values, another file is begun.
+MOST_BYTES = 128 * 1024 * 1024
+MOST_VALUES = 2_000_000
+_PARQUET_INTERVAL_S = 30.0
+_MOST_DAYS = 3
+
+
+class Appended(Protocol):
+    """A format whose files grow at their end."""
+
+    extension: str
+
+    def head(self, table: str, columns: Columns) -> bytes: ...
+
+    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes: ...
+
+
+class FilesDestination(Destination):
+    """Writes files.
+
+    Args:
+        address: a folder, relative to where the training was started; `?format=` csv (the default), jsonl,
+            arrow or parquet. The last two need pyarrow.
+        context: `state["files"]` keeps the file that each table of each writer is in, its length and columns.
+
+    Raises:
+        ValueError: an address that cannot be.
+        ModuleNotFoundError: pyarrow is not installed.
+    """
+
+    name = "files"
+    prompt = False
+
+    def __init__(self, address: str, context: Context) -> None:
+        folder, _, query = address.removeprefix("//").partition("?")
+        options = dict(parse_qsl(query, keep_blank_values=True))
+        format = options.pop("format", "csv")
+        if not folder or options or format not in FORMATS:
+            raise ValueError(
+                f"files:{address}: files:FOLDER is wanted, or files:FOLDER?format={'|'.join(FORMATS)}"
+            )
+        self._root = os.path.join(context.cwd, os.path.expanduser(folder))
+        if os.path.exists(self._root) and not os.path.isdir(self._root):
+            raise ValueError(f"files: {self._root} is not a folder")
+        self._state = context.state
+        self._write: Callable[[Batch, Part], None]
+        self._format: Appended
+        if format == "parquet":
+            self.interval_s = _PARQUET_INTERVAL_S
+            self._write = self._rewriter()
+        else:
+            self._format = _appended(format)
+            self._write = self._append
+
+    def deliver(self, batch: Batch) -> None:
+        """Write one batch, all of it or, as far as a reader of the state is concerned, none.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        before = deepcopy(self._state)
+        try:
+            for part in parts(batch):
+                self._write(batch, part)
+        except BaseException:
+            self._state.clear()
+            self._state.update(before)
+            raise
+
+    # -- where
+
+    def _file(self, batch: Batch, part: Part) -> dict[str, Any]:
+        """What is known of the file that a part belongs into."""
+        files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
+        whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
+        key = f"{part.table}/{batch.writer.name}/{part.date}"
+        if key not in files:
+            days = sorted(known for known in files if known.rpartition("/")[0] == key.rpartition("/")[0])
+            for known in days[: 1 - _MOST_DAYS]:
+                del files[known]
+            file = files[key] = {"number": 0, "length": 0, "columns": {}}
+            there = self._numbers(batch, part, file)
+            if whole and (not days or key > days[-1]):
+                for path in there.values():  # of a position that was lost: all comes again
+                    os.unlink(path)
+            else:
+                file["number"] = max(there, default=-1) + 1
+        return files[key]
+
+    def _numbers(self, batch: Batch, part: Part, file: dict[str, Any]) -> dict[int, str]:
+        """The files that are there of a table, a writer and a day, by number."""
+        folder = os.path.dirname(self._path(batch, part, file, ""))
+        start = f"{batch.writer.name}-"
+        try:
+            names = [name for name in os.listdir(folder) if name.startswith(start)]
+        except FileNotFoundError:
+            return {}
+        numbers = {name: name.removeprefix(start).partition(".")[0] for name in names}
+        return {int(text): os.path.join(folder, name) for name, text in numbers.items() if text.isdigit()}
+
+    def _path(self, batch: Batch, part: Part, file: dict[str, Any], extension: str) -> str:
+        return os.path.join(
+            self._root,
+            part.table,
+            f"project={quote(batch.run.project, safe=' ')}",
+            f"run={batch.run.id}",
+            f"date={part.date}",
+            f"{batch.writer.name}-{file['number']:03d}.{extension}",
+        )
+
+    # -- how
+
+    def _append(self, batch: Batch, part: Part) -> None:
+        format = JsonLines() if part.table == NOTES and isinstance(self._format, Csv) else self._format
+        file = self._file(batch, part)
+        needed = columns(part.rows)
+        path = self._path(batch, part, file, format.extension)
+        is_full = file["length"] >= MOST_BYTES or (
+            format.head(part.table, {}) and not fits(needed, file["columns"])
+        )
+        if file["length"] and (is_full or _size(path) < file["length"]):
+            file["number"] += 1
+            file["length"] = 0
+            path = self._path(batch, part, file, format.extension)
+        data = format.rows(part.table, file["columns"], part.rows) if file["length"] else b""
+        if not file["length"]:
+            file["columns"] = joined(file["columns"], needed)
+            data = format.head(part.table, file["columns"]) + format.rows(
+                part.table, file["columns"], part.rows
+            )
+        append(path, file["length"], data)
+        file["length"] += len(data)
+
+    def _rewriter(self) -> Callable[[Batch, Part], None]:
+        from runvitals.relay.files.tables import Parquet
+
+        parquet = Parquet()
+
+        def rewrite(batch: Batch, part: Part) -> None:
+            file = self._file(batch, part)
+            needed = columns(part.rows)
+            clash = any(file["columns"].get(name, kind) != kind for name, kind in needed.items())
+            if clash or file["length"] >= MOST_VALUES:
+                file["number"] += 1
+                file["columns"] = joined(file["columns"], needed) if clash else {}
+            wanted = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
+            file["columns"] = joined(file["columns"], wanted)
+            path = self._path(batch, part, file, parquet.extension)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file["length"] = parquet.add(path, part.table, wanted, part.rows, batch.last_seq)
+
+        return rewrite
+
+
+def _appended(format: str) -> Appended:
+    if format == "csv":
+        return Csv()
+    if format == "jsonl":
+        return JsonLines()
+    from runvitals.relay.files.tables import Arrow
+
+    return Arrow()
+
+
+def append(path: str, length: int, data: bytes) -> None:
+    """Put data behind the first `length` bytes of a file, on the disk for good; what was there is cut off.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    with os.fdopen(fd, "wb", buffering=0) as file:
+        file.truncate(length)
+        file.seek(length)
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        os.fsync(fd)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:
+        return 0

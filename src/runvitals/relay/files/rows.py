@@ -1,0 +1,129 @@
+"""A batch as rows of three tables: samples, log() calls, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from runvitals.journal.jsontext import dumps
+from runvitals.query.history import leaves
+from runvitals.query.plain import finite
+from runvitals.relay.batch import Batch
+
+_EPOCH = date(1970, 1, 1).toordinal()
+SAMPLES, LOGS, NOTES = "samples", "logs", "notes"
+NUMBER, WHOLE, TEXT = "number", "whole", "text"
+
+Columns = dict[str, str]
+"""Name -> what is in it: `NUMBER` (float64), `WHOLE` (int64) or `TEXT`."""
+
+# What a row says before its values.
+PLACES: Mapping[str, Columns] = {
+    SAMPLES: {"host": TEXT},
+    LOGS: {"host": TEXT, "rank": WHOLE, "step": NUMBER},
+    NOTES: {"host": TEXT, "rank": WHOLE},
+}
+
+
+class Row(NamedTuple):
+    """One row. `place` has the keys of `PLACES`; of `values` None is a gap."""
+
+    time_ms: int
+    place: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+
+class Part(NamedTuple):
+    """Rows of one table, one writer and one day (UTC, `2026-11-21`)."""
+
+    table: str
+    date: str
+    rows: list[Row]
+
+
+def parts(batch: Batch) -> Iterator[Part]:
+    """All of a batch, in order.
+
+    Example:
+        >>> [(part.table, part.date, len(part.rows)) for part in parts(batch)]
+        [('samples', '2026-11-20', 3), ('samples', '2026-11-21', 2), ('notes', '2026-11-21', 1)]
+    """
+    for table, rows in ((SAMPLES, _samples(batch)), (LOGS, _logs(batch)), (NOTES, _notes(batch))):
+        days: dict[int, list[Row]] = {}
+        for row in rows:
+            days.setdefault(row.time_ms // 86_400_000, []).append(row)
+        for day, members in days.items():
+            yield Part(table, _date(day), members)
+
+
+def _date(day: int) -> str:
+    """A day since 1970; the nearest that a calendar has."""
+    return date.fromordinal(min(max(_EPOCH + day, 1), date.max.toordinal())).isoformat()
+
+
+def _samples(batch: Batch) -> Iterator[Row]:
+    place = {"host": batch.writer.host}
+    for moment in batch.moments():
+        values = {
+            key: value if value == value else None
+            for key, value in zip(moment.keys, moment.values, strict=True)
+        }
+        yield Row(moment.time_ms, place, values)
+
+
+def _logs(batch: Batch) -> Iterator[Row]:
+    writer = batch.writer
+    for row in batch.logs:
+        place = {"host": writer.host, "rank": writer.rank, "step": row.step}
+        yield Row(row.time_ms, place, {key: _plain(value) for key, value in leaves(row.data)})
+
+
+def _notes(batch: Batch) -> Iterator[Row]:
+    place = {"host": batch.writer.host, "rank": batch.writer.rank}
+    for note in batch.notes:
+        text = dumps(finite(dict(note.value))).decode("utf-8", "replace")
+        yield Row(note.time_ms, place, {"kind": note.kind, "note": text})
+
+
+def _plain(value: Any) -> float | str | None:
+    """A number, or a text: of a list its JSON."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, (int, float)) and abs(value) < 1 << 1023:
+        return float(value)
+    if isinstance(value, float):  # NaN and the infinities, which are what the program logged
+        return value
+    if value is None or isinstance(value, str):
+        return value
+    return dumps(finite(value)).decode("utf-8", "replace")
+
+
+def columns(rows: list[Row]) -> Columns:
+    """The columns that rows need, in the order in which they first come."""
+    found: Columns = {}
+    for row in rows:
+        for key, value in row.values.items():
+            if isinstance(value, str):
+                found[key] = TEXT
+            else:
+                found.setdefault(key, NUMBER)
+    return found
+
+
+def fits(needed: Columns, there: Columns) -> bool:
+    """Whether rows can be put under columns that are there."""
+    return all(there.get(name) in (kind, TEXT) for name, kind in needed.items())
+
+
+def joined(there: Columns, needed: Columns) -> Columns:
+    """Columns under which both can be put.
+
+    Example:
+        >>> joined({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
+        {'cpu': 'number', 'note': 'text', 'gpu': 'number'}
+    """
+    found = dict(there)
+    for name, kind in needed.items():
+        found[name] = TEXT if TEXT in (kind, found.get(name)) else kind
+    return found

@@ -1,0 +1,110 @@
+"""Rows as Arrow's record batches: IPC streams, and Parquet. Needs pyarrow."""
+
+from __future__ import annotations
+
+import os
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from runvitals.relay.files.rows import NUMBER, PLACES, TEXT, WHOLE, Columns, Row
+from runvitals.relay.files.text import free_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TYPES = {NUMBER: pa.float64(), WHOLE: pa.int64(), TEXT: pa.string()}
+_TIME = pa.timestamp("ms", tz="UTC")
+_LAST_SEQ = b"runvitals.last_seq"
+
+
+def schema(table: str, columns: Columns) -> Any:
+    """`time`, the place, and the values."""
+    names = free_names(table, columns)
+    fields = [pa.field("time", _TIME, nullable=False)]
+    fields += [pa.field(name, _TYPES[kind]) for name, kind in PLACES[table].items()]
+    fields += [pa.field(name, _TYPES[kind]) for name, kind in zip(names, columns.values(), strict=True)]
+    return pa.schema(fields)
+
+
+def record_batch(table: str, columns: Columns, rows: list[Row]) -> Any:
+    """Rows as one record batch; None is null."""
+    arrays = [pa.array([row.time_ms for row in rows], _TIME)]
+    for name, kind in PLACES[table].items():
+        arrays.append(pa.array([row.place[name] for row in rows], _TYPES[kind]))
+    for name, kind in columns.items():
+        arrays.append(_array([row.values.get(name) for row in rows], kind))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema(table, columns))
+
+
+def _array(values: Iterable[Any], kind: str) -> Any:
+    if kind == TEXT:
+        values = [_text(value) for value in values]
+    return pa.array(values, _TYPES[kind], from_pandas=False)
+
+
+def _text(value: Any) -> str | None:
+    """A number among texts."""
+    if isinstance(value, float):
+        return str(int(value)) if isfinite(value) and value == int(value) else repr(value)
+    return None if value is None else str(value)
+
+
+class Arrow:
+    """Arrow's IPC stream format, which can be read while it grows: it needs no end."""
+
+    extension = "arrows"
+
+    def head(self, table: str, columns: Columns) -> bytes:
+        return bytes(schema(table, columns).serialize())
+
+    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes:
+        return bytes(record_batch(table, columns, rows).serialize())
+
+
+class Parquet:
+    """Parquet files that are written anew with each batch, beside the old one, and then put in its place: a
+    reader sees whole files only. A file says up to which record of the journal it goes.
+    """
+
+    extension = "parquet"
+
+    def add(self, path: str, table: str, columns: Columns, rows: list[Row], last_seq: int) -> int:
+        """Add rows to a file, made if missing; how many values it has then.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        from pyarrow import parquet
+
+        new = pa.Table.from_batches([record_batch(table, columns, rows)])
+        old = _read(path)
+        if old is not None:
+            if int((old.schema.metadata or {}).get(_LAST_SEQ, b"-1")) >= last_seq:
+                return int(old.num_rows * old.num_columns)
+            new = pa.concat_tables([old, new], promote_options="permissive")
+        new = new.replace_schema_metadata({_LAST_SEQ: str(last_seq)}).combine_chunks()
+        floats = [field.name for field in new.schema if field.type == pa.float64()]
+        part = f"{path}.part"
+        parquet.write_table(
+            new,
+            part,
+            compression="zstd",
+            use_dictionary=[field.name for field in new.schema if field.type == pa.string()],
+            column_encoding=dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
+            data_page_version="2.0",
+        )
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        return int(new.num_rows * new.num_columns)
+
+
+def _read(path: str) -> Any:
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        return None

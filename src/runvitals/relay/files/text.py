@@ -1,0 +1,86 @@
+"""Rows as lines of text: CSV, and JSON a line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timedelta, timezone
+from math import isfinite, isnan
+from typing import Any
+
+from runvitals.journal.jsontext import dumps
+from runvitals.relay.files.rows import LOGS, NOTES, PLACES, SAMPLES, Columns, Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def iso(time_ms: int) -> str:
+    """UTC to the millisecond; nothing where it is no time that a calendar has."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+
+
+class Csv:
+    """A heading, then a line a row; an empty cell is no value. `time_ms` and `time` come first."""
+
+    extension = "csv"
+
+    def head(self, table: str, columns: Columns) -> bytes:
+        return _csv_line(["time_ms", "time", *PLACES[table], *free_names(table, columns)])
+
+    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes:
+        found = []
+        for row in rows:
+            cells = [_cell(row.values.get(name)) for name in columns]
+            place = [_cell(row.place[name]) for name in PLACES[table]]
+            found.append(_csv_line([str(row.time_ms), iso(row.time_ms), *place, *cells]))
+        return b"".join(found)
+
+
+def free_names(table: str, columns: Columns) -> list[str]:
+    """The names of columns; a name that the program logs and that is ours gets a `_` behind."""
+    ours = {"time_ms", "time", *PLACES[table]}
+    return [f"{name}_" if name in ours else name for name in columns]
+
+
+def _csv_line(cells: list[str]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value) if not isnan(value) else "NaN"
+    return str(value)
+
+
+class JsonLines:
+    """A JSON object a row: `time_ms`, `time`, the place, and the values under one name."""
+
+    extension = "jsonl"
+    _UNDER = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
+
+    def head(self, table: str, columns: Columns) -> bytes:
+        return b""
+
+    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes:
+        return b"".join(self._line(self._UNDER[table], row) for row in rows)
+
+    def _line(self, under: str, row: Row) -> bytes:
+        values = {name: _json(value) for name, value in row.values.items()}
+        told: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.place}
+        told.update({under: values} if under else values)
+        return dumps(told) + b"\n"
+
+
+def _json(value: Any) -> Any:
+    """What JSON has no number for becomes a text."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
