@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.cli import main
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import Writer
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
+from runvitals.relay.lag import Lag, lag
 from runvitals.relay.main import own_host
 from runvitals.relay.specs import Spec
 from tests.relay.journals import HOST, RUN, Journal, Sender
@@ -124,3 +127,24 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
         f"live ({own_host()}) to {receiver.url}: stopped, 2 samples, 0 log() rows",
     ]
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
+
+
+def test_the_status_tells_how_far_behind_a_delivery_is_and_what_was_dropped(
+    tmp_path: Path, journal: Journal, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sender = Sender(journal.folder, receiver.url)
+    journal.monitor.sample(1000, {"cpu": 1.0, "memory_percent": 2.0})  # 1970: never taken
+    sender.send()
+    journal.sample(0, cpu=1.0)  # a minute ago
+    journal.sample(1, cpu=1.0)
+    assert main(["relay", "status", "--json", "--dir", str(tmp_path)]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["deliveries"]
+    assert told["counts"]["dropped"] == 2
+    assert told["lag"]["records"] == 2
+    assert 59.0 < told["lag"]["seconds"] < 120.0
+    assert main(["relay", "status", "--dir", str(tmp_path)]) == 0
+    heading, row = capsys.readouterr().out.splitlines()[1:3]
+    assert dict(zip(heading.split(), row.split(), strict=False))["DESTINATION"] == receiver.url
+    sender.send()
+    assert lag(sender.cursor) == Lag(0, 0)
+    sender.die()

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.terminal import inert, moment, table
 from runvitals.journal import paths
-from runvitals.query.opened import find_run
+from runvitals.query.opened import find_run, now_ms
 from runvitals.query.runs import RunList
 from runvitals.sdk.delivery import destinations
 from runvitals.sdk.settings import SETTINGS, resolve
 
 if TYPE_CHECKING:
     from runvitals.relay.cursor import Cursor
+    from runvitals.relay.lag import Lag
 
 STATUS = "status"
 _ANSWER_S = 2.0
+_HEADING = [
+    "RUN", "HOST", "DESTINATION", "STATE", "LAG", "LEFT", "SAMPLES", "LOGS", "DROPPED", "LAST (UTC)",
+]  # fmt: skip
 
 
 def add(subparsers: Any) -> None:
@@ -127,8 +131,7 @@ def _status(arguments: argparse.Namespace) -> int:
         return 0
     print("no relay is running" if answer is None else f"a relay is running, process {answer['pid']}")
     if cursors:
-        heading = ["RUN", "HOST", "DESTINATION", "STATE", "SAMPLES", "LOGS", "REJECTED", "LAST (UTC)"]
-        print(table([heading, *(_row(one) for one in cursors)], right=frozenset({4, 5, 6})))
+        print(table([_HEADING, *(_row(one) for one in cursors)], right=frozenset({4, 5, 6, 7, 8})))
     for one in cursors:
         held = f"{one.held_records} records are left: {one.held_why}" if one.held else ""
         for text in filter(None, (one.error, held, one.rejection, one.damaged)):
@@ -141,15 +144,25 @@ def _run_id(cursor: Cursor) -> str:
 
 
 def _row(cursor: Cursor) -> list[str]:
-    counts = cursor.counts
+    counts, behind = cursor.counts, _lag(cursor)
     return [
         inert(_run_id(cursor)),
         inert(cursor.host),
         inert(cursor.spec.text),
         inert(_state(cursor)),
-        *(str(counts[name]) for name in ("samples", "logs", "rejected")),
+        "-" if behind is None else f"{behind.seconds(now_ms()):.0f} s",
+        "-" if behind is None else str(behind.records),
+        *(str(counts[name]) for name in ("samples", "logs", "dropped")),
         moment(cursor.delivered_ms) if cursor.delivered_ms else "-",
     ]
+
+
+def _lag(cursor: Cursor) -> Lag | None:
+    """None of a delivery that is over."""
+    from runvitals.relay.foreground import STOPPED
+    from runvitals.relay.lag import lag
+
+    return lag(cursor) if cursor.closed in ("", STOPPED) else None
 
 
 def _state(cursor: Cursor) -> str:
@@ -157,11 +170,13 @@ def _state(cursor: Cursor) -> str:
 
 
 def _as_json(cursor: Cursor) -> dict[str, Any]:
+    behind = _lag(cursor)
     return {
         "run": _run_id(cursor),
         "host": cursor.host,
         "destination": cursor.spec.text,
         "state": _state(cursor),
+        "lag": None if behind is None else {"seconds": behind.seconds(now_ms()), "records": behind.records},
         "counts": cursor.counts,
         "delivered_ms": cursor.delivered_ms or None,
         "error": cursor.error or None,

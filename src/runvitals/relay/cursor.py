@@ -19,7 +19,7 @@ from runvitals.relay.specs import Spec
 
 FOLDER = "relay"
 VERSION = 1
-_COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "missing")
+_COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "dropped", "missing")
 
 
 class Position:
@@ -59,7 +59,8 @@ class Cursor:
         state: the destination's own.
         held: by writer, stretches (first, last) that the far side takes later; they lie before `next_seq`.
         held_why: text of the last time it did not take one.
-        counts: samples, log rows, notes, points and batches delivered, batches rejected, records missing.
+        counts: samples, log rows, notes, points and batches delivered, batches rejected, points dropped with
+            them, records missing.
         error: text of the last failure, "" when the last attempt went well.
         rejection: text of the last rejection.
         closed: "" while there may be more; "delivered", or why nothing more is wanted.

@@ -196,6 +196,7 @@ class Delivery:
             destination.deliver(batch)
         except Rejected as error:
             counts["rejected"] += 1
+            counts["dropped"] += batch.points if error.points is None else error.points
             self.cursor.rejection = str(error)
             return
         counts["batches"] += 1

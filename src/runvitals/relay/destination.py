@@ -94,7 +94,16 @@ class TooEarly(Exception):
 
 
 class Rejected(Exception):
-    """This batch can never be delivered; the text says why, for a person."""
+    """This batch, or some of it, can never be delivered.
+
+    Args:
+        text: why, for a person.
+        points: how many values were dropped; None: all that the batch has.
+    """
+
+    def __init__(self, text: str, points: int | None = None) -> None:
+        super().__init__(text)
+        self.points = points
 
 
 class Gone(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
@@ -13,6 +14,13 @@ from runvitals.relay.web import Answer, Web
 MOST_SAMPLES = 10_000
 _REFUSED = frozenset({400, 409, 413, 415, 422})
 _TOO_LARGE = 413
+
+
+class Refusal(NamedTuple):
+    """What the far side does not take, now or ever."""
+
+    points: int
+    text: str
 
 
 class PushingDestination(Destination):
@@ -44,15 +52,16 @@ class PushingDestination(Destination):
         key = [batch.writer.name, batch.first_seq]
         arrived = self._state["arrived"] if self._state.get("sending") == key else 0
         self._state["sending"], self._state["arrived"] = key, arrived
-        problems: list[str] = []
+        problems: list[Refusal] = []
         for number, request in enumerate(cut(self._timeline.lines(batch), MOST_SAMPLES)):
             if number >= arrived:
-                problems += [text for text in self._send(batch, request) if not self.is_there(batch, text)]
+                problems += [one for one in self._send(batch, request) if not self.is_there(batch, one.text)]
                 self._state["arrived"] = number + 1
         self._state["sending"], self._state["arrived"] = None, 0
         self._timeline.keep(batch)
         if problems:
-            raise Rejected("; ".join(dict.fromkeys(problems)))
+            texts = dict.fromkeys(one.text for one in problems)
+            raise Rejected("; ".join(texts), sum(one.points for one in problems))
 
     def close(self) -> None:
         self.web.close()
@@ -63,7 +72,7 @@ class PushingDestination(Destination):
         """Send some lines of a batch."""
         raise NotImplementedError
 
-    def complaints(self, answer: Answer) -> list[str]:
+    def complaints(self, answer: Answer) -> list[Refusal]:
         """What a far side that took a request in did not like about it."""
         return []
 
@@ -73,14 +82,15 @@ class PushingDestination(Destination):
 
     # -- the rest
 
-    def _send(self, batch: Batch, lines: Sequence[Line]) -> list[str]:
+    def _send(self, batch: Batch, lines: Sequence[Line]) -> list[Refusal]:
         """Send some lines; what the far side does not like about them."""
         answer = self.post(batch, lines)
         if answer.status == _TOO_LARGE and len(lines) > 1:
             middle = len(lines) // 2
             return self._send(batch, lines[:middle]) + self._send(batch, lines[middle:])
         if answer.status in _REFUSED:
-            return [f"{answer.status} {answer.text()}".strip()]
+            points = sum(len(line.times_ms) for line in lines)
+            return [Refusal(points, f"{answer.status} {answer.text()}".strip())]
         if not 200 <= answer.status < 300:
             raise Retry(self._why(answer), answer.retry_after_s)
         return self.complaints(answer)

@@ -14,7 +14,7 @@ from runvitals.relay.credentials import headers, listed
 from runvitals.relay.destination import Context
 from runvitals.relay.otel.message import Json, Protobuf
 from runvitals.relay.otel.naming import OtelNamer, resource
-from runvitals.relay.pushing import PushingDestination
+from runvitals.relay.pushing import PushingDestination, Refusal
 from runvitals.relay.timeline import Line
 from runvitals.relay.web import Answer
 from runvitals.relay.weburl import WebAddress
@@ -54,9 +54,9 @@ class OtelDestination(PushingDestination):
             sent["Content-Encoding"] = "gzip"
         return self.web.post(self.path, body, sent)
 
-    def complaints(self, answer: Answer) -> list[str]:
+    def complaints(self, answer: Answer) -> list[Refusal]:
         rejected, why = self._message.complaint(answer.body)
-        return [f"{rejected} points were not taken: {why}"] if rejected else []
+        return [Refusal(rejected, f"{rejected} points were not taken: {why}")] if rejected else []
 
     def _credentials_now(self) -> dict[str, str]:
         name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"

@@ -1,0 +1,54 @@
+"""How far a delivery is behind its journal."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import WriterTail
+from runvitals.relay.cursor import Cursor
+
+MOST_RECORDS = 100_000
+# Records that say something; the others are about the file.
+_TOLD = frozenset(
+    {frames.SAMPLE, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO, frames.CONSOLE}
+)
+
+
+class Lag(NamedTuple):
+    """Records that are written and not delivered, `MOST_RECORDS` at the most, and the time of the oldest of
+    them (ms, UTC); 0 and 0 where there is none."""
+
+    records: int
+    since_ms: int
+
+    def seconds(self, now_ms: int) -> float:
+        """How old the oldest is."""
+        return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
+
+
+def lag(cursor: Cursor) -> Lag:
+    """Reads what is not delivered yet. What is held back lies before the position, and is not among it.
+
+    Example:
+        >>> lag(cursor)
+        Lag(records=12, since_ms=1700000000000)
+    """
+    records, since_ms = 0, 0
+    try:
+        segments = paths.segments(cursor.folder)
+    except FileNotFoundError:
+        return Lag(0, 0)
+    for writer, numbers in segments.items():
+        if paths.role_and_host(writer)[1] != cursor.host:
+            continue
+        position = cursor.positions.get(writer)
+        tail = WriterTail(cursor.folder, writer, position.next_seq if position is not None else 0)
+        for record in tail.poll(numbers):
+            if record.type not in _TOLD:
+                continue
+            records += 1
+            since_ms = min(since_ms or record.time_ms, record.time_ms or since_ms)
+            if records == MOST_RECORDS:
+                return Lag(records, since_ms)
+    return Lag(records, since_ms)
