@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runvitals.catalog import CATALOG
 from runvitals.cli import main
+from tests.collectors.graphcore.ipus import Library, card
+from tests.collectors.trees import BARE_VM, plant
+from tests.collectors.vendors.machines import pci, tool
 
 
 def reading(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, dict[str, float]]:
@@ -40,5 +48,93 @@ def test_a_path_that_does_not_exist_is_absent_with_its_reason(capsys: pytest.Cap
 
 def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sample"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.split("\n") if line.startswith("memory_percent "))
-    assert line.endswith("%")
+    lines = capsys.readouterr().out.split("\n")
+    (line,) = (line for line in lines if line.startswith("  memory_percent "))
+    assert line.endswith(" %")
+    assert lines.index("Memory") < lines.index(line) < lines.index("Disk") < lines.index("Sources")
+
+
+# -- accelerators, as far as programs and files make them
+
+HL_SMI = "0, UUID-0, HL-325L, 1.2, 131072 MiB, 65536 MiB, 65536 MiB, 200 W, 800 W, 30 C, 5 %\n"
+ROCM_SMI = {"card0": {"GPU use (%)": "64", "Card series": "Instinct MI210", "PCI Bus": "0000:2F:00.0"}}
+
+
+@pytest.fixture
+def accelerators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A host with a Gaudi, an AMD GPU that only rocm-smi tells of, and two IPUs; the folder of its root."""
+    library = Library(tmp_path)
+    library.answer(card(0, None), card(11, 4_000_000))
+    tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
+    tool(tmp_path, monkeypatch, "rocm-smi", json.dumps(ROCM_SMI))
+    monkeypatch.setenv("PYTHONPATH", str(library.folder))
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    cards = pci("0000:9a:00.0", "1da3") | pci("0000:1a:00.0", "1d95") | pci("0000:2f:00.0", "1002", "03")
+    plant(tmp_path / "host", BARE_VM | cards)
+    return str(tmp_path / "host")
+
+
+def test_devices_have_headings_of_their_own(accelerators: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sample", "--host-root", accelerators]) == 0
+    text = capsys.readouterr().out
+    sys.modules.pop("gcipuinfo")
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    for heading, line in (
+        ("GPU 0: Instinct MI210, 0000:2f:00.0", "gpu.0.gpu 64 %"),
+        ("GPU 1: HL-325L", "gpu.1.memoryAllocatedBytes 64 GiB"),
+        ("IPU 0: C2, 0000:1a:00.0", "ipu.0.average board temp (C) 31.5 °C"),
+        ("IPU 11: C2, 0000:25:00.0", "ipu.11.speed (GT/s) 8 GT/s"),
+    ):
+        assert heading in lines, text
+        assert line in lines[lines.index(heading) :], text
+    assert "graphcore" in next(line for line in lines if line.startswith("on: "))
+    assert any(line.startswith("nvidia no NVIDIA driver: ") for line in lines)
+
+
+def test_the_devices_are_told_as_json_too(accelerators: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value: dict[str, Any] = reading(capsys, "--host-root", accelerators)
+    sys.modules.pop("gcipuinfo")
+    assert value["metrics"]["gpu.1.gpu"] == 5.0
+    assert [each["id"] for each in value["machine"]["ipu"]["devices"]] == ["0", "11"]
+    assert [each["index"] for each in value["machine"]["accelerator_gaudi"]] == [1]
+
+
+# -- again and again
+
+
+def start(*options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "runvitals", "sample", "--watch", "0.1", *options]
+    environ = {**os.environ, "RUNVITALS_COLLECTORS": "memory,load", "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_one_reading_after_another_each_a_line_of_json() -> None:
+    with start("--json") as running:
+        assert running.stdout is not None
+        values = [json.loads(running.stdout.readline()) for _ in range(3)]
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 130
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+    times = [value["t"] for value in values]
+    assert times == sorted(set(times))
+    # The load is told every 5 s, and is shown meanwhile.
+    assert all({"memory_percent", "system.load1"} <= set(value["metrics"]) for value in values)
+
+
+def test_one_reading_after_another_for_people() -> None:
+    with start() as running:
+        assert running.stdout is not None
+        text = [running.stdout.readline() for _ in range(40)]
+        running.stdout.close()  # whoever read it has enough
+        assert running.wait(30) == 0
+    assert sum(line.endswith(" UTC\n") for line in text) > 1
+    assert not any("\x1b" in line for line in text)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "3601", "soon", "nan"])
+def test_a_pause_that_is_none_is_refused(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["sample", f"--watch={seconds}"])
+    assert ended.value.code == 2
+    assert "--watch" in capsys.readouterr().err

@@ -110,13 +110,16 @@ def test_the_setting_gpu_ids_means_these_numbers(tmp_path: Path, monkeypatch: py
         (INSTINCT | GAUDI, "gaudi", 1),
         (INSTINCT | PARTS | GAUDI, "gaudi", 4),
         # A container that hides PCI: the drivers tell.
-        ({"proc/driver/nvidia/gpus/0000:18:00.0/": ""}, "amd", 1),
+        ({"proc/driver/nvidia/gpus/0000:18:00.0/": ""} | card(1, "0000:43:00.0"), "amd", 1),
         (card(1, "0000:43:00.0"), "gaudi", 1),
-        ({"dev/hl0": "", "dev/hl1": "", "dev/hl_controlD0": ""}, "ascend", 2),
+        ({"dev/hl0": "", "dev/hl1": "", "dev/hl_controlD0": "", "dev/davinci0": ""}, "ascend", 2),
         # Two chips on a card, each a device.
         (pci("0000:0a:00.0", "19e5") | {f"dev/davinci{n}": "" for n in range(2)}, "intel", 2),
         # A card that no driver serves leaves a gap.
-        (NVIDIA | pci("0000:1a:00.0", "10de", "03"), "amd", 3),
+        (NVIDIA | pci("0000:1a:00.0", "10de", "03") | INSTINCT, "amd", 3),
+        # Only its tool tells of any.
+        (NVIDIA | GAUDI, "amd", 4),
+        (BARE_VM, "amd", 0),
         (NVIDIA | INSTINCT | GAUDI, "a package of somebody else's", 5),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -1,21 +1,34 @@
-"""`runvitals sample`: one reading of this machine."""
+"""`runvitals sample`: one reading of this machine, or one after another."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import sys
 from typing import Any
 
-from runvitals.cli.terminal import inert
-from runvitals.sdk.reading import Reading, read_once
+from runvitals.cli.terminal import moment
+from runvitals.sdk.reading import Reading, read_once, watch
 from runvitals.sdk.settings import Settings, resolve
+from runvitals.terminal import fitting
+
+# Back to the first line, and everything behind the cursor erased.
+_HOME = "\x1b[H\x1b[J"
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("sample", help="one reading of everything on this machine")
     parser.add_argument(
         "--json", action="store_true", help='as JSON: {"metrics": {key: value, …}, "sources": …}'
+    )
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=_seconds,
+        const=1.0,
+        metavar="SECONDS",
+        help="again and again, every so many seconds (1); as JSON, a line for each",
     )
     parser.add_argument(
         "--host-root", help="where the host's /proc, /sys and disks lie (RUNVITALS_HOST_ROOT)"
@@ -27,12 +40,25 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     given = Settings(host_root=arguments.host_root, disk_paths=arguments.disk_paths).given
-    reading = read_once(resolve(given, os.environ, os.getcwd()))
-    if arguments.json:
-        print(json.dumps(_as_json(reading), indent=1, allow_nan=False))
+    values = resolve(given, os.environ, os.getcwd())
+    if arguments.watch is None:
+        reading = read_once(values)
+        print(json.dumps(_as_json(reading), indent=1, allow_nan=False) if arguments.json else _text(reading))
         return 0
-    _print_table(reading)
+    for reading in watch(values, arguments.watch):
+        if arguments.json:
+            print(json.dumps(_as_json(reading), allow_nan=False), flush=True)
+        else:
+            home = _HOME if sys.stdout.isatty() else ""
+            print(f"{home}{moment(reading.time_ms)} UTC\n\n{_text(reading)}\n", flush=True)
     return 0
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0.1 <= seconds <= 3600.0:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 3600 seconds")
+    return seconds
 
 
 def _as_json(reading: Reading) -> dict[str, Any]:
@@ -42,14 +68,7 @@ def _as_json(reading: Reading) -> dict[str, Any]:
     return {**value, "machine": reading.machine} if reading.machine else value
 
 
-def _print_table(reading: Reading) -> None:
-    from runvitals.catalog import CATALOG
+def _text(reading: Reading) -> str:
+    from runvitals.cli.readout import lines  # with the whole catalogue, which JSON has no use for
 
-    width = max((len(key) for key in reading.metrics), default=0)
-    for key, value in sorted(reading.metrics.items()):
-        match = CATALOG.find(key)
-        unit = match.metric.unit.removeprefix("1") if match is not None else ""
-        print(f"{key:<{width}}  {value:>16,.2f} {unit}".rstrip())
-    for name, source in reading.states.items():
-        if "reason" in source:
-            print(inert(f"{name}: {source['state']}, {source['reason']}"))
+    return fitting("\n".join(lines(reading)), sys.stdout)

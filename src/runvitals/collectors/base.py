@@ -57,7 +57,8 @@ class Scope:
         options: the settings that concern single sources, by name; those not set may be missing.
 
     ``site_folders`` is where the training's installed packages lie, for sources that need a vendor's library;
-    whoever asks the sources fills it in.
+    whoever asks the sources fills it in. ``whole_machine`` means that there is no run, and devices that only
+    count when the run uses them are to be shown as well.
 
     Example:
         >>> scope = Scope(host_root="/host")
@@ -66,7 +67,8 @@ class Scope:
     """
 
     __slots__ = (
-        "disk_paths", "host_root", "interval_s", "options", "pids", "process_tree", "site_folders"
+        "disk_paths", "host_root", "interval_s", "options", "pids", "process_tree", "site_folders",
+        "whole_machine",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +87,7 @@ class Scope:
         self.interval_s = interval_s
         self.options = dict(options or {})
         self.site_folders: tuple[str, ...] = ()
+        self.whole_machine = False
 
     def path(self, absolute: str) -> str:
         """Where an absolute path of the host lies for us."""

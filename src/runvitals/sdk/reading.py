@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _BETWEEN_S = 0.5
 # How long drivers and tools that are slow to start have for their first answer.
 _PATIENCE_S = 10.0
+# A value that its source has not told again for so long, or for three readings, is no longer shown.
+_STALE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -56,6 +59,7 @@ def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Select
     scope = Scope(
         values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], interval_s, values
     )
+    scope.whole_machine = True
     selection = Selection(values["collectors"])
     site_folders = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     return sources.probe_all(scope, selection, site_folders), selection
@@ -83,6 +87,42 @@ def read_once(values: Mapping[str, Any]) -> Reading:
         reading.machine.update(getattr(collector, "facts", None) or {})
         sources.close(collector, _shrug)
     return reading
+
+
+def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
+    """One reading after another, each with what was told lately: tools answer less often than they are shown.
+
+    Args:
+        values: resolved settings.
+        interval_s: seconds from one to the next. The first one comes after half a second.
+    """
+    found, selection = probe(values, interval_s)
+    seen_s: dict[str, float] = {}
+    metrics: dict[str, float] = {}
+    next_s = time.monotonic()
+    try:
+        for number in itertools.count():
+            time.sleep(max(0.0, next_s - time.monotonic()))
+            now_s = time.monotonic()
+            reading = Reading()
+            failures = _sample(found.collectors, reading)
+            metrics.update(reading.metrics)
+            seen_s.update(dict.fromkeys(reading.metrics, now_s))
+            if not number:  # without a second one there are no rates and percentages
+                next_s = now_s + min(_BETWEEN_S, interval_s)
+                continue
+            next_s = max(next_s + interval_s, now_s)
+            oldest_s = now_s - max(_STALE_S, 3.0 * interval_s)
+            metrics = {key: value for key, value in metrics.items() if seen_s[key] >= oldest_s}
+            reading.metrics = dict(metrics)
+            reading.time_ms = time.time_ns() // 1_000_000
+            reading.states = {**found.states(selection), **failures}
+            for collector in found.collectors:
+                reading.machine.update(getattr(collector, "facts", None) or {})
+            yield reading
+    finally:
+        for collector in found.collectors:
+            sources.close(collector, _shrug)
 
 
 def _sample(collectors: Iterable[Collector], reading: Reading) -> dict[str, dict[str, str]]:

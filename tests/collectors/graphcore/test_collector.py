@@ -179,6 +179,15 @@ def test_the_settings_can_leave_the_children_out(library: Library, proc: Path) -
     ipus.close()
 
 
+def test_without_a_run_all_ipus_are_shown(library: Library, proc: Path) -> None:
+    library.answer(card(0, STRANGER), card(1, None))
+    scope = Scope(pids=[RUN])
+    scope.whole_machine = True
+    ipus = Ipus(scope, str(library.folder), patience_s=10.0, proc=str(proc))
+    assert len(tick(ipus, 100.0).gauges) == 16
+    ipus.close()
+
+
 def test_this_machines_processes(library: Library) -> None:
     library.answer(card(0, os.getppid()))
     ipus = Ipus(Scope(pids=[os.getppid()]), str(library.folder), patience_s=10.0)

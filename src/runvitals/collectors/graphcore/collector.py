@@ -43,6 +43,7 @@ class Ipus:
         self.absent: dict[str, str] = {}
         self.facts: dict[str, object] | None = None
         self._folder = folder
+        self._scope = scope
         self._run = RunProcesses(scope, proc)
         self._info: Any = None
         self._written: dict[str, float] = {}
@@ -75,7 +76,8 @@ class Ipus:
         if self._repeat.due(tick.mono_s):
             self._written.clear()
         run = self._run.pids(tick.mono_s)
-        ours = {device["id"]: readings(device) for device in devices if user(device) in run}
+        everybodys = self._scope.whole_machine
+        ours = {device["id"]: readings(device) for device in devices if everybodys or user(device) in run}
         for number, found in ours.items():
             self._write(tick, f"ipu.{number}.", found)
         self._tell(tick, devices, ours)

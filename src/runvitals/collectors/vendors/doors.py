@@ -130,15 +130,15 @@ ORDER = (
 
 
 def first_index(scope: Scope, name: str) -> int:
-    """The number of a vendor's first device in keys `gpu.{i}.…`; that of another package comes last.
+    """The number of a vendor's first device in keys `gpu.{i}.…`. One of whose devices nothing is seen before
+    its tool answers begins behind all others; so does a source of another package.
 
     Example:
         >>> first_index(scope, "intel")  # beside two GPUs of NVIDIA
         2
     """
-    count = 0
-    for door in ORDER:
-        if door.name == name:
-            break
-        count += door.count(scope)
-    return count
+    counts = {door.name: door.count(scope) for door in ORDER}
+    if not counts.get(name):
+        return sum(counts.values())
+    names = list(counts)
+    return sum(counts[each] for each in names[: names.index(name)])
