@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.quantities import size_bytes, time_ms
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 CATALOGUE = "catalogue.db"
@@ -29,10 +30,34 @@ def add(subparsers: Any) -> None:
         help=f"default: {DEFAULT_LISTEN}; port 0 is any free one",
     )
     parser.add_argument("--require-token", action="store_true", help="on loopback too")
+    add_keeping(parser)
+    parser.add_argument(
+        "--keep-deleted",
+        metavar="TIME",
+        type=time_ms,
+        default=time_ms("30d"),
+        help="runs that were thrown away can be brought back for so long; default: 30d",
+    )
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="of the lines on stderr; default: text"
     )
     add_store(parser)
+
+
+def add_keeping(parser: argparse.ArgumentParser) -> None:
+    """How many samples a store keeps."""
+    parser.add_argument(
+        "--keep",
+        metavar="TIME",
+        type=time_ms,
+        help="samples, for so long: 90d, 12h, 2w, 1y; default: for ever",
+    )
+    parser.add_argument(
+        "--max-size",
+        metavar="SIZE",
+        type=size_bytes,
+        help="of all samples on disk: 200GB, 1TiB; beyond it the oldest go; default: none",
+    )
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +80,9 @@ def places(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
+        from runvitals.query.opened import now_ms
         from runvitals.server import serve
+        from runvitals.server.housekeeping import Housekeeping, Keeping
         from runvitals.server.shared_app import SharedServer
         from runvitals.store.catalogue import CatalogueError, open_catalogue
         from runvitals.store.sqlite_chunks import SqliteChunks
@@ -82,6 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
         app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token)
         stack.callback(app.close)
+        keeping = Keeping(arguments.keep, arguments.max_size, arguments.keep_deleted)
+        housekeeping = Housekeeping(store, catalogue, keeping, app.forget, now_ms)
+        app.kept = housekeeping.kept
+        stack.enter_context(housekeeping)
         name, bound = listener.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
         print(f"runvitals: http://{shown}:{bound}/ keeps runs in {folder}; Ctrl-C ends it", flush=True)

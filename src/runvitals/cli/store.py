@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.server import add_keeping
 from runvitals.cli.terminal import table
 
 if TYPE_CHECKING:
@@ -17,14 +19,16 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "store",
-        help="look after the samples of a server: stats, check, compact, backup",
+        help="look after the samples of a server: stats, check, compact, drop, backup",
         description="Look after the folder in which a server keeps samples. "
-        "A server may be using it meanwhile, but for compact.",
+        "A server may be using it meanwhile, but for compact and drop.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("stats", help="what lies in which file")
     actions.add_parser("check", help="read and decode everything; exit code 1 if something is wrong")
     actions.add_parser("compact", help="put small chunks together, and give back space that is not used")
+    drop = actions.add_parser("drop", help="drop samples that are old, or too many")
+    add_keeping(drop)
     actions.add_parser("backup", help="copy the store, while it is in use").add_argument(
         "into", metavar="FOLDER", help="an empty folder, or one that is not there yet"
     )
@@ -40,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"runvitals: the store needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
     folder = arguments.store or os.path.join(directory(arguments), "store")
+    if arguments.action == "drop":
+        return _drop(folder, arguments.keep, arguments.max_size)
     actions = {"stats": _stats, "check": _check, "compact": _compact}
     if arguments.action == "backup":
         return _backup(folder, arguments.into)
@@ -83,6 +89,28 @@ def _compact(folder: str) -> int:
         store.compact()
         after = store.stats().size_bytes
     print(f"{folder}: {before / 1e6:.1f} MB are now {after / 1e6:.1f} MB")
+    return 0
+
+
+def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
+    from runvitals.store.sqlite_chunks import SqliteChunks, log
+
+    if keep_ms is None and size_bytes is None:
+        raise ValueError("say what to keep: --keep 90d, --max-size 200GB, or both")
+    log.existing(folder)
+    with SqliteChunks(folder) as store:
+        store.flush()
+        before = store.stats()
+        if keep_ms is not None:
+            store.drop_before(time.time_ns() // 1_000_000 - keep_ms)
+        if size_bytes is not None:
+            store.shrink_to(size_bytes)
+        after = store.stats()
+    dropped = before.samples - after.samples
+    print(
+        f"{folder}: {dropped:,} samples dropped; "
+        f"{before.size_bytes / 1e6:.1f} MB are now {after.size_bytes / 1e6:.1f} MB"
+    )
     return 0
 
 

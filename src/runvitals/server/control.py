@@ -1,4 +1,4 @@
-"""The calls that change something: stop a run, throw it away, bring it back, rename and tag it.
+"""The calls that change something: stop a run, throw it away, bring it back, rename and tag it; projects too.
 
 Only a shared server has them: a journal belongs to the run that writes it. A page of another site can make a
 browser send a form, but neither JSON nor an `Authorization` header: each of these calls needs one of the two.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Protocol, runtime_checkable
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Path, Request
 
 from runvitals.journal.paths import check_run_id
 from runvitals.query.opened import UnknownRun
 from runvitals.server import models
 from runvitals.server.parameters import RunId, TheLibrary
+from runvitals.store.catalogue import UnknownProject
 
 CAPABILITIES = ("stop", "delete", "edit")
 """What `/about` says of a server that has these calls."""
@@ -39,6 +40,17 @@ class Controls(Protocol):
 
     async def edit(self, run_id: str, values: dict[str, Any]) -> None:
         """Set the name, notes, tags, group, job_type or project of a run."""
+
+    async def rename_project(self, name: str, new_name: str) -> None:
+        """Give a project another name.
+
+        Raises:
+            UnknownProject: no run was ever in it.
+            ValueError: there is a project of that name.
+        """
+
+    async def delete_project(self, name: str) -> int:
+        """Throw away all runs of a project; how many those were."""
 
 
 def controls(request: Request, runs: TheLibrary) -> Controls:
@@ -70,7 +82,7 @@ router = APIRouter(
         400: {"model": models.ErrorAnswer, "description": "The body is no JSON."},
         403: {"model": models.ErrorAnswer, "description": "Neither JSON nor a token."},
         405: {"model": models.ErrorAnswer, "description": "Not on this machine's own journals."},
-        409: {"model": models.ErrorAnswer, "description": "The run has ended."},
+        409: {"model": models.ErrorAnswer, "description": "The run has ended; the name is taken."},
     }
 )
 
@@ -117,6 +129,31 @@ async def edit(run: RunId, changes: models.RunChanges, library: TheControls) -> 
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     return {"run": run, "done": "edit"}
+
+
+Project = Annotated[str, Path(description="The project's name.", max_length=256)]
+
+
+@router.patch("/projects/{project:path}", response_model=models.ProjectDone)
+async def rename_project(project: Project, changes: models.ProjectChanges, library: TheControls) -> Any:
+    """Give a project another name. Runs that come later under the old one are in a new project."""
+    try:
+        await library.rename_project(project, changes.name)
+    except UnknownProject as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    return {"project": changes.name, "done": "rename"}
+
+
+@router.delete("/projects/{project:path}", response_model=models.ProjectDone)
+async def delete_project(project: Project, library: TheControls) -> Any:
+    """Throw away all runs of a project, as `DELETE /runs/{run}` does with one."""
+    try:
+        runs = await library.delete_project(project)
+    except UnknownProject as error:
+        raise HTTPException(404, str(error)) from None
+    return {"project": project, "done": "delete", "runs": runs}
 
 
 def _checked(run: str) -> str:

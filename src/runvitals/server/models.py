@@ -27,6 +27,18 @@ class Done(BaseModel):
     done: Literal["stop", "delete", "restore", "edit"]
 
 
+class ProjectDone(BaseModel):
+    project: str
+    done: Literal["rename", "delete"]
+    runs: int | None = Field(None, description="How many were thrown away.")
+
+
+class ProjectChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=256)
+
+
 class RunChanges(BaseModel):
     """What a person says of a run."""
 

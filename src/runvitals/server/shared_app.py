@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +14,7 @@ from runvitals.query.opened import now_ms
 from runvitals.server import page
 from runvitals.server.app import application
 from runvitals.server.authorisation import TokenRequired
+from runvitals.server.housekeeping import Kept
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
 from runvitals.server.security import Guarded, LoopbackOnly
 from runvitals.server.stored import StoredLibrary
@@ -29,6 +30,9 @@ class SharedServer:
         token_required: every request must show a token; else only requests to a loopback name are answered.
         clock: the time now, ms UTC.
         static: the folder of the built page.
+
+    Attributes:
+        kept: what housekeeping has done, for `/metrics`; the caller may set it.
 
     Example:
         >>> with SqliteChunks(folder) as store, open_catalogue(address) as catalogue:
@@ -46,6 +50,7 @@ class SharedServer:
     ) -> None:
         limits = limits or Limits()
         self.tally = Tally()
+        self.kept = Kept()
         self._store = store
         self._recorder = Recorder(store, catalogue, clock, limits)
         self._ingest = Ingest(self._recorder, limits, self.tally)
@@ -65,6 +70,10 @@ class SharedServer:
             await self._ingest(scope, receive, send)
         else:
             await self._api(scope, receive, send)
+
+    def forget(self, run_ids: Collection[int]) -> None:
+        """Runs that are gone for good. For any thread."""
+        self._recorder.forget(run_ids)
 
     def close(self) -> None:
         """Finish what was begun; nothing more may come."""
@@ -86,7 +95,8 @@ class SharedServer:
 
     async def _metrics(self, request: Request) -> Response:
         stats = await run_in_threadpool(self._store.stats)
-        return PlainTextResponse(self.tally.exposition(stats), media_type="text/plain; version=0.0.4")
+        text = self.tally.exposition(stats, self.kept)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
 async def _healthy(request: Request) -> Response:

@@ -213,7 +213,7 @@ class StoredLibrary:
                 raise ValueError(f"run {run_id!r} is {row.state}: only a running one can be stopped")
             self._catalogue.runs.request_stop(row.id, self.clock())
 
-        await self._change(run_id, work)
+        await self._change(work)
 
     async def delete(self, run_id: str) -> None:
         """Throw a run away.
@@ -221,7 +221,7 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(run_id, lambda: self._catalogue.runs.delete([self._row(run_id).id], self.clock()))
+        await self._change(lambda: self._catalogue.runs.delete([self._row(run_id).id], self.clock()))
 
     async def restore(self, run_id: str) -> None:
         """Bring back a run that was thrown away.
@@ -229,7 +229,7 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(run_id, lambda: self._catalogue.runs.restore([self._row(run_id, deleted=True).id]))
+        await self._change(lambda: self._catalogue.runs.restore([self._row(run_id, deleted=True).id]))
 
     async def edit(self, run_id: str, values: dict[str, Any]) -> None:
         """Set keys of a run's `run` section.
@@ -238,12 +238,34 @@ class StoredLibrary:
             UnknownRun: there is no such run.
             ValueError: a value that cannot be stored.
         """
-        await self._change(
-            run_id, lambda: self._catalogue.runs.set_about(self._row(run_id).id, values, self.clock())
-        )
+        await self._change(lambda: self._catalogue.runs.set_about(self._row(run_id).id, values, self.clock()))
 
-    async def _change(self, run_id: str, work: Callable[[], None]) -> None:
+    async def rename_project(self, name: str, new_name: str) -> None:
+        """Give a project another name.
+
+        Raises:
+            UnknownProject: no run was ever in it.
+            ValueError: there is a project of that name.
+        """
+        projects = self._catalogue.projects
+        await self._change(lambda: projects.rename(projects.id(name), new_name))
+
+    async def delete_project(self, name: str) -> int:
+        """Throw away all runs of a project; how many those were.
+
+        Raises:
+            UnknownProject: no run was ever in it.
+        """
+        projects = self._catalogue.projects
+        found = await run_in_threadpool(lambda: projects.delete(projects.id(name), self.clock()))
+        self._all_stale()
+        return found
+
+    async def _change(self, work: Callable[[], None]) -> None:
         await run_in_threadpool(work)
+        self._all_stale()
+
+    def _all_stale(self) -> None:
         for opened in self._opened.values():
             opened.stale()
 

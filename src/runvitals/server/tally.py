@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from itertools import accumulate
 
+from runvitals.server.housekeeping import Kept
 from runvitals.store.contract import Stats
 
 ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -17,7 +18,7 @@ class Tally:
     Example:
         >>> tally = Tally()
         >>> tally.ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
-        >>> "runvitals_ingest_points_total 600" in tally.exposition(store.stats())
+        >>> "runvitals_ingest_points_total 600" in tally.exposition(store.stats(), Kept())
         True
     """
 
@@ -40,8 +41,8 @@ class Tally:
         """A request was not taken in."""
         self._refused[status] += 1
 
-    def exposition(self, store: Stats) -> str:
-        """Everything, with how the store fares."""
+    def exposition(self, store: Stats, kept: Kept) -> str:
+        """Everything, with how the store fares and what housekeeping has done."""
         lines = []
         for name in ("requests", "envelopes", "points", "body_bytes"):
             lines += _counter(f"runvitals_ingest_{name}_total", self._totals[name])
@@ -58,6 +59,10 @@ class Tally:
             "# TYPE runvitals_store_failing gauge",
             f"runvitals_store_failing {int(store.problem is not None)}",
         ]
+        for name, count in (("samples", kept.samples), ("bytes", kept.bytes), ("runs", kept.runs)):
+            lines += _counter(f"runvitals_housekeeping_dropped_{name}_total", count)
+        done = "runvitals_housekeeping_last_success_timestamp_seconds"
+        lines += [f"# TYPE {done} gauge", f"{done} {kept.done_ms / 1000}"]
         return "\n".join(lines) + "\n"
 
     def _histogram(self, name: str) -> list[str]:

@@ -108,8 +108,9 @@ class Members:
     def forget(self, run_ids: Iterable[int]) -> None:
         """Runs that are gone for good: who still writes to one joins again, and so makes it anew."""
         gone = set(run_ids)
-        for name in [name for name, member in self._members.items() if member.who.run_id in gone]:
-            del self._members[name]
+        for name, member in list(self._members.items()):  # a copy: other threads let writers join meanwhile
+            if member.who.run_id in gone:
+                self._members.pop(name, None)
 
     def _join(self, newcomers: Sequence[_Newcomer]) -> list[Joined]:
         joined = self._catalogue.writers.join(

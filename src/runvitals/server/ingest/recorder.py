@@ -8,7 +8,7 @@ either acknowledged all of an envelope, or will get it again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from sqlalchemy.exc import SQLAlchemyError
@@ -54,6 +54,11 @@ class Recorder:
         self._notes.close()
         self.members.close()
         self.presence.close()
+
+    def forget(self, run_ids: Collection[int]) -> None:
+        """Runs that are gone for good: who still writes to one makes it anew. For any thread."""
+        self.members.forget(run_ids)
+        self.presence.forget(run_ids)
 
     def prepared(self, envelopes: Sequence[Envelope]) -> list[Prepared]:
         """Look at envelopes; nothing is written yet.

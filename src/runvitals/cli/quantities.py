@@ -1,0 +1,41 @@
+"""Lengths of time and sizes as people write them on a command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+_HOUR_MS = 3_600_000
+_TIMES_MS = {"h": _HOUR_MS, "d": 24 * _HOUR_MS, "w": 168 * _HOUR_MS, "y": 8766 * _HOUR_MS}
+_SIZES = {f"{prefix}B": 1000**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
+_SIZES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", re.ASCII)
+
+
+def time_ms(text: str) -> int:
+    """A length of time, more than none, in ms.
+
+    Example:
+        >>> time_ms("90d"), time_ms("12h")
+        (7776000000, 43200000)
+    """
+    return _parsed(text, _TIMES_MS, "90d: a number with h, d, w or y (hours, days, weeks, years)")
+
+
+def size_bytes(text: str) -> int:
+    """A size, more than none, in bytes; KB is 1000 bytes and KiB 1024.
+
+    Example:
+        >>> size_bytes("200GB"), size_bytes("1.5GiB")
+        (200000000000, 1610612736)
+    """
+    return _parsed(text, _SIZES, "200GB: a number with KB, MB, GB, TB, or KiB, MiB, GiB, TiB")
+
+
+def _parsed(text: str, units: dict[str, int], expected: str) -> int:
+    found = _QUANTITY.fullmatch(text.strip())
+    by_name = {name.lower(): factor for name, factor in units.items()}
+    factor = by_name.get(found[2].lower()) if found else None
+    if found is None or factor is None or not (value := round(float(found[1]) * factor)):
+        raise argparse.ArgumentTypeError(f"{text!r}: it should look like {expected}")
+    return value

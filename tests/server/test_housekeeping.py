@@ -1,0 +1,158 @@
+"""What is dropped for its age or its size, and when what was thrown away is gone for good."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runvitals.server import shared
+from runvitals.server.housekeeping import Housekeeping, Keeping
+from runvitals.server.tally import Tally
+from runvitals.store.catalogue import Joining, Update
+from runvitals.store.contract import StoreUnavailable
+from tests.query.journals import T0
+from tests.server.stored import Shared
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+    monkeypatch.setattr(shared, "FRESH_S", 0.0)
+    server = Shared(tmp_path)
+    server.now_ms = T0 + 200 * DAY_MS
+    yield server
+    server.close()
+
+
+def run(server: Shared, name: str, days_ago: int, values: int = 1000) -> int:
+    """A run of so long ago, with samples and a summary; its number."""
+    start_ms = server.now_ms - days_ago * DAY_MS
+    (who,) = server.catalogue.writers.join([Joining(name, "curl", "digits", started_ms=start_ms)], start_ms)
+    t = start_ms + 1000 * np.arange(values, dtype=np.int64)
+    server.append(who, ("cpu",), t, np.random.default_rng(1).random((values, 1)))
+    server.catalogue.sections.merge([Update(who.run_id, "summary", {"loss": 0.5}, start_ms)])
+    server.store.flush()
+    return who.run_id
+
+
+class Forgotten(list[int]):
+    def __call__(self, runs: Collection[int]) -> None:
+        self += runs
+
+
+def housekeeping(server: Shared, keeping: Keeping) -> tuple[Housekeeping, Forgotten]:
+    forgotten = Forgotten()
+    found = Housekeeping(server.store, server.catalogue, keeping, forgotten, lambda: server.now_ms)
+    return found, forgotten
+
+
+def samples(server: Shared, name: str) -> int:
+    groups = server.ask(f"runs/{name}/metrics", resolution="raw")["groups"]
+    return sum(len(group["t"]) for group in groups)
+
+
+def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
+    server: Shared, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(server, "old", 120)
+    run(server, "new", 10)
+    keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+    with caplog.at_level(logging.INFO, "runvitals.server"):
+        keeper.look()
+    assert (samples(server, "old"), samples(server, "new")) == (0, 1000)
+    assert [(one["id"], one["summary"]) for one in server.ask("runs")["runs"]] == [
+        ("new", {"loss": 0.5}),
+        ("old", {"loss": 0.5}),
+    ]
+    for call in ("series", "statistics", "history", "events"):
+        server.ask(f"runs/old/{call}")
+    assert keeper.kept.samples == 1000
+    (line,) = caplog.records
+    assert (line.getMessage(), line.fields["samples"]) == ("dropped samples beyond their age", 1000)  # type: ignore[attr-defined]
+    exposition = Tally().exposition(server.store.stats(), keeper.kept)
+    assert "runvitals_housekeeping_dropped_samples_total 1000\n" in exposition
+    assert f"runvitals_housekeeping_last_success_timestamp_seconds {server.now_ms / 1000}\n" in exposition
+
+
+def test_beyond_its_size_the_store_drops_the_oldest(server: Shared) -> None:
+    for number, days_ago in enumerate((100, 60, 5)):
+        run(server, f"run{number}", days_ago, 50_000)
+    server.store.compact()
+    most = server.store.stats().size_bytes * 3 // 4
+    keeper, _ = housekeeping(server, Keeping(size_bytes=most))
+    keeper.look()
+    assert server.store.stats().size_bytes <= most
+    assert samples(server, "run0") == 0
+    assert samples(server, "run2") == 50_000
+    assert keeper.kept.bytes > 0
+
+
+def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: Shared) -> None:
+    number, kept = run(server, "bad", 3), run(server, "good", 3)
+    keeper, forgotten = housekeeping(server, Keeping(trash_ms=30 * DAY_MS))
+    assert server.request("DELETE", "/api/v1/runs/bad", json={}).status_code == 200
+    server.now_ms += 29 * DAY_MS
+    keeper.look()
+    assert forgotten == []
+    assert server.request("POST", "/api/v1/runs/bad/restore", json={}).status_code == 200
+    assert samples(server, "bad") == 1000
+    server.request("DELETE", "/api/v1/runs/bad", json={})
+    server.now_ms += 31 * DAY_MS
+    keeper.look()
+    assert forgotten == [number]
+    assert server.request("POST", "/api/v1/runs/bad/restore", json={}).status_code == 404
+    assert server.store.stats().runs == 1
+    assert server.catalogue.runs.get([number, kept], server.now_ms).keys() == {kept}
+    assert keeper.kept.runs == 1
+
+
+def test_it_looks_at_ages_once_an_hour(server: Shared) -> None:
+    keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+    keeper.look()
+    run(server, "old", 120)
+    server.now_ms += 30 * 60_000
+    keeper.look()
+    assert samples(server, "old") == 1000
+    server.now_ms += 31 * 60_000
+    keeper.look()
+    assert samples(server, "old") == 0
+
+
+def test_what_fails_is_told_and_done_later(
+    server: Shared, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(server, "old", 120)
+    keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+
+    def full(t_ms: int) -> None:
+        raise StoreUnavailable("/data: no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(server.store, "drop_before", full)
+        keeper.look()
+    assert keeper.kept.problem == "/data: no space left"
+    assert "old samples and runs cannot be removed" in caplog.text
+    keeper.look()
+    assert (keeper.kept.problem, samples(server, "old")) == (None, 0)
+
+
+def test_projects_are_renamed_and_thrown_away(server: Shared) -> None:
+    run(server, "a", 2)
+    run(server, "b", 1)
+    renamed = server.request("PATCH", "/api/v1/projects/digits", json={"name": "team/digits"})
+    assert renamed.json() == {"project": "team/digits", "done": "rename", "runs": None}
+    assert [one["name"] for one in server.ask("projects")] == ["team/digits"]
+    assert server.ask("runs/a")["project"] == "team/digits"
+    assert server.request("PATCH", "/api/v1/projects/nope", json={"name": "x"}).status_code == 404
+    assert server.request("PATCH", "/api/v1/projects/team%2Fdigits", json={"name": ""}).status_code == 422
+    server.catalogue.writers.join([Joining("c", "curl", "other")], server.now_ms)
+    taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "team/digits"})
+    assert (taken.status_code, taken.json()["error"]) == (409, "there is a project 'team/digits' already")
+    gone = server.request("DELETE", "/api/v1/projects/team%2Fdigits", json={})
+    assert gone.json() == {"project": "team/digits", "done": "delete", "runs": 2}
+    assert [one["id"] for one in server.ask("runs")["runs"]] == ["c"]
