@@ -114,9 +114,9 @@ def _natural(key: str) -> list[tuple[int, str]]:
 def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Which sources are on, and of the others why not."""
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
-    for name, state in states.items():
-        reason = state.get("reason", "")
-        shown = "partly on" if state["state"] == "on" and reason else state["state"]
+    for name, told in states.items():
+        reason = told.get("reason", "")
+        shown = "partly on" if told["state"] == "on" and reason else told["state"]
         by_state.setdefault(shown, []).append((name, reason))
     width = max((len(name) for name in states), default=0)
     yield "Sources"
