@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -12,12 +11,12 @@ _POLICY = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _HEADERS = {
-    "content-security-policy": _POLICY,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
+    b"content-security-policy": _POLICY.encode("ascii"),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
 }
 
 
@@ -30,14 +29,15 @@ class Guarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                others = [pair for pair in message.get("headers", ()) if pair[0] not in _HEADERS]
+                message["headers"] = [*others, *_HEADERS.items()]
             await send(message)
 
         await self.app(scope, receive, send_guarded if scope["type"] == "http" else send)
 
 
-class LoopbackOnly:
-    """Answers only requests sent to a loopback name, and guards the answers.
+class LoopbackNames:
+    """Answers only requests sent to a loopback name.
 
     A page of another site can have its own name point to 127.0.0.1 ("DNS rebinding") and would then be of the
     same origin as this server; but its requests carry its name in `Host`.
@@ -45,19 +45,24 @@ class LoopbackOnly:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._guarded = Guarded(self._answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._guarded(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else "localhost"
+        host = "localhost"
+        if scope["type"] == "http":
+            host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
         if is_loopback(host):
             await self._app(scope, receive, send)
             return
         names = ", ".join(LOOPBACK_NAMES)
         error = f"this server answers to {names} only, not to {host[:100]!r}"
         await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
+
+
+class LoopbackOnly(Guarded):
+    """`LoopbackNames`, with all answers `Guarded`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(LoopbackNames(app))
 
 
 def is_loopback(host: str) -> bool:

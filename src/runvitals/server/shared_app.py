@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from runvitals.query.opened import now_ms
 from runvitals.server import page
@@ -16,7 +17,7 @@ from runvitals.server.app import application
 from runvitals.server.authorisation import TokenRequired
 from runvitals.server.housekeeping import Kept
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
-from runvitals.server.security import Guarded, LoopbackOnly
+from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly
 from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
 from runvitals.store.catalogue import Catalogue
@@ -57,19 +58,21 @@ class SharedServer:
         self._api = self._with_health(application(StoredLibrary(store, catalogue, clock), static))
         self.closing = self._api.state.closing
         if token_required:
-            self._app: ASGIApp = Guarded(TokenRequired(self._inside, catalogue.tokens, clock))
+            self._for_programs: ASGIApp = TokenRequired(self._ingest, catalogue.tokens, clock)
+            # Behind a proxy that speaks TLS, addresses that a page is sent to begin with https.
+            self._for_pages: ASGIApp = ProxyHeadersMiddleware(
+                Guarded(TokenRequired(self._api, catalogue.tokens, clock))
+            )
         else:
-            self._app = LoopbackOnly(self._inside)
+            self._for_programs = LoopbackNames(self._ingest)
+            self._for_pages = LoopbackOnly(self._api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ingest goes by the framework: it would cost more than the work itself."""
+        # Past the framework, and without what is said to browsers: that would cost more than the work itself.
         if scope["type"] == "http" and scope["path"] == PATH:
-            await self._ingest(scope, receive, send)
+            await self._for_programs(scope, receive, send)
         else:
-            await self._api(scope, receive, send)
+            await self._for_pages(scope, receive, send)
 
     def forget(self, run_ids: Collection[int]) -> None:
         """Runs that are gone for good. For any thread."""

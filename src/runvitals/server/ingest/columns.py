@@ -11,6 +11,7 @@ from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
 from runvitals.store import body
+from runvitals.store.contract import extent
 
 STEP = "_step"
 """The key under which the step of a `log()` call is stored, beside what it logged."""
@@ -55,8 +56,8 @@ def columns(envelope: Envelope, count: int, now_ms: int, limits: Limits, room_by
         return None
     if not len(t):
         return None
-    newest = int(t.max())
-    _check_times(int(t.min()), newest, now_ms, limits)
+    oldest, newest = extent(t)
+    _check_times(oldest, newest, now_ms, limits)
     if envelope.step is None:
         return Columns(t, values, envelope.body, False, newest)
     return Columns(t, np.column_stack((values, _steps(envelope.step, len(t)))), None, True, newest)

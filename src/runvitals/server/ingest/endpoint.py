@@ -145,8 +145,7 @@ async def _refuse(send: Send, error: Refused) -> None:
 async def _answer(send: Send, status: int, body: bytes, extra: Sequence[tuple[bytes, bytes]] = ()) -> None:
     headers = [
         (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode("ascii")),
-        (b"cache-control", b"no-store"),
+        (b"content-length", b"%d" % len(body)),
         *extra,
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})

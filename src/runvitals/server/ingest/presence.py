@@ -34,7 +34,7 @@ class Presence:
         self._catalogue = catalogue
         self.stopped: frozenset[int] = frozenset()
         self.deleted: frozenset[int] = frozenset()
-        self._signs: dict[int, Heard] = {}
+        self._signs: dict[int, tuple[int, int]] = {}
         self._active: dict[int, float] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -45,9 +45,9 @@ class Presence:
         """Note that something came from a writer; its newest record is of `last_ms`."""
         with self._lock:
             before = self._signs.get(writer_id)
-            if before is not None and before.last_ms > last_ms:
-                last_ms = before.last_ms
-            self._signs[writer_id] = Heard(writer_id, heard_ms, last_ms)
+            if before is not None and before[1] > last_ms:
+                last_ms = before[1]
+            self._signs[writer_id] = heard_ms, last_ms
             self._active[run_id] = time.monotonic()
 
     def thrown_away(self, run_id: int) -> None:
@@ -68,7 +68,7 @@ class Presence:
             self._active = {run_id: at_s for run_id, at_s in self._active.items() if at_s >= since_s}
             active = list(self._active)
         try:
-            self._catalogue.writers.heard(list(signs.values()))
+            self._catalogue.writers.heard([Heard(writer_id, *sign) for writer_id, sign in signs.items()])
         except SQLAlchemyError:
             with self._lock:
                 self._signs = {**signs, **self._signs}

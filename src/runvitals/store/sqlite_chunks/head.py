@@ -1,7 +1,7 @@
 """The newest samples of every run: durable in the log, not yet sealed into chunks, and read from memory.
 
 A run's head is cut off to be sealed: from then on it is read beside a fresh one, until its chunks are on
-disk. Readers take views of arrays that only grow, so they wait for nobody, and nobody for them.
+disk. Readers take views of arrays that only fill up, so they wait for nobody, and nobody for them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from runvitals.store.contract import Batch
 from runvitals.store.sqlite_chunks.blocks import Block
 
 _VALUE = 8
-_FEWEST_ROWS = 8
+_FEWEST_ROWS, _MOST_ROWS = 8, 512
+"""Of a stretch: each has twice as many as the one before. To move rows into longer arrays costs more than
+all else that is done to add them.
+"""
 
 
-class _Rows:
-    """Rows of one set of columns, in arrays with room for more."""
+class _Stretch:
+    """Rows of one set of columns, in arrays with room for more, which never move."""
 
     __slots__ = ("count", "metrics", "order", "t", "values")
 
@@ -31,28 +34,22 @@ class _Rows:
         self.t, self.order = np.empty(room, np.int64), np.empty(room, np.int64)
         self.values = np.empty((room, len(metrics)))
 
-    def _make_room(self, room: int) -> None:
-        """New arrays: readers keep the old ones."""
-        larger = _Rows(self.metrics, room)
-        for name in ("t", "order", "values"):
-            getattr(larger, name)[: self.count] = getattr(self, name)[: self.count]
-        self.t, self.order, self.values = larger.t, larger.order, larger.values
-
-    def add(self, t: Integers, values: Floats, first_order: int) -> int:
-        """Add rows; how many bytes more are held."""
-        end = self.count + len(t)
-        before = len(self.t)
-        if end > before:
-            self._make_room(max(2 * before, end))
-        self.t[self.count : end] = t
-        self.values[self.count : end] = values
-        self.order[self.count : end] = np.arange(first_order, first_order + len(t))
+    def add(self, t: Integers, values: Floats, first_order: int) -> None:
+        """Add rows for which there is room."""
+        first, end = self.count, self.count + len(t)
+        self.t[first:end] = t
+        self.values[first:end] = values
+        self.order[first:end] = np.arange(first_order, first_order + len(t))
         self.count = end
-        return (len(self.t) - before) * self.row_bytes
 
     @property
-    def row_bytes(self) -> int:
-        return (len(self.metrics) + 2) * _VALUE
+    def room(self) -> int:
+        """For how many more rows there is room."""
+        return len(self.t) - self.count
+
+    @property
+    def bytes(self) -> int:
+        return len(self.t) * (len(self.metrics) + 2) * _VALUE
 
     def block(self) -> Block:
         return Block(self.metrics, self.t[: self.count], self.values[: self.count], self.order[: self.count])
@@ -68,7 +65,9 @@ class Head:
     `retry_s`: after a failure, when sealing it is tried again, on the same clock.
     """
 
-    __slots__ = ("_rows", "bytes", "first_seq", "last_seq", "retry_s", "run", "samples", "since_s", "ticks")
+    __slots__ = (
+        "_stretches", "bytes", "first_seq", "last_seq", "retry_s", "run", "samples", "since_s", "ticks",
+    )  # fmt: skip
 
     def __init__(self, run: int, seq: int, since_s: float) -> None:
         self.run = run
@@ -76,24 +75,28 @@ class Head:
         self.since_s = since_s
         self.retry_s = 0.0
         self.ticks = self.samples = self.bytes = 0
-        self._rows: dict[tuple[int, ...], _Rows] = {}
+        self._stretches: dict[tuple[int, ...], list[_Stretch]] = {}
 
     def add(self, batch: Batch, seq: int, order: int) -> int:
         """Add a batch; how many bytes more are held."""
-        rows = self._rows.get(batch.metrics)
+        stretches = self._stretches.get(batch.metrics)
+        if stretches is None:
+            stretches = self._stretches[batch.metrics] = []
+        ticks = len(batch.t)
         grown = 0
-        if rows is None:
-            rows = self._rows[batch.metrics] = _Rows(batch.metrics, max(len(batch.t), _FEWEST_ROWS))
-            grown = len(rows.t) * rows.row_bytes
-        grown += rows.add(batch.t, batch.values, order)
+        if not stretches or stretches[-1].room < ticks:
+            room = 2 * len(stretches[-1].t) if stretches else _FEWEST_ROWS
+            stretches.append(_Stretch(batch.metrics, max(ticks, min(room, _MOST_ROWS))))
+            grown = stretches[-1].bytes
+        stretches[-1].add(batch.t, batch.values, order)
         self.bytes += grown
         self.last_seq = seq
-        self.ticks += len(batch.t)
-        self.samples += len(batch.t) * len(batch.metrics)
+        self.ticks += ticks
+        self.samples += ticks * len(batch.metrics)
         return grown
 
     def blocks(self) -> list[Block]:
-        return [rows.block() for rows in self._rows.values()]
+        return [stretch.block() for stretches in self._stretches.values() for stretch in stretches]
 
 
 class Heads:

@@ -15,7 +15,8 @@ class Settings:
             become chunks of about this length.
         pack_ticks: fewer ticks than this become no chunk of their own: all metrics of the run stay in one
             row.
-        compact_ticks: later, chunks are put together up to this length, the last ones up to half as much again.
+        compact_ticks: later, chunks are put together up to this length; the last ones up to half as much
+            again.
         seal_age_s: no sample stays in memory for longer.
         head_bytes: nor more samples than this in all. At twice as much, writers wait.
         log_bytes: nor more than this in the log, which is read again when the store is opened.
