@@ -171,6 +171,8 @@ class Courier(threading.Thread):
                 if delivery in line:
                     line.remove(delivery)
         self._release(delivery, why)
+        with self._wake:
+            self._wake.notify_all()  # whoever waits for it need not wait longer
 
     def _release(self, delivery: Delivery, why: str = "") -> None:
         """Let go of a run; with its last word in the cursor, if there is nothing more to deliver."""
