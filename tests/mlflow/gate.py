@@ -1,0 +1,134 @@
+"""A real `mlflow server`, and a gate before it that notes who asked for what and can refuse."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PATIENCE_S = 120.0
+_KEPT = ("Content-Type", "User-Agent")
+
+
+class Server:
+    """`mlflow server` on a SQLite file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "mlflow.db"
+        # It must be told its port. Between this and its start nobody else is likely to be given it.
+        with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as free:
+            self.port = free.server_address[1]
+        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
+        command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{self.database}"]
+        environ = {
+            **os.environ,
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        }
+        self.log = (folder / "server.log").open("wb")
+        self._process = subprocess.Popen(command, env=environ, cwd=folder, stdout=self.log, stderr=self.log)
+        until_s = time.monotonic() + PATIENCE_S
+        while not self._is_up():
+            assert self._process.poll() is None, (folder / "server.log").read_text()[-2000:]
+            assert time.monotonic() < until_s, "the server does not answer"
+            time.sleep(0.1)
+
+    def _is_up(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self.log.close()
+
+    def ask(self, what: str, **question: Any) -> Any:
+        """An answer of its REST interface."""
+        path, method = f"http://127.0.0.1:{self.port}/api/2.0/mlflow/{what}", "POST"
+        if what.endswith("/get") or "/get-" in what:
+            path, method = f"{path}?{'&'.join(f'{key}={text}' for key, text in question.items())}", "GET"
+        body = json.dumps(question).encode() if method == "POST" else None
+        request = urllib.request.Request(path, body, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read())
+
+    def run(self, run: str) -> Any:
+        return self.ask("runs/get", run_id=run)["run"]
+
+    def keys(self, run: str) -> set[str]:
+        return {one["key"] for one in self.run(run)["data"].get("metrics", ())}
+
+    def system(self, run: str) -> set[str]:
+        return {key for key in self.keys(run) if key.startswith("system/")}
+
+    def steps(self, run: str, key: str) -> list[int]:
+        """The steps of a metric's points, in the order of their times."""
+        found = self.ask("metrics/get-history", run_id=run, metric_key=key).get("metrics", ())
+        return [one["step"] for one in sorted(found, key=lambda one: one["timestamp"])]
+
+
+class Gate:
+    """What scripts take for the server.
+
+    Attributes:
+        failing: `log-batch` gets 503.
+        passed: (who, what) of every request.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.failing = False
+        self.passed: list[tuple[str, str]] = []
+        gate = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                gate._pass(self, server)
+
+            do_POST = do_PATCH = do_PUT = do_GET
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _pass(self, asked: BaseHTTPRequestHandler, server: Server) -> None:
+        what = urlsplit(asked.path).path.partition("/mlflow/")[2]
+        body = asked.rfile.read(int(asked.headers.get("Content-Length") or 0))
+        self.passed.append((asked.headers.get("User-Agent", "").partition("/")[0], what))
+        status, answer, kind = 503, b"not now", "text/plain"
+        if not (self.failing and what == "runs/log-batch"):
+            line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            headers = {name: asked.headers[name] for name in _KEPT if name in asked.headers}
+            line.request(asked.command, asked.path, body, headers)
+            there = line.getresponse()
+            status, answer, kind = there.status, there.read(), there.headers.get("Content-Type", "")
+            line.close()
+        asked.send_response(status)
+        asked.send_header("Content-Type", kind)
+        asked.send_header("Content-Length", str(len(answer)))
+        asked.end_headers()
+        asked.wfile.write(answer)
