@@ -187,8 +187,8 @@ def _read(fd: int, most: int) -> bytes:
 def _has_writer(pipe: int) -> bool:
     """Whether somebody could still write into a pipe."""
     poll = select.poll()
-    poll.register(pipe, 0)
-    return not poll.poll(0)
+    poll.register(pipe, select.POLLHUP)  # Linux tells it unasked, macOS does not
+    return not any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def _telling_line(text: bytes) -> str:
