@@ -49,12 +49,12 @@ class Receiver:
         requests: the envelopes of each request that reached us.
     """
 
-    def __init__(self, folder: str, port: int = 0) -> None:
+    def __init__(self, folder: str, port: int = 0, door: socket.socket | None = None) -> None:
         os.makedirs(folder, exist_ok=True)
         self.store = SqliteChunks(folder)
         self.catalogue = open_catalogue(f"{folder}/catalogue.db")
         self.ahead_ms = 0
-        self.recorder = Recorder(self.store, self.catalogue, lambda: now_ms() + self.ahead_ms, Limits())
+        self.recorder = Recorder(self.store, self.catalogue, self.now_ms, Limits())
         self.tally = Counted()
         self.endpoint = Ingest(self.recorder, Limits(), self.tally)
         self.wanted = ""
@@ -62,9 +62,9 @@ class Receiver:
         self.requests: list[list[dict[str, Any]]] = []
         self._closed = False
         self.tokens: list[str] = []
-        door = socket.create_server(("127.0.0.1", port))
-        self.port = door.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        door = door or socket.create_server(("127.0.0.1", port))
+        address, self.port = door.getsockname()
+        self.url = f"http://{address}:{self.port}"
         config = uvicorn.Config(
             self._answer, interface="asgi3", lifespan="off", ws="none", http="h11", log_level="error"
         )
@@ -116,6 +116,10 @@ class Receiver:
         value = msgspec.msgpack.decode(body)
         self.requests.append(value if isinstance(value, list) else [value])
 
+    def now_ms(self) -> int:
+        """What time it is for this server."""
+        return now_ms() + self.ahead_ms
+
     # -- what it holds
 
     def sent(self) -> list[tuple[str, int]]:
@@ -123,7 +127,7 @@ class Receiver:
         return [(one["writer"], one["seq"]) for request in self.requests for one in request if "seq" in one]
 
     def run(self, uid: str) -> RunRow:
-        run = self.catalogue.runs.find(uid, now_ms())
+        run = self.catalogue.runs.find(uid, self.now_ms())
         assert run is not None, f"the server has no run {uid}, it has {self.runs()}"
         return run
 

@@ -15,6 +15,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.monitor import relay
+from runvitals.relay import login
 from tests.relay.receiver import Receiver
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -114,6 +115,46 @@ def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, envi
     folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
     events = [one.value["name"] for one in read_run(str(folder)) if one.type == frames.EVENT]
     assert "stop_requested" in events
+
+
+UNTIL_ASKED = """
+import threading, runvitals
+run = runvitals.init(id="abc", settings={"sampling_interval": 0.1})
+stopping = threading.Event()
+run.on_stop(stopping.set)
+while not stopping.wait(0.01):
+    pass
+run.log({"checkpoint": 1.0})
+print("done")
+"""
+
+
+def test_a_training_that_asked_to_be_told_ends_in_its_own_way(
+    receiver: Receiver, environ: dict[str, str]
+) -> None:
+    environ = {**environ, "RUNVITALS_SERVER": receiver.url}
+    command = [sys.executable, "-c", UNTIL_ASKED]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
+        eventually(lambda: receiver.runs() == 1)
+        receiver.recorder.presence.stopped |= {receiver.run("abc").id}
+        said, _ = training.communicate(timeout=30)
+    assert (training.returncode, said) == (0, "done\n")
+    eventually(lambda: receiver.run("abc").state == "stopped")
+    assert "checkpoint" in receiver.samples()
+
+
+def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ: dict[str, str]) -> None:
+    receiver.wanted = "rvt_right"
+    environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
+    said = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
+    assert f"asks for a token: `runvitals login {receiver.url}` asks for another token" in said
+    assert "0 samples, 0 log() rows are there, " in said
+    folder = str(Path(environ["RUNVITALS_DIR"]) / "runs" / "abc")
+    told = [one.value for one in read_run(folder) if one.type == frames.EVENT]
+    assert [one["name"] for one in told] == ["not_delivered"]
+    assert f"`runvitals login {receiver.url}`" in told[0]["text"]
+    login.keep(receiver.url, "rvt_right", environ)
+    eventually(lambda: receiver.runs() == 1 and receiver.run("abc").state == "finished")
 
 
 def test_a_relay_that_is_killed_is_replaced(receiver: Receiver, environ: dict[str, str]) -> None:
