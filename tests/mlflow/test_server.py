@@ -173,6 +173,21 @@ def test_a_run_of_half_a_second_is_two_requests_of_the_relays(story: dict[str, A
     assert set(ours) == {"runs/get", "runs/log-batch"}
 
 
+def test_the_relay_keeps_no_thread_of_runs_that_are_over(
+    story: dict[str, Any], environ: dict[str, str]
+) -> None:
+    answer = relay.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    if answer is not None:  # else it has found nothing to do, and gone
+        eventually(lambda: len(threads_of(int(answer["pid"]))) <= 1)
+
+
+def threads_of(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
+
+
 def test_what_cannot_be_is_told_where_it_is_said(story: dict[str, Any]) -> None:
     assert [len(story[name]) for name in ("intervals", "samples", "nodes", "yes")] == [4, 3, 4, 1]
     assert "it must be a number of seconds from 0.1 to 3600" in story["intervals"][0]

@@ -35,6 +35,8 @@ KEEP_TRYING_S = 3600.0
 LINGER_S = 5.0
 # A position of another host, whose lock is free, is taken up when nobody has touched it for so long.
 FOREIGN_AGE_S = 900.0
+# So many destinations at once get what was left behind. Runs that go on are served in any case.
+MOST_COURIERS = 16
 _LONGEST_LINE = 1024 * 1024
 
 
@@ -147,6 +149,7 @@ class Relay:
                 elif key.fd in self._lines:
                     self._hear(self._lines[key.fd])
             self._take_up()
+            self._dismiss()
             if self._is_time_to_go():
                 break
         self.door.close()
@@ -236,6 +239,8 @@ class Relay:
             if not self._take(cursor, live):
                 self._wanted.append((cursor, live))
         for text, cursors in list(self._left.items()):
+            if text not in self._couriers and len(self._couriers) >= MOST_COURIERS:
+                continue
             courier = self._courier(Spec(text))
             while cursors and courier.idle:
                 self._take(cursors.pop(0), False)
@@ -271,6 +276,17 @@ class Relay:
             courier = self._couriers[spec.text] = Courier(spec.text, tell=self._tell)
             courier.start()
         return courier
+
+    def _dismiss(self) -> None:
+        """Let go of destinations that have nothing to do: of some, every run has its own."""
+        for text, courier in list(self._couriers.items()):
+            if courier.idle and text not in self._left:
+                courier.end()
+                del self._couriers[text]
+        served = self._served()
+        for run_id in [one for one in self._environs if one not in served]:
+            if not any(courier.find(run_id) for courier in self._couriers.values()):
+                del self._environs[run_id]
 
     # -- what is answered, and passed on
 
