@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from runvitals.cli.readout import lines
 from runvitals.sdk.reading import Reading
 
@@ -72,11 +74,24 @@ Sources
     )
 
 
-def test_a_mac_is_named_after_its_chip() -> None:
-    reading = Reading(
-        metrics={"gpu.0.powerWatts": 30.0}, machine={"apple": {"name": "Apple M3 Max", "gpu_cores": 40}}
-    )
-    assert laid_out(reading).startswith("GPU 0: Apple M3 Max\n")
+@pytest.mark.parametrize(
+    ("key", "machine", "heading"),
+    [
+        ("gpu.0.powerWatts", {"apple": {"name": "Apple M3 Max", "gpu_cores": 40}}, "GPU 0: Apple M3 Max"),
+        ("tpu.3.dutyCycle", {"tpu": {"name": "v4", "devices": [{"index": 3, "id": 11}]}}, "TPU 3: v4"),
+        ("trn.1.neuroncore_utilization", {"trainium": {"name": "trn1"}}, "Trainium core 1: trn1"),
+        ("gpu.2.gpu", {"gpu_amd": [{"index": 0, "name": "MI210"}], "tpu": "?", "ipu": None}, "GPU 2"),
+        (
+            "gpu.2.gpu",
+            {"gpu_amd": [], "accelerator_gaudi": [{"index": 2, "name": "HL-325L"}]},
+            "GPU 2: HL-325L",
+        ),
+    ],
+)
+def test_devices_are_named_after_what_their_sources_tell(
+    key: str, machine: dict[str, object], heading: str
+) -> None:
+    assert laid_out(Reading(metrics={key: 30.0}, machine=machine)).startswith(f"{heading}\n")
 
 
 def test_nothing_at_all() -> None:

@@ -51,7 +51,6 @@ def lines(reading: Reading) -> Iterator[str]:
 
 
 def _groups(reading: Reading) -> list[_Group]:
-    titles = _titles(reading.machine)
     groups: dict[str, _Group] = {}
     subjects = [*SUBJECTS, _OTHERS]
     for key in reading.metrics:
@@ -64,7 +63,7 @@ def _groups(reading: Reading) -> list[_Group]:
             kind, index = device
             name = f"{_DEVICES[kind]} {index}"
             order = (len(subjects), kind, int(index))
-        title = titles.get(device) if device is not None else None
+        title = _title(reading.machine, *device) if device is not None and name not in groups else ""
         group = groups.setdefault(name, _Group(order, f"{name}: {title}" if title else name))
         group.keys.append(key)
     return list(groups.values())
@@ -77,22 +76,32 @@ def _device(key: str) -> tuple[str, str] | None:
     return (kind, index) if kind in _DEVICES and index.isdigit() else None
 
 
-def _titles(machine: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """What devices are, by kind and number: from the facts that their sources tell."""
-    titles: dict[tuple[str, str], str] = {}
+def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
+    """What a device is, from the facts that its source tells: of all its devices, or of this one."""
     for name, about in machine.items():
-        kind = "gpu" if name.startswith(("gpu_", "accelerator_")) or name == "apple" else name
-        listed = about.get("devices", [{"index": 0, **about}]) if isinstance(about, dict) else about
+        if _kind(name) != kind:
+            continue
+        shared = about if isinstance(about, dict) else {}
+        listed = shared.get("devices", []) if shared else about
         for device in listed if isinstance(listed, list) else ():
-            if isinstance(device, dict) and kind in _DEVICES:
-                words = [
-                    device.get("name", device.get("board type")),
-                    device.get("pci", device.get("pci id")),
-                ]
-                words.append("lost" if device.get("lost") else None)
-                title = ", ".join(str(word) for word in words if word)
-                titles[kind, str(device.get("index", device.get("id")))] = title
-    return titles
+            if isinstance(device, dict) and str(device.get("index", device.get("id"))) == index:
+                return _words({"name": shared.get("name"), **device})
+        if shared.get("name"):
+            return _words(shared)
+    return ""
+
+
+def _kind(fact: str) -> str:
+    """How the keys of the devices begin that a fact about the machine is about."""
+    if fact.startswith(("gpu_", "accelerator_")) or fact == "apple":
+        return "gpu"
+    return "trn" if fact == "trainium" else fact
+
+
+def _words(device: Mapping[str, Any]) -> str:
+    words = [device.get("name") or device.get("board type"), device.get("pci") or device.get("pci id")]
+    words.append("lost" if device.get("lost") else None)
+    return ", ".join(str(word) for word in words if word)
 
 
 def _shown(key: str, value: float) -> str:

@@ -72,7 +72,7 @@ def main(every_s: float, folders: list[str]) -> int:
             next_s += every_s
             time.sleep(max(0.0, next_s - time.monotonic()))
             now_s = time.time()
-            stamp = time.strftime("%Y-%m-%dT%H:%M:", time.gmtime(now_s)) + f"{now_s % 60.0:.6f}"
+            stamp = time.strftime("%Y-%m-%dT%H:%M:", time.gmtime(now_s)) + f"{now_s % 60.0:09.6f}"
             line = {"timestamp": stamp, "soc": chip, **sample_of(sampler.metrics())}
             tell(line)
     except BrokenPipeError:
