@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +17,9 @@ import httpx
 import pytest
 
 from runvitals.cli import main
+from tests.store.catalogue import postgresql as postgres
+
+SOURCE = str(Path(__file__).parents[2] / "src")
 
 
 @contextmanager
@@ -92,6 +97,127 @@ def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
         found = sorted(values(client))
     assert len(acknowledged) > 20
     assert found == [float(seq * 3 + tick) for seq in acknowledged for tick in range(3)]
+
+
+UNTIL_INTERRUPTED = """
+import time, runvitals
+run = runvitals.init(project="digits", id="abc", settings={"sampling_interval": 0.2})
+try:
+    for step in range(600):
+        run.log({"loss": 1 / (step + 1)})
+        time.sleep(0.1)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_person_at_the_server_stops_a_training(tmp_path: Path) -> None:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
+    environ = {**kept, "RUNVITALS_DIR": str(tmp_path / "data"), "XDG_CONFIG_HOME": str(tmp_path)}
+    environ |= {"PYTHONPATH": SOURCE, "RUNVITALS_COLLECTORS": "cpu,memory"}
+    with serving(tmp_path / "store") as (_, client):
+        environ["RUNVITALS_SERVER"] = str(client.base_url)
+        command = [sys.executable, "-c", UNTIL_INTERRUPTED]
+        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
+            eventually(lambda: client.get("/api/v1/runs/abc").status_code == 200)
+            assert client.get("/api/v1/runs/abc").json()["state"] == "running"
+            assert client.post("/api/v1/runs/abc/stop", json={}).status_code == 200
+            out, _ = training.communicate(timeout=30)
+        assert (out, training.returncode) == ("interrupted\n", 0)
+        eventually(lambda: client.get("/api/v1/runs/abc").json()["state"] != "running")
+        run = client.get("/api/v1/runs/abc").json()
+        assert run["state"] == "stopped"
+        assert "stop_requested" in [event["name"] for event in run["events"]]
+        refused = client.post("/api/v1/runs/abc/stop", json={})
+        assert (refused.status_code, refused.json()["error"]) == (
+            409,
+            "run 'abc' is stopped: only a running one can be stopped",
+        )
+
+
+@pytest.fixture
+def postgresql(testrun_uid: str) -> postgres.Server:
+    """The server that the catalogue's tests of this session have, too."""
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return postgres.Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", lives_with=session)
+
+
+def test_what_is_known_of_runs_can_be_in_postgresql(
+    tmp_path: Path, postgresql: postgres.Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--catalogue", postgresql.make(f"server_{os.getpid()}")]
+    assert main(["token", "create", "cluster A", "--store", str(tmp_path / "store"), *where]) == 0
+    bearer = {"authorization": f"Bearer {capsys.readouterr().out.strip()}"}
+    for seq in range(2):  # the second time with what is there already
+        with serving(tmp_path / "store", "--require-token", *where) as (process, client):
+            client.headers.update(bearer)
+            note = [1, "info", {"t": time.time_ns() // 1_000_000, "summary": {"loss": 0.5 - seq / 10}}]
+            ack = client.post("/api/v1/ingest", json={**envelope(seq), "records": [note]})
+            assert (ack.status_code, ack.json()["stored"]) == (200, True)
+            assert client.post("/api/v1/ingest", json=envelope(seq)).json()["stored"] is False
+            (run,) = client.get("/api/v1/runs", params={"where": "summary.loss < 1"}).json()["runs"]
+            assert (run["project"], run["summary"]) == ("digits", {"loss": 0.5 - seq / 10})
+            assert len(values(client)) == 3 * (seq + 1)
+            if seq == 1:
+                assert client.post("/api/v1/runs/curl-1/stop").status_code == 200
+                eventually(lambda: client.post("/api/v1/ingest", json=envelope(9)).json()["stop"])
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=20)
+    assert not (tmp_path / "store" / "catalogue.db").exists()
+
+
+def test_a_catalogue_that_cannot_be_reached_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
+    assert main([*command, "--catalogue", f"postgresql://x:secret@/y?host={tmp_path}"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("runvitals: the catalogue ")
+    assert "cannot be opened" in said
+    assert "secret" not in said
+    assert main([*command, "--catalogue", "mysql://x/y"]) == 1
+    assert "postgresql://" in capsys.readouterr().err
+
+
+def test_it_drops_old_samples_and_says_so_in_json(tmp_path: Path) -> None:
+    old = {**envelope(0), "t": [1_600_000_000_000, 1_600_000_001_000, 1_600_000_002_000]}
+    with serving(tmp_path / "store") as (process, client):
+        assert client.post("/api/v1/ingest", json=old).status_code == 200
+        assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+    assert main(["store", "compact", "--store", str(tmp_path / "store")]) == 0
+    options = ["--keep", "90d", "--max-size", "1TB", "--log-format", "json"]
+    with serving(tmp_path / "store", *options) as (process, client):
+        eventually(lambda: len(values(client)) == 3)
+        assert client.get("/api/v1/runs/no%0A").status_code == 404
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert [one["message"] for one in lines] == ["dropped samples beyond their age", "request refused"]
+    assert lines[0]["samples"] == 3
+
+
+def test_samples_are_dropped_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "store"
+    with serving(folder) as (_, client):
+        old = {**envelope(0), "t": [1_600_000_000_000, 1_600_000_001_000, 1_600_000_002_000]}
+        assert client.post("/api/v1/ingest", json=old).status_code == 200
+        assert main(["store", "drop", "--keep", "90d", "--store", str(folder)]) == 1
+        assert "is in use by process" in capsys.readouterr().err
+    assert main(["store", "drop", "--store", str(folder)]) == 1
+    assert "say what to keep: --keep 90d, --max-size 200GB, or both" in capsys.readouterr().err
+    assert main(["store", "drop", "--keep", "90d", "--max-size", "1GB", "--store", str(folder)]) == 0
+    assert f"{folder}: 3 samples dropped; " in capsys.readouterr().out
+
+
+def eventually(look: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 20
+    while not look():
+        assert time.monotonic() < until_s, "it did not come to pass"
+        time.sleep(0.05)
 
 
 def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:

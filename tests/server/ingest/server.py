@@ -30,12 +30,17 @@ class Counted:
 
 
 class Server:
-    """An endpoint over an empty store and catalogue."""
+    """An endpoint over an empty store and catalogue.
+
+    Attributes:
+        now_ms: what it takes the time to be.
+    """
 
     def __init__(self, folder: str, limits: Limits) -> None:
+        self.now_ms = NOW
         self.store = SqliteChunks(folder)
         self.catalogue: Catalogue = open_catalogue(f"{folder}/catalogue.db")
-        self.recorder = Recorder(self.store, self.catalogue, lambda: NOW, limits)
+        self.recorder = Recorder(self.store, self.catalogue, lambda: self.now_ms, limits)
         self.tally = Counted()
         self.endpoint = Ingest(self.recorder, limits, self.tally)
 

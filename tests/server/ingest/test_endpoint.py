@@ -189,6 +189,33 @@ def test_what_a_newer_client_tells_is_kept(server: Server) -> None:
     assert server.catalogue.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
 
 
+def test_a_gap_in_the_network_is_no_crash(server: Server) -> None:
+    about = {"role": "monitor", "host": "node1", "interval_s": 5.0}
+    life = {"run": "abc", "writer": "monitor.node1.a", "about": about}
+
+    def state() -> str:
+        server.recorder.presence.flush()
+        run = server.catalogue.runs.find("abc", server.now_ms)
+        assert run is not None
+        return run.state
+
+    assert server.json({**ENVELOPE, **life}).status_code == 200
+    for _ in range(4):  # nothing but signs of life
+        server.now_ms += 20_000
+        assert server.json(life).json()["stored"] is False
+        assert state() == "running"
+    server.now_ms += 25_001
+    assert state() == "lost"
+    server.now_ms += 3_600_000
+    late = {**ENVELOPE, **life, "seq": 2, "t": [NOW + 100_000, NOW + 101_000]}
+    assert server.json(late).json()["stored"] is True  # what was sampled meanwhile
+    assert state() == "running"
+    end = {"t": NOW + 120_000, "what": "end", "state": "finished", "exit_code": 0}
+    server.json({**life, "seq": 3, "records": [[9, "lifecycle", end]]})
+    server.now_ms += 10**9
+    assert state() == "finished"
+
+
 def test_other_requests_are_refused(server: Server) -> None:
     assert server.post(b"", "text/csv").status_code == 415
     assert server.post(b"{}", **{"content-encoding": "br"}).status_code == 415
