@@ -347,6 +347,19 @@ def test_a_load_of_more_than_all_is_all(bench: Bench, started: list[Mac]) -> Non
     assert until(open_here(bench, started), 100.0).gauges == {"gpu.0.gpu": 100.0}
 
 
+def test_of_two_gpus_each_has_its_number_and_one_that_tells_less_does_not_matter(
+    bench: Bench, started: list[Mac]
+) -> None:
+    bench.ioreg(plist(entry(STATISTICS), entry({"Device Utilization %": 12})))
+    bench.macmon(OLD_SAMPLE)
+    mac = open_here(bench, started)
+    gauges = until(mac, 100.0, has("gpu.0.gpu", "gpu.0.powerWatts")).gauges
+    assert (gauges["gpu.0.gpu"], gauges["gpu.1.gpu"]) == (64.0, 12.0)
+    assert "gpu.0.memoryAllocated" in gauges
+    assert "gpu.1.memoryAllocated" not in gauges
+    assert mac.absent == {}
+
+
 def test_closing_ends_all_that_runs(bench: Bench) -> None:
     bench.ioreg("", script="exec sleep 60")
     bench.macmon(SAMPLE)

@@ -87,6 +87,12 @@ class Ioreg:
         for index, gpu in enumerate(gpus):
             self._chip.learn(gpu.model, gpu.about)
             self._write(tick, index, gpu.statistics)
+        names = {name for gpu in gpus for name in gpu.statistics}
+        missing = [] if names.intersection(_LOAD) else ["gpu"]
+        missing += [] if _MEMORY in names else ["memoryAllocatedBytes", "memoryAllocated"]
+        absent = dict.fromkeys(missing, "the GPU's driver does not tell it to ioreg")
+        if absent != self.absent:
+            self.absent = absent
 
     def close(self) -> None:
         """End what runs."""
@@ -106,8 +112,3 @@ class Ioreg:
                 tick.gauges[f"gpu.{index}.memoryAllocated"] = used * 100.0 / self._chip.memory_bytes
         if "recoveryCount" in statistics:
             tick.counters[f"gpu.{index}.recoveryCount"] = statistics["recoveryCount"]
-        missing = [] if load is not None else ["gpu"]
-        missing += [] if used is not None else ["memoryAllocatedBytes", "memoryAllocated"]
-        absent = dict.fromkeys(missing, "the GPU's driver does not tell it to ioreg")
-        if absent != self.absent:
-            self.absent = absent
