@@ -207,7 +207,7 @@ def test_the_driver_alone(tmp_path: Path, programs: Path, machine: Open) -> None
         "neuroncore_per_device_count": 2,
         "instance_type": "Trn1",
         "driver": "2.26.5.0",
-        "devices": [
+        "neuron_devices": [
             {
                 "index": index,
                 "serial": f"0f0{index}",
@@ -327,8 +327,8 @@ def test_what_neuron_ls_knows(programs: Path, machine: Open, flag: str) -> None:
     collector = machine(pids=(ME,))
     say(lines, reports.report(reports.process(ME, str(ME), {2: 80.0})))
     until(collector, 1.0, lambda tick: not collector.pending)
-    until(collector, 2.0, lambda tick: "devices" in fact(collector))
-    assert [(each["index"], each["pci"], each["used"]) for each in fact(collector)["devices"]] == [
+    until(collector, 2.0, lambda tick: "neuron_devices" in fact(collector))
+    assert [(each["index"], each["pci"], each["used"]) for each in fact(collector)["neuron_devices"]] == [
         (0, "0000:a0:00.0", False),
         (1, "0000:a1:00.0", True),
     ]
@@ -341,7 +341,7 @@ def test_neuron_ls_without_an_answer(tmp_path: Path, programs: Path, machine: Op
     for second in range(4):
         until(collector, 100.0 * second, lambda tick: True)
         time.sleep(0.01)
-    assert [each["index"] for each in fact(collector)["devices"]] == [0]
+    assert [each["index"] for each in fact(collector)["neuron_devices"]] == [0]
 
 
 # -- the catalogue

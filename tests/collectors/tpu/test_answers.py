@@ -86,6 +86,12 @@ def test_the_last_bucket_ends_with_the_largest() -> None:
     assert told(exponential(2.0, 1.0, 1), [0, 0, 4]).percentile(50) == 2.0
 
 
+def test_no_percentile_is_above_the_largest() -> None:
+    found = told(exponential(2.0, 1.0, 3), [0, 0, 0, 4], largest=5.0)
+    assert [found.percentile(percent) for percent in (25, 50, 99.9)] == [5.0, 5.0, 5.0]
+    assert found.percentile(10) == 4.4
+
+
 def test_without_buckets_there_is_a_mean_and_no_percentile() -> None:
     found = told(b"", [3])
     assert (found.mean, found.percentile(50)) == (3.0, None)

@@ -29,6 +29,8 @@ def describe(
 ) -> dict[str, object]:
     """The fact `trainium`; {} where nobody has told anything yet.
 
+    Its devices are called `neuron_devices`: the numbers in keys, `trn.{core}`, are not theirs.
+
     Args:
         report: the newest of neuron-monitor, as `report.parse` has it.
         driver: ``devices``, ``instance_type``, ``version``.
@@ -62,7 +64,7 @@ def describe(
         used = own.cores
         for device in devices:
             device["used"] = _is_used(device, per_device, used) if own.processes and not own.unknown else None
-        fact["devices"] = devices
+        fact["neuron_devices"] = devices
     return fact
 
 

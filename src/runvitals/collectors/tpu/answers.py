@@ -69,7 +69,8 @@ class Distribution:
         self.mean = mean
         self.bounds = list(bounds)
         # Buckets at the end that hold nothing need not be sent.
-        self.counts = [*counts, *[0] * (len(self.bounds) + 1 - len(counts))][: len(self.bounds) + 1]
+        held = [max(0.0, each) for each in counts[: len(self.bounds) + 1]]
+        self.counts = held + [0.0] * (len(self.bounds) + 1 - len(held))
         self.largest = largest
 
     def percentile(self, percent: float) -> float | None:
@@ -87,7 +88,8 @@ class Distribution:
         for place, count in enumerate(self.counts):
             if count and below + count >= rank:
                 lower, upper = self._edges(place)
-                return lower + (upper - lower) * (rank - below) / count
+                value = lower + (upper - lower) * (rank - below) / count
+                return value if self.largest is None else min(value, self.largest)
             below += count
         return self._edges(len(self.counts) - 1)[1]
 
