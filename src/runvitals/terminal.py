@@ -38,6 +38,14 @@ def fitting(text: str, stream: TextIO) -> str:
         >>> fitting("85 °C …", io.TextIOWrapper(io.BytesIO(), "ascii"))
         '85 C ...'
     """
-    if shows_unicode(stream):
-        return text
+    return text if shows_unicode(stream) else in_ascii(text)
+
+
+def in_ascii(text: str) -> str:
+    """The text in ASCII; what has no likeness becomes `?`.
+
+    Example:
+        >>> in_ascii("8 × 85 °C, 学習")
+        '8 x 85 C, ??'
+    """
     return text.translate(_IN_ASCII).encode("ascii", "replace").decode()

@@ -22,6 +22,7 @@ COMMANDS = (
     "export",
     "import",
     "sample",
+    "top",
     "doctor",
     "simulate",
     "metrics",

@@ -75,10 +75,13 @@ def _speed(text: str) -> float | str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.sdk.delivery import destinations
-    from runvitals.simulate import Profile, begin, on_time
-    from runvitals.simulate.delivery import Delivery
-
+    try:
+        from runvitals.sdk.delivery import destinations
+        from runvitals.simulate import Profile, begin, on_time
+        from runvitals.simulate.delivery import Delivery
+    except ModuleNotFoundError as error:
+        print(f"runvitals: simulations need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        return 1
     profile = Profile.parse(arguments.profile)
     traced = trace({}, os.environ, os.getcwd())
     values = {name: value for name, (value, _) in traced.items()}

@@ -1,0 +1,9 @@
+"""`runvitals top`: this machine's readings in a terminal, live, without a run.
+
+`vitals` makes readings into what a person looks at, `view` lays that out in lines, `screen` is the terminal,
+`live` keeps them going.
+"""
+
+from runvitals.top.live import live, snapshot
+
+__all__ = ["live", "snapshot"]

@@ -1,0 +1,126 @@
+"""Keeps the readings coming: again and again on a terminal, or once as lines of text."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from runvitals.monitor.sampler import Sampler, Schedule
+from runvitals.sdk.reading import probe
+from runvitals.terminal import shows_unicode
+from runvitals.top.processes import Process, Processes
+from runvitals.top.view import Style, View
+from runvitals.top.vitals import Vitals
+
+# Between the first two samples: before them there is no CPU use to show.
+_FIRST_S = 0.3
+# How long drivers that are slow to start have where there is one look only.
+_PATIENCE_S = 5.0
+_SNAPSHOT_PROCESSES = 10
+_MOST_PROCESSES = 100
+_QUIT = frozenset(b"qQ\x03\x04")
+_HINT = "q quits"
+
+
+class Watch:
+    """The machine, sample by sample.
+
+    Args:
+        values: resolved settings.
+        interval_s: how often it is going to be asked.
+    """
+
+    def __init__(self, values: Mapping[str, Any], interval_s: float) -> None:
+        found, _ = probe(values, interval_s)
+        self.vitals = Vitals()
+        self.processes: list[Process] = []
+        self._collectors = found.collectors
+        self._sampler = Sampler(found.collectors, interval_s, self._report, values["gpu_ids"])
+        self._processes = Processes(f"{values['host_root']}/proc")
+
+    def look(self) -> None:
+        """Take one sample."""
+        now_s = time.monotonic()
+        sample = self._sampler.sample(now_s)
+        self.vitals.machine.update(self._sampler.news().get("machine", {}))
+        self.vitals.add(now_s, sample)
+        self.processes = self._processes.heaviest(_MOST_PROCESSES, now_s)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a first answer of some source is under way."""
+        return any(getattr(collector, "pending", False) for collector in self._collectors)
+
+    def close(self) -> None:
+        """Let the sources go."""
+        self._sampler.close()
+
+    def _report(self, name: str, error: Exception | None) -> None:
+        if error is None:
+            self.vitals.troubles.pop(name, None)
+        else:
+            self.vitals.troubles[name] = f"{type(error).__name__}: {error}"
+
+
+def live(values: Mapping[str, Any], interval_s: float) -> int:
+    """Show this machine on the terminal of stdin and stdout until `q`, Ctrl-C or the terminal's end.
+
+    Returns:
+        The exit code: 0.
+
+    Raises:
+        SystemExit: 128 + n for a signal that asks us to end.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    from runvitals.top.screen import Screen  # Unix only
+
+    watch = Watch(values, interval_s)
+    unicode, colours = shows_unicode(sys.stdout), not os.environ.get("NO_COLOR")
+    try:
+        with Screen(sys.stdin.fileno(), sys.stdout.fileno()) as screen:
+
+            def draw() -> None:
+                style = Style(screen.size.columns, screen.size.lines, unicode, colours)
+                view = View(socket.gethostname(), style, _HINT)
+                screen.draw(view.lines(watch.vitals, watch.processes, time.time()))
+
+            watch.look()
+            draw()
+            schedule = Schedule(time.monotonic() + min(_FIRST_S, interval_s), interval_s)
+            while True:
+                now_s = time.monotonic()
+                if now_s >= schedule.next_s:
+                    schedule.advance(now_s)
+                    watch.look()
+                    draw()
+                keys = screen.keys(schedule.next_s - time.monotonic())
+                if keys is None or _QUIT.intersection(keys):
+                    return 0
+                if screen.resized:
+                    screen.resized = False
+                    draw()
+    finally:
+        watch.close()
+
+
+def snapshot(values: Mapping[str, Any], out: TextIO, width: int) -> None:
+    """Write one look at this machine as lines of text, without a sign that only terminals obey."""
+    watch = Watch(values, _FIRST_S)
+    try:
+        watch.look()
+        until_s = time.monotonic() + _PATIENCE_S
+        while True:
+            time.sleep(_FIRST_S)
+            watch.look()
+            if not watch.pending or time.monotonic() > until_s:
+                break
+    finally:
+        watch.close()
+    height = 12 + len(watch.vitals.accelerators) + _SNAPSHOT_PROCESSES
+    view = View(socket.gethostname(), Style(width, height, shows_unicode(out), colours=False))
+    for line in view.lines(watch.vitals, watch.processes[:_SNAPSHOT_PROCESSES], time.time()):
+        print(line.rstrip(), file=out)

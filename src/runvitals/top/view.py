@@ -1,0 +1,223 @@
+"""Lays out what there is to see in the lines of a screen, of whatever size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runvitals.terminal import in_ascii, inert
+from runvitals.top.drawing import Line, bar, cells, curve, grade, size
+from runvitals.top.processes import Process
+from runvitals.top.vitals import Accelerator, Vitals, names
+
+_MIB = 2.0**20
+_FEWEST_PROCESSES = 3
+# Narrower than this, a device in a grid has no bar worth looking at.
+_CELL_WIDTH = 19
+_HOT_C, _WARM_C = 85.0, 75.0
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What the terminal can show, and how large it is."""
+
+    width: int
+    height: int
+    unicode: bool = True
+    colours: bool = True
+
+
+class View:
+    """Draws the vitals of a machine.
+
+    Args:
+        host: its name.
+        style: of the terminal.
+        hint: what keys do, in the corner.
+    """
+
+    def __init__(self, host: str, style: Style, hint: str = "") -> None:
+        self._host = inert(host)
+        self._hint = hint
+        self._style = style
+        # A line holds a label, a bar, a number, a curve, and words that ought not to be cut.
+        self._bar = max(6, min(40, style.width // 6))
+        self._curve = max(0, min(60, style.width // 4 - 10))
+
+    def lines(self, vitals: Vitals, processes: Sequence[Process], time_s: float) -> list[str]:
+        """The whole screen, at most as many lines as it has, none wider than it is."""
+        top = [self._head(vitals, time_s), *self._machine(vitals)]
+        troubles = self._troubles(vitals)
+        room = self._style.height - len(top) - len(troubles)
+        devices = self._devices(vitals, room - _FEWEST_PROCESSES - 1)
+        room -= len(devices)
+        listed = self._processes(processes, room)
+        shown = [line.text for line in [*top, *devices, *listed, *troubles]][: self._style.height]
+        return shown if self._style.unicode else [in_ascii(line) for line in shown]
+
+    def _line(self) -> Line:
+        return Line(self._style.width, self._style.colours)
+
+    def _head(self, vitals: Vitals, time_s: float) -> Line:
+        loads = [vitals.metrics.get(f"system.load{minutes}") for minutes in (1, 5, 15)]
+        shown = " ".join(f"{load:.2f}" for load in loads if load is not None)
+        clock = time.strftime("%H:%M:%S", time.localtime(time_s))
+        line = self._line().add("runvitals top", "bold").add(f"  {self._host}  {clock}")
+        if shown:
+            line.add(f"  load {shown}")
+        return line.to(self._style.width - len(self._hint), self._style.width).add(self._hint, "dim")
+
+    # -- the machine
+
+    def _machine(self, vitals: Vitals) -> list[Line]:
+        metrics = vitals.metrics
+        rows = []
+        if "cpu.mean" in metrics:
+            parts = [
+                f"{name} {metrics[f'cpu.{name}']:.1f}"
+                for name in ("user", "system", "iowait", "steal")
+                if name != "steal" or metrics.get("cpu.steal")
+                if f"cpu.{name}" in metrics
+            ]
+            rows.append(self._gauge("CPU", "cpu.mean", vitals, "  ".join(parts)))
+        if "memory_percent" in metrics:
+            rows.append(self._gauge("Memory", "memory_percent", vitals, self._memory(vitals)))
+        rows += self._flow("Disk", vitals, ("disk.readMBps", "read"), ("disk.writeMBps", "written"))
+        rows += self._flow("Network", vitals, ("network.recvMBps", "received"), ("network.sentMBps", "sent"))
+        rows += self._space(vitals)
+        return rows
+
+    def _gauge(self, name: str, key: str, vitals: Vitals, words: str) -> Line:
+        value = vitals.metrics[key]
+        drawn = curve(vitals.history[key], self._curve, 100.0, self._style.unicode)
+        line = self._line().add(f"{name:<8} ", "bold")
+        line.add(bar(value, self._bar, self._style.unicode), grade(value))
+        return line.add(f" {value:5.1f} %  ").add(drawn, "cyan").add(f"  {words}")
+
+    def _memory(self, vitals: Vitals) -> str:
+        metrics = vitals.metrics
+        words = []
+        if "memory.usedMB" in metrics:
+            words.append(f"{size(metrics['memory.usedMB'] * _MIB)} used")
+        if "proc.memory.availableMB" in metrics:
+            words.append(f"{size(metrics['proc.memory.availableMB'] * _MIB)} free")
+        if metrics.get("swap.used_percent"):
+            words.append(f"swap {metrics['swap.used_percent']:.0f} %")
+        return "  ".join(words)
+
+    def _flow(self, name: str, vitals: Vitals, *ways: tuple[str, str]) -> list[Line]:
+        found = [(key, word) for key, word in ways if key in vitals.metrics]
+        if not found:
+            return []
+        line = self._line().add(f"{name:<8} ", "bold")
+        for key, word in found:
+            speed = size(vitals.metrics[key] * _MIB, "B/s")
+            drawn = curve(vitals.history[key], max(self._curve // 2, 6), None, self._style.unicode)
+            line.add(f"{word:<8} {speed:>11}  ").add(drawn, "cyan").add("   ")
+        return [line]
+
+    def _space(self, vitals: Vitals) -> list[Line]:
+        """File systems, as many as the line has room for."""
+        line = self._line().add(f"{'Space':<8} ", "bold")
+        found = False
+        for key, used in vitals.metrics.items():
+            if not (key.startswith("disk.") and key.endswith(".usagePercent")):
+                continue
+            path = key[len("disk.") : -len(".usagePercent")]
+            free = vitals.metrics.get(f"disk.{path}.availableGB")
+            words = f"{inert(path)} {used:.0f} %"
+            words += f" ({size(free * 2**30)} free)  " if free is not None else "  "
+            found = True
+            line.add(words, "red" if used >= 95.0 else "")
+        return [line] if found else []
+
+    # -- accelerators
+
+    def _devices(self, vitals: Vitals, room: int) -> list[Line]:
+        """A line for each accelerator where there is room, else several in a line."""
+        devices = vitals.accelerators
+        if not devices or room < 2:
+            return []
+        families = list(dict.fromkeys(device.family for device in devices))
+        title = names(vitals.machine, families) or ", ".join(
+            f"{sum(one.family == family for one in devices)} × {title}"
+            for family, title in {one.family: one.title for one in devices}.items()
+        )
+        lines = [self._line(), self._line().add(inert(title), "bold")]
+        if len(devices) <= room - len(lines):
+            return lines + [self._device(device) for device in devices]
+        return lines + self._grid(devices, room - len(lines))
+
+    def _device(self, device: Accelerator) -> Line:
+        values, style = device.values, self._style
+        width = max(6, min(24, style.width // 9))
+        line = self._line().add(f"{device.title} {device.place:<3}", "")
+        use = values.get("use")
+        if use is not None:
+            line.add(" ").add(bar(use, width, style.unicode), grade(use)).add(f" {use:3.0f} %")
+        memory = values.get("memory")
+        if memory is not None:
+            line.add("  mem ").add(bar(memory, width, style.unicode), grade(memory)).add(f" {memory:3.0f} %")
+        if "memory_bytes" in values:
+            line.add(f" {size(values['memory_bytes']):>8}")
+        if "power_w" in values:
+            limit = f"/{values['limit_w']:.0f}" if "limit_w" in values else ""
+            line.add(f"  {values['power_w']:.0f}{limit} W")
+        if "temp_c" in values:
+            temp = values["temp_c"]
+            colour = "red" if temp >= _HOT_C else "yellow" if temp >= _WARM_C else ""
+            line.add("  ").add(f"{temp:.0f} °C", colour)
+        if "clock_mhz" in values:
+            line.add(f"  {values['clock_mhz']:.0f} MHz")
+        if line.left > 6:
+            line.add("  ").add(curve(device.uses, min(line.left, 60), 100.0, style.unicode).strip(), "cyan")
+        return line
+
+    def _grid(self, devices: Sequence[Accelerator], room: int) -> list[Line]:
+        """Devices side by side, column after column; what finds no place is counted."""
+        columns = max(1, self._style.width // _CELL_WIDTH)
+        places = columns * max(1, room)
+        shown = devices if len(devices) <= places else devices[: places - columns]
+        columns = min(columns, -(-len(shown) // max(1, room if shown is devices else room - 1)))
+        rows = -(-len(shown) // columns)
+        cell = self._style.width // columns
+        lines = []
+        for row in range(rows):
+            line = self._line()
+            for column, device in enumerate(shown[row::rows]):
+                line.to(column * cell, self._style.width)
+                self._cell(line, device, cell)
+            lines.append(line)
+        if shown is not devices:
+            lines.append(self._line().add(f"and {len(devices) - len(shown)} more", "dim"))
+        return lines
+
+    def _cell(self, line: Line, device: Accelerator, width: int) -> None:
+        line.add(f"{device.place:>4} ")
+        use = device.values.get("use")
+        if use is None:
+            line.add("-")
+            return
+        line.add(bar(use, width - 13, self._style.unicode), grade(use)).add(f" {use:3.0f} %")
+
+    # -- processes and troubles
+
+    def _processes(self, processes: Sequence[Process], room: int) -> list[Line]:
+        if not processes or room < 3:
+            return []
+        head = self._line().add(f"{'PID':>8} {'USER':<10} {'CPU %':>6} {'MEMORY':>9}  COMMAND", "bold")
+        lines = [self._line(), head]
+        for process in processes[: room - 2]:
+            user = inert(process.user)[:10]
+            memory = size(process.rss_mib * _MIB)
+            line = self._line().add(f"{process.pid:>8} {user}").add(" " * (10 - cells(user)))
+            line.add(f" {process.cpu_percent:>6.1f} {memory:>9}  {inert(process.command)}")
+            lines.append(line)
+        return lines
+
+    def _troubles(self, vitals: Vitals) -> list[Line]:
+        return [
+            self._line().add(f"{inert(name)}: {inert(why)}", "yellow")
+            for name, why in list(vitals.troubles.items())[:3]
+        ]
