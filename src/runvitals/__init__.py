@@ -11,8 +11,6 @@ Everything is loaded on first use, so that the monitor, which is part of this pa
 
 from __future__ import annotations
 
-from importlib import import_module
-
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
@@ -87,7 +85,9 @@ def __getattr__(name: str) -> object:
 
         return open_run
     if name == "mlflow":
-        return import_module("runvitals.mlflow")
+        import runvitals.mlflow as module
+
+        return module
     if name == "Client":
         from runvitals.client import Client
 
