@@ -32,6 +32,25 @@ def boot_id() -> str:
         return ""
 
 
+def wandb_run() -> dict[str, Any] | None:
+    """The W&B run that the training has open, for the relay to deliver our samples to; `stats`: W&B takes
+    samples of its own for it.
+    """
+    run = getattr(sys.modules.get("wandb"), "run", None)
+    if run is None:
+        return None
+    settings = run.settings
+    off = getattr(settings, "x_disable_stats", None) or getattr(settings, "_disable_stats", None)
+    return {
+        "entity": run.entity,
+        "project": run.project,
+        "id": run.id,
+        "base_url": settings.base_url,
+        "offline": bool(run.offline),
+        "stats": not off,
+    }
+
+
 def order(
     values: Mapping[str, Any], run_id: str, directory: str, attach: Mapping[str, Any], argv: list[str]
 ) -> dict[str, Any]:
@@ -39,6 +58,8 @@ def order(
     options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
     options = {name: value for name, value in options.items() if value}
     about = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    if any(place.partition(":")[0] == "wandb" for place in destinations(values)):
+        about["wandb"] = wandb_run()
     return {
         "run": run_id,
         "directory": directory,

@@ -13,4 +13,5 @@ BUILT_IN: dict[str, str] = {
     "mlflow": "runvitals.relay.mlflow.destination:MlflowDestination",
     "remote_write": "runvitals.relay.prometheus.remote_write:RemoteWriteDestination",
     "tensorboard": "runvitals.relay.tensorboard.destination:TensorBoardDestination",
+    "wandb": "runvitals.relay.wandb.destination:WandbDestination",
 }

@@ -1,0 +1,3 @@
+"""Runs in W&B: `account` (where, and with which key), `lines` (what its files hold), `service` (its HTTP
+interface), `offline` (its files), `destination`.
+"""

@@ -1,0 +1,170 @@
+"""The destination `wandb:ENTITY/PROJECT`: a run in W&B, over HTTP or as files for `wandb sync`.
+
+A training that logs to W&B itself gets our samples as the system metrics of its own run, if W&B's are off
+(`wandb.init(settings=wandb.Settings(x_disable_stats=True))`) and `wandb.init()` comes before
+`runvitals.init()`. For any other training a run is made there.
+
+Exactly once: W&B writes lines at their numbers, and so do files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any, Protocol
+
+from runvitals.journal.paths import safe_name
+from runvitals.query.history import leaves
+from runvitals.relay.batch import LIFECYCLE, Batch, Note
+from runvitals.relay.destination import Context, Destination, Gone
+from runvitals.relay.wandb.account import Address
+from runvitals.relay.wandb.lines import Printed, Row, Sampled, printed, rows, sampled
+from runvitals.relay.wandb.offline import OfflineRun
+from runvitals.relay.wandb.online import OnlineRun
+
+_TRAIN = "train"
+
+
+class Content:
+    """What of a batch goes to W&B.
+
+    Attributes:
+        began_ms: when the run began.
+        samples, rows, printed: its lines.
+        config, summary: as they are now; None where they have not changed.
+    """
+
+    def __init__(self, began_ms: int) -> None:
+        self.began_ms = began_ms
+        self.samples: list[Sampled] = []
+        self.rows: list[Row] = []
+        self.printed: list[Printed] = []
+        self.config: dict[str, Any] | None = None
+        self.summary: dict[str, Any] | None = None
+
+
+class Far(Protocol):
+    """A run in W&B, or a file of one."""
+
+    def write(self, batch: Batch, content: Content) -> None:
+        """Keep the content."""
+
+    def alive(self) -> None:
+        """Say that the run goes on."""
+
+    def end(self, exit_code: int, ended_ms: int) -> None:
+        """Say that the run is over."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class WandbDestination(Destination):
+    """Sends a run to W&B.
+
+    Args:
+        address: see `Address`.
+        context: `state` holds the numbers of the next lines, the summary, and how the run ended.
+
+    Raises:
+        ValueError: an address that cannot be.
+    """
+
+    name = "wandb"
+    interval_s = 15.0
+    heartbeat_s = 30.0
+
+    def __init__(self, address: str, context: Context) -> None:
+        self._address = Address.read(address, context.environ)
+        self._context = context
+        self._state = context.state
+        self._far: Far | None = None
+
+    def deliver(self, batch: Batch) -> None:
+        """Send one batch.
+
+        Raises:
+            Retry, Rejected: see there.
+            Gone: the training's own W&B run has system metrics already.
+        """
+        before = deepcopy(self._state)
+        try:
+            self._write(batch)
+        except BaseException:
+            self._state.clear()
+            self._state.update(before)
+            raise
+
+    def _write(self, batch: Batch) -> None:
+        guest = batch.run.run.get("wandb")
+        if guest and guest.get("stats"):
+            raise Gone(
+                "W&B's own system metrics are on in this run; "
+                "wandb.init(settings=wandb.Settings(x_disable_stats=True)) leaves them to us"
+            )
+        far = self._open(guest)
+        if batch.empty:
+            far.alive()
+            return
+        far.write(batch, self._content(batch, bool(guest)))
+        for note in batch.notes_of(LIFECYCLE):
+            if note.value.get("what") == "end" and not guest:
+                self._state["ended"] = [_exit_code(note), note.time_ms]
+
+    def _open(self, guest: Mapping[str, Any] | None) -> Far:
+        if self._far is None:
+            offline = guest.get("offline") if guest else self._address.mode == "offline"
+            made: Callable[..., Far] = OfflineRun if offline else OnlineRun
+            self._far = made(self._address, self._context, dict(guest or {}))
+        return self._far
+
+    def _content(self, batch: Batch, guest: bool) -> Content:
+        began_ms = self._state.setdefault("began_ms", batch.writer.started_ms)
+        content = Content(began_ms)
+        suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
+        content.samples = sampled(batch, self._address.every_s, suffix)
+        if guest:
+            return content
+        content.printed = list(printed(batch, self._state.setdefault("open_lines", {})))
+        config = dict(leaves(batch.run.config))
+        if config != self._state.get("config"):
+            self._state["config"] = content.config = config
+        if self._is_main(batch):
+            content.rows = rows(batch)
+        summary = dict(self._state.get("summary", {}))
+        for row in content.rows:
+            summary.update(row.data)
+        summary.update(batch.run.summary)
+        if summary != self._state.get("summary", {}):
+            self._state["summary"] = content.summary = summary
+        return content
+
+    def _is_main(self, batch: Batch) -> bool:
+        """Rows have one order there: those of the first rank, or of the process that came first."""
+        writer = batch.writer
+        if writer.role != _TRAIN or writer.rank not in (None, 0):
+            return False
+        return bool(self._state.setdefault("main", writer.name) == writer.name)
+
+    def close(self) -> None:
+        """The end of the run, where it is one, and of the connection."""
+        far, self._far = self._far, None
+        if far is None:
+            return
+        try:
+            if "ended" in self._state:
+                far.end(*self._state["ended"])
+                del self._state["ended"]
+                self._context.save()
+        finally:
+            far.close()
+
+
+def _exit_code(note: Note) -> int:
+    """As a shell has it; W&B takes all but 0 for a failure."""
+    value = note.value
+    if value.get("exit_code") is not None:
+        return int(value["exit_code"])
+    if value.get("signal"):
+        return 128 + int(value["signal"])
+    return 0 if value.get("state") == "finished" else 1

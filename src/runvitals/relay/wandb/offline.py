@@ -1,0 +1,94 @@
+"""A run as a file for `wandb sync`, like those of `WANDB_MODE=offline`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Context
+from runvitals.relay.wandb.account import Address
+from runvitals.wandb import writing
+
+if TYPE_CHECKING:
+    from runvitals.relay.wandb.destination import Content
+
+
+class OfflineRun:
+    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or where the training was
+    started.
+
+    Args:
+        address: for entity and project.
+        context: its state holds `path`, `length` and `number`: what of the file is ours.
+        guest: the run of the training itself, if it has one. It has a file of its own; both are synced.
+    """
+
+    def __init__(self, address: Address, context: Context, guest: dict[str, Any]) -> None:
+        self._address = address
+        self._context = context
+        self._state = context.state
+        self._guest = guest
+        self._run = str(guest.get("id") or context.run_id)
+
+    def write(self, batch: Batch, content: Content) -> None:
+        self._append(content.began_ms, self._records(batch, content))
+
+    def _records(self, batch: Batch, content: Content) -> Iterator[bytes]:
+        if "path" not in self._state:
+            yield writing.header()
+            yield self._head(batch, content)
+        elif content.config is not None:
+            yield writing.config(content.config)
+        for line in content.samples:
+            yield writing.stats(line.time_ms, line.values)
+        for row in content.rows:
+            when = {
+                "_timestamp": row.time_ms / 1000,
+                "_runtime": (row.time_ms - content.began_ms) / 1000,
+            }
+            yield writing.history(row.step, {**row.data, **when})
+        for printed in content.printed:
+            yield writing.output(printed.time_ms, printed.error, printed.text + "\n")
+        if content.summary is not None:
+            yield writing.summary(content.summary)
+
+    def _head(self, batch: Batch, content: Content) -> bytes:
+        run, guest = batch.run, self._guest
+        return writing.run(
+            self._run,
+            str(guest.get("entity") or self._address.entity),
+            str(guest.get("project") or self._address.project or run.project),
+            "" if guest else run.name,
+            batch.writer.host,
+            content.began_ms,
+            content.config or {},
+            group=str(run.run.get("group") or ""),
+            job_type=str(run.run.get("job_type") or ""),
+            notes=str(run.run.get("notes") or ""),
+            tags=() if guest else run.tags,
+        )
+
+    def _append(self, began_ms: int, records: Iterator[bytes]) -> None:
+        found = list(records)
+        if "path" not in self._state:
+            root = self._context.environ.get("WANDB_DIR") or self._context.cwd
+            began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(began_ms / 1000))
+            kind = f"offline-run-{began}-{self._run}" + ("-system" if self._guest else "")
+            self._state["path"] = os.path.join(root, "wandb", kind, f"run-{self._run}.wandb")
+        path = str(self._state["path"])
+        os.makedirs(os.path.join(os.path.dirname(path), "files"), exist_ok=True)
+        length, number = int(self._state.get("length", 0)), int(self._state.get("number", 0))
+        self._state["length"], self._state["number"] = writing.append(path, length, number, found)
+
+    def alive(self) -> None:
+        """Nobody looks."""
+
+    def end(self, exit_code: int, ended_ms: int) -> None:
+        runtime_s = max(0, ended_ms - int(self._state["began_ms"])) // 1000
+        self._append(ended_ms, iter([writing.exited(exit_code, runtime_s)]))
+
+    def close(self) -> None:
+        """Nothing is held open."""
