@@ -213,6 +213,25 @@ def test_samples_are_dropped_by_hand(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"{folder}: 3 samples dropped; " in capsys.readouterr().out
 
 
+def test_a_backup_of_a_server_that_runs_is_a_server_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, copy = str(tmp_path / "store"), str(tmp_path / "copy")
+    with serving(tmp_path / "store") as (_, client):
+        assert client.post("/api/v1/ingest", json=envelope(0)).status_code == 200
+        assert main(["store", "backup", copy, "--store", folder]) == 0
+        assert capsys.readouterr().out == f"{copy}: 2 files copied from {folder}\n"
+        assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
+        assert main(["store", "backup", copy, "--store", folder]) == 1
+        assert "is not empty" in capsys.readouterr().err
+    assert os.stat(copy).st_mode & 0o077 == 0
+    assert main(["store", "check", "--store", copy]) == 0
+    with serving(tmp_path / "copy") as (_, client):
+        assert values(client) == [0.0, 1.0, 2.0]
+        assert client.get("/api/v1/runs").json()["runs"][0]["project"] == "digits"
+        assert client.post("/api/v1/ingest", json=envelope(1)).json()["stored"] is True
+
+
 def eventually(look: Callable[[], bool]) -> None:
     until_s = time.monotonic() + 20
     while not look():

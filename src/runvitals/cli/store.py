@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.server import add_keeping
+from runvitals.cli.server import CATALOGUE, add_keeping
 from runvitals.cli.terminal import table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
     actions.add_parser("compact", help="put small chunks together, and give back space that is not used")
     drop = actions.add_parser("drop", help="drop samples that are old, or too many")
     add_keeping(drop)
-    actions.add_parser("backup", help="copy the store, while it is in use").add_argument(
+    actions.add_parser("backup", help="copy samples and catalogue, while they are in use").add_argument(
         "into", metavar="FOLDER", help="an empty folder, or one that is not there yet"
     )
     for action in actions.choices.values():
@@ -115,7 +115,24 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 
 
 def _backup(folder: str, into: str) -> int:
+    from runvitals.store import catalogue
+    from runvitals.store.catalogue.backup import backup as copy_catalogue
     from runvitals.store.sqlite_chunks.backup import backup
 
-    print(f"{into}: {backup(folder, into)} files copied from {folder}")
+    os.makedirs(into, mode=0o700, exist_ok=True)
+    copied = backup(folder, into)
+    path = os.path.join(folder, CATALOGUE)
+    if os.path.exists(path):
+        try:
+            copy_catalogue(path, os.path.join(into, CATALOGUE))
+        except catalogue.CatalogueError as error:
+            raise OSError(str(error)) from None
+        copied += 1
+    print(f"{into}: {copied} files copied from {folder}")
+    if not os.path.exists(path):
+        print(
+            f"there is no {CATALOGUE} in it: if the catalogue is in PostgreSQL, copy that too now, "
+            "with pg_dump",
+            file=sys.stderr,
+        )
     return 0

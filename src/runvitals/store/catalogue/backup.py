@@ -1,0 +1,33 @@
+"""A copy of a SQLite catalogue, while servers may be writing to it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from runvitals.store.catalogue.database import CatalogueError
+
+
+def backup(path: str, into: str) -> None:
+    """Copy a catalogue's file as it is at one moment.
+
+    Of a server's folder, copy the samples first: then the copy of the catalogue knows every number that they
+    have.
+
+    Raises:
+        CatalogueError: it cannot be read, or the copy cannot be written.
+    """
+    try:
+        source = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)
+        try:
+            os.close(os.open(into, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            target = sqlite3.connect(into)
+            try:
+                source.backup(target)
+            finally:
+                target.close()
+        finally:
+            source.close()
+    except (sqlite3.Error, OSError) as error:
+        raise CatalogueError(f"{path} cannot be copied to {into}: {error}") from error
