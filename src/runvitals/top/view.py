@@ -151,7 +151,7 @@ class View:
 
     def _device(self, device: Accelerator) -> Line:
         values, style = device.values, self._style
-        width = max(6, min(24, style.width // 9))
+        width = max(6, min(24, style.width // 11))
         line = self._line().add(f"{device.title} {device.place:<3}", "")
         use = values.get("use")
         if use is not None:
@@ -163,11 +163,11 @@ class View:
             line.add(f" {size(values['memory_bytes']):>8}")
         if "power_w" in values:
             limit = f"/{values['limit_w']:.0f}" if "limit_w" in values else ""
-            line.add(f"  {values['power_w']:.0f}{limit} W")
+            line.add(f"  {values['power_w']:>4.0f}{limit} W")
         if "temp_c" in values:
             temp = values["temp_c"]
             colour = "red" if temp >= _HOT_C else "yellow" if temp >= _WARM_C else ""
-            line.add("  ").add(f"{temp:.0f} °C", colour)
+            line.add("  ").add(f"{temp:>3.0f} °C", colour)
         if "clock_mhz" in values:
             line.add(f"  {values['clock_mhz']:.0f} MHz")
         if line.left > 6:
