@@ -158,6 +158,28 @@ def test_what_neuron_monitor_could_not_read(programs: Path, machine: Open) -> No
     assert collector.absent["vcpu_usage"] == "no"
 
 
+def test_groups_of_different_periods(programs: Path, machine: Open) -> None:
+    """A report between two ticks may be the only one that has a group."""
+    lines = install_monitor(programs)
+    memory = {"period": 5.0, "memory_total_bytes": 64, "memory_used_bytes": 16, "error": ""}
+    brief = reports.process(7, "7", {0: 5.0})
+    del brief["report"]["memory_used"]
+    collector = machine()
+    say(lines, reports.report(reports.process(7, "7", {0: 80.0}), system={"memory_info": memory}))
+    say(lines, reports.report(brief, system={}))
+    tick = until(collector, 1.0, lambda tick: tick.gauges.get("trn.0.neuroncore_utilization") == 5.0)
+    assert tick.gauges["trn.host_total_memory_usage"] == 1000
+    assert tick.gauges["trn.memory_info.memory_used_bytes"] == 16
+
+
+def test_a_machine_without_a_driver(programs: Path, machine: Open) -> None:
+    lines = install_monitor(programs)
+    collector = machine()
+    say(lines, b'{"neuron_runtime_data":[],"neuron_hardware_info":{"neuron_device_count":0,"error":""}}')
+    until(collector, 1.0, lambda tick: not collector.pending)
+    assert collector.absent["devices"] == "neuron-monitor sees no device: load the driver (modprobe neuron)"
+
+
 def test_the_first_version(programs: Path, machine: Open) -> None:
     lines = install_monitor(programs)
     collector = machine()

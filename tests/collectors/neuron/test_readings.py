@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.collectors.neuron import readings
 from runvitals.collectors.neuron.own import Own
-from runvitals.collectors.neuron.report import parse
+from runvitals.collectors.neuron.report import GROUPS, parse
 from runvitals.collectors.neuron.totals import Totals
 from tests.collectors.neuron import reports
 
@@ -63,24 +63,34 @@ def test_nothing_runs() -> None:
 
 
 def test_a_group_that_is_not_due_holds_until_its_process_ends_or_it_fails() -> None:
-    processes = readings.Processes()
+    held = readings.Held(GROUPS)
     whole = parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"]
-    assert processes.take(whole, 1.0)[0]["memory"]["host"] == 1000
-    alone = [{"pid": 10, "tag": "10", "cores": {0: {"utilization": 5.0}}}]
-    (later,) = processes.take(alone, 2.0)
+    assert held.take(whole, 1.0)[0]["memory"]["host"] == 1000
+    alone = [{"pid": 10, "tag": "10", "cores": {0: {"utilization": 5.0}}, "periods": {"cores": 1.0}}]
+    (later,) = held.take(alone, 2.0)
     assert (later["cores"][0]["utilization"], later["memory"]["host"]) == (5.0, 1000)
-    (failed,) = processes.take([{**alone[0], "errors": {"memory_used": "lost"}}], 3.0)
+    (failed,) = held.take([{**alone[0], "errors": {"memory_used": "lost"}}], 3.0)
     assert "memory" not in failed
-    assert "memory" not in processes.take(alone, 4.0)[0]
-    assert processes.take([], 5.0) == []
-    assert processes.take([{"pid": 10, "tag": "10"}], 6.0) == [{"pid": 10, "tag": "10"}]
+    assert "memory" not in held.take(alone, 4.0)[0]
+    assert held.take([], 5.0) == []
+    assert held.take([{"pid": 10, "tag": "10"}], 6.0) == [{"pid": 10, "tag": "10"}]
 
 
-def test_a_group_does_not_hold_for_ever() -> None:
-    processes = readings.Processes()
-    processes.take(parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"], 1.0)
-    (later,) = processes.take([{"pid": 10, "tag": "10"}], 1.0 + 2 * readings.LONGEST_HOLD_S)
-    assert later == {"pid": 10, "tag": "10"}
+def test_a_group_holds_as_long_as_it_may_be_late() -> None:
+    """Two and a half of its own periods; what comes at the start has been measured for a moment only."""
+    for period_s, holds in ((5.0, True), (0.06, False)):
+        held = readings.Held(GROUPS)
+        entry = {"pid": 10, "memory": {"host": 7}, "periods": {"memory": period_s}}
+        held.take([entry], 1.0)
+        (later,) = held.take([{"pid": 10}], 13.0)
+        assert ("memory" in later) is holds
+        assert held.take([{"pid": 10}], 17.0) == [{"pid": 10}]
+
+
+def test_a_group_that_came_and_told_nothing_ends_what_was() -> None:
+    held = readings.Held(GROUPS)
+    held.take([{"pid": 10, "cores": {0: {}}, "periods": {"cores": 5.0}}], 1.0)
+    assert held.take([{"pid": 10, "periods": {"cores": 5.0}}], 2.0) == [{"pid": 10}]
 
 
 def test_what_happened_in_each_period_is_added_up() -> None:

@@ -44,6 +44,7 @@ def test_a_process_of_two_cores() -> None:
                 "status": {"completed": 7, "completed_with_err": 0, "timed_out": 0},
                 "latency": {"total": reports.PERCENTILES},
             },
+            "periods": {"cores": 1.0, "memory": 1.0, "vcpu": 1.0, "execution": 1.0},
         }
     ]
     assert found["hardware"]["neuroncore_per_device_count"] == 2
@@ -78,6 +79,7 @@ def test_groups_of_the_system() -> None:
             }
             for index, corrected in ((0, 3), (1, 0))
         },
+        "periods": {"vcpu": 1.0, "memory": 5.0},
     }
 
 
@@ -134,6 +136,7 @@ def test_the_first_version() -> None:
                 "status": {"completed": 5},
                 "latency": {"total": {"p50": 0.25}},
             },
+            "periods": {"cores": 1.0, "memory": 1.0, "execution": 1.0},
         }
     ]
     assert found["system"]["ecc"][0]["mem_ecc_corrected"] == 1

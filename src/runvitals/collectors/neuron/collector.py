@@ -11,6 +11,7 @@ from runvitals.collectors.neuron.devices import describe
 from runvitals.collectors.neuron.monitor import NeuronMonitor
 from runvitals.collectors.neuron.own import Own
 from runvitals.collectors.neuron.presence import BIN
+from runvitals.collectors.neuron.report import GROUPS, SYSTEM_GROUPS
 from runvitals.collectors.neuron.totals import Totals
 from runvitals.collectors.run_processes import RunProcesses
 from runvitals.collectors.tool import Tool, ToolFailed, find
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
 
 DRIVER_EVERY_S = 5.0
-# A reading holds until its successor is overdue.
-HELD_PERIODS = 2.5
 INVENTORY_TIMEOUT_S = 20.0
 INVENTORY_EVERY_S = 60.0
 
@@ -67,7 +66,8 @@ class Trainium:
         self._failure = "" if monitor else f"neuron-monitor is not on PATH and not in {BIN[:-1]}: install it"
         self._own = Own(environ.get("NEURON_PROCESS_TAG", ""), proc)
         self._run = RunProcesses(scope, proc)
-        self._processes = readings.Processes()
+        self._processes = readings.Held(GROUPS)
+        self._system = readings.Held(SYSTEM_GROUPS)
         self._totals = Totals()
         self._report: dict[str, Any] = {}
         self._gauges: dict[str, float] = {}
@@ -128,25 +128,25 @@ class Trainium:
                 report["system"].pop("ecc", None)
             readings.count(self._totals, report, first=not self._report)
             self._report = report
-        if not reports:
-            return
-        self._failure = ""
-        if self._heard_s is not None and mono_s > self._heard_s:
-            self._gap_s = max(mono_s - self._heard_s, 1.0)
-        self._heard_s = mono_s
-        self._read(mono_s)
+            self._read(report, mono_s)
+        if reports:
+            self._failure = ""
+            if self._heard_s is not None and mono_s > self._heard_s:
+                self._gap_s = max(mono_s - self._heard_s, 1.0)
+            self._heard_s = mono_s
 
     def _is_fresh(self, mono_s: float) -> bool:
-        return self._heard_s is not None and mono_s - self._heard_s <= HELD_PERIODS * self._gap_s
+        return self._heard_s is not None and mono_s - self._heard_s <= readings.HELD_PERIODS * self._gap_s
 
-    def _read(self, mono_s: float) -> None:
-        """The newest report's readings."""
+    def _read(self, report: Mapping[str, Any], mono_s: float) -> None:
+        """A report's readings, and of earlier ones what holds still."""
         gauges: dict[str, float] = {}
-        processes = self._processes.take(self._report["processes"], mono_s)
+        processes = self._processes.take(report["processes"], mono_s)
         readings.write(gauges, processes)
         own = self._own.choose(processes, self._run.pids(mono_s))
         readings.write_run(gauges, own)
-        readings.write_system(gauges, self._report["system"])
+        (system,) = self._system.take([{**report["system"], "errors": report["errors"]}], mono_s)
+        readings.write_system(gauges, system)
         self._gauges = gauges
 
     # -- the driver, in the thread
@@ -216,6 +216,8 @@ class Trainium:
             at_least = 1 << (malformed.bit_length() - 1)
             complaint = self._monitor.complaint
             reasons["reports"] = f"{at_least} or more lines of neuron-monitor were none: {complaint}"
+        if self._report.get("hardware", {}).get("neuron_device_count") == 0:
+            reasons["devices"] = "neuron-monitor sees no device: load the driver (modprobe neuron)"
         reasons.update(_errors(self._report))
         if self._own.unknown:
             reasons["trn.process"] = (

@@ -7,49 +7,56 @@ the process that is slowest.
 
 from __future__ import annotations
 
-from runvitals.collectors.neuron.report import GROUPS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from runvitals.collectors.neuron.totals import Totals
 
     Process = Mapping[str, Any]
 
-# A group that comes at a longer period than others is taken to hold until it comes again, but not for ever.
-LONGEST_HOLD_S = 300.0
+# What neuron-monitor tells holds until its successor is overdue: a report until the next, a group that comes at
+# a longer period than others until it comes again.
+HELD_PERIODS = 2.5
 
 
-class Processes:
-    """The processes of the newest report, with the groups that were due earlier and hold still."""
+class Held:
+    """The entries of the newest report, with those of their groups that were due earlier and hold still.
 
-    __slots__ = ("_held",)
+    Args:
+        groups: section of an entry -> neuron-monitor's names of its group.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_groups", "_held")
+
+    def __init__(self, groups: Mapping[str, Sequence[str]]) -> None:
+        self._groups = groups
         self._held: dict[object, dict[str, tuple[float, Any]]] = {}
 
-    def take(self, processes: Iterable[Process], mono_s: float) -> list[dict[str, Any]]:
-        """The processes of a report, each with all its groups.
+    def take(self, entries: Iterable[Process], mono_s: float) -> list[dict[str, Any]]:
+        """The entries of a report, each with all its sections.
 
         A process that is not in the report has ended; a group with an error has no numbers.
         """
         held: dict[object, dict[str, tuple[float, Any]]] = {}
         complete = []
-        for process in processes:
-            identity = source(process)
-            errors = process.get("errors", {})
-            sections = {} if "error" in process else dict(self._held.get(identity, {}))
-            for section, groups in GROUPS.items():
-                if section in process:
-                    sections[section] = mono_s, process[section]
+        for entry in entries:
+            identity = source(entry)
+            errors, periods = entry.get("errors", {}), entry.get("periods", {})
+            sections = {} if "error" in entry else dict(self._held.get(identity, {}))
+            for section, names in self._groups.items():
+                if section in entry:
+                    until_s = mono_s + HELD_PERIODS * periods.get(section, 0.0)
+                    sections[section] = until_s, entry[section]
                 elif section in sections and (
-                    any(group in errors for group in groups) or mono_s - sections[section][0] > LONGEST_HOLD_S
+                    section in periods  # it came, and told nothing
+                    or mono_s > sections[section][0]
+                    or any(name in errors for name in names)
                 ):
                     del sections[section]
             held[identity] = sections
-            found = {name: process[name] for name in ("pid", "tag") if name in process}
+            found = {name: entry[name] for name in ("pid", "tag") if name in entry}
             found.update((section, told) for section, (_, told) in sections.items())
             complete.append(found)
         self._held = held

@@ -10,6 +10,7 @@ process) and on its configuration. Here both have one form, and what cannot be r
                                            # NEURON_PROCESS_TAG says
         "error": "…",                      # the whole process could not be asked
         "errors": {"memory_used": "…"},    # groups that could not be read; their zeros are left out
+        "periods": {"cores": 1.0, "memory": 5.02, …},                            # seconds, of each section
         "cores": {0: {"utilization": 42.0, "flops": 1.2e12, "effective_flops": 1e12,
                       "physical": {0: 21.0, 1: 63.0}}},                         # % and 1/s
         "memory": {"host": 6997643264, "device": 12519788544,                    # bytes
@@ -20,7 +21,8 @@ process) and on its configuration. Here both have one form, and what cannot be r
                       "latency": {"total": {"p50": 0.011, …}, "device": {…}}},   # seconds
       }],
       "system": {"vcpu": {"user": 32.77, …}, "vcpus": {0: {"user": 34.41, …}}, "context_switches": 123456,
-                 "memory": {"memory_total_bytes": …, …}, "ecc": {0: {"mem_ecc_corrected": 0, …}}},
+                 "memory": {"memory_total_bytes": …, …}, "ecc": {0: {"mem_ecc_corrected": 0, …}},
+                 "periods": {"vcpu": 1.0, "memory": 5.3}},
       "errors": {"vcpu_usage": "…"},       # groups of the system that could not be read
       "instance": {"instance_type": "trn1.2xlarge", …},
       "hardware": {"neuron_device_count": 1, "neuroncore_per_device_count": 2, …},
@@ -52,6 +54,7 @@ _CORE_NUMBERS = {
 }
 # Section of a process here -> its group, by all its names.
 GROUPS = {"cores": _CORES, "memory": ("memory_used",), "vcpu": _VCPU, "execution": _EXECUTION}
+SYSTEM_GROUPS = {"vcpu": ("vcpu_usage",), "memory": ("memory_info",)}
 
 _MODELS, _AFTER_MODELS = b'"loaded_models":[', b'],"error":'
 
@@ -124,13 +127,15 @@ def _process(entry: dict[str, Any]) -> dict[str, Any]:
         return {**process, "error": str(error)}
     groups = _object(entry.get("report"))
     errors: dict[str, str] = {}
+    found = {section: _group(groups, names, errors) for section, names in GROUPS.items()}
     sections = {
-        "cores": _cores(_group(groups, _CORES, errors)),
-        "memory": _memory(_group(groups, ("memory_used",), errors)),
-        "vcpu": _numbers(_object(_group(groups, _VCPU, errors).get("vcpu_usage"))),
-        "execution": _execution(_group(groups, _EXECUTION, errors)),
+        "cores": _cores(found["cores"]),
+        "memory": _memory(found["memory"]),
+        "vcpu": _numbers(_object(found["vcpu"].get("vcpu_usage"))),
+        "execution": _execution(found["execution"]),
         "ecc": _ecc(_group(groups, _ECC, errors)),
         "errors": errors,
+        "periods": _periods(found),
     }
     process.update({name: section for name, section in sections.items() if section})
     return process
@@ -226,8 +231,8 @@ def _ecc(group: dict[str, Any]) -> dict[int, dict[str, float]]:
 
 def _system(groups: dict[str, Any], report: dict[str, Any]) -> None:
     errors = report["errors"]
-    vcpu = _group(groups, ("vcpu_usage",), errors)
-    memory = _numbers(_group(groups, ("memory_info",), errors))
+    found = {section: _group(groups, names, errors) for section, names in SYSTEM_GROUPS.items()}
+    vcpu, memory = found["vcpu"], _numbers(found["memory"])
     memory.pop("period", None)
     sections = {
         "vcpu": _numbers(_object(vcpu.get("average_usage"))),
@@ -238,6 +243,7 @@ def _system(groups: dict[str, Any], report: dict[str, Any]) -> None:
         },
         "memory": memory,
         "ecc": _ecc(_group(groups, _ECC, errors)),
+        "periods": _periods(found),
     }
     report["system"].update({name: section for name, section in sections.items() if section})
     switches = _number(vcpu.get("context_switch_count"))
@@ -270,6 +276,12 @@ def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str
                 return group
             errors[name] = str(error)
     return {}
+
+
+def _periods(found: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """How long each section's group has been measured, where it says so."""
+    periods = {section: _number(group.get("period")) for section, group in found.items()}
+    return {section: period_s for section, period_s in periods.items() if period_s is not None}
 
 
 def _told(section: dict[str, Any]) -> dict[str, Any]:
