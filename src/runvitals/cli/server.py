@@ -74,7 +74,10 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 def places(arguments: argparse.Namespace) -> tuple[str, str]:
     """The store's folder, which is made if it is not there, and the catalogue's address."""
     folder = os.path.abspath(arguments.store or os.path.join(directory(arguments), "store"))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"the store's folder {folder} cannot be made: {error.strerror}") from None
     return folder, arguments.catalogue or os.path.join(folder, CATALOGUE)
 
 
