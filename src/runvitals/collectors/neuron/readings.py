@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Process = Mapping[str, Any]
 
-# What neuron-monitor tells holds until its successor is overdue: a report until the next, a group that comes at
-# a longer period than others until it comes again.
+# What neuron-monitor tells holds until its successor is overdue: a report until the next, a group that comes
+# at a longer period than others until it comes again.
 HELD_PERIODS = 2.5
 
 
