@@ -68,20 +68,30 @@ def _hosts(hosts: list[Host]) -> str:
 
 
 def _sections(run: Run) -> list[tuple[str, list[str]]]:
-    missing = [
-        inert(f"{name} on {host}: {source.get('state')}, {source.get('reason')}")
-        for host, sources in run.sources.items()
-        for name, source in sources.items()
-        if isinstance(source, dict) and source.get("state") not in (None, "on")
-    ]
     sections = [
         ("config", [inert(f"{key} = {value}") for key, value in run.config.items()]),
         ("summary", [inert(f"{key} = {value}") for key, value in run.summary.items()]),
         ("events", [inert(f"{moment(e.time_ms)}  {e.level}  {e.name}: {e.text}") for e in run.events]),
-        ("not measured", missing),
+        ("not measured", _not_measured(run)),
         ("problems in the journal", [inert(problem) for problem in run.problems]),
     ]
     return [(heading, lines) for heading, lines in sections if lines]
+
+
+def _not_measured(run: Run) -> list[str]:
+    """What fails, with the reason; what is not there, by name: a machine has few of the devices we know."""
+    lines = []
+    for host, sources in run.sources.items():
+        states = {name: source for name, source in sources.items() if isinstance(source, dict)}
+        absent = [name for name, source in states.items() if source.get("state") == "absent"]
+        lines += [
+            inert(f"{name} on {host}: {source.get('state')}, {source.get('reason')}")
+            for name, source in states.items()
+            if source.get("state") not in (None, "on", "absent")
+        ]
+        if absent:
+            lines.append(inert(f"absent on {host}: {', '.join(absent)} (`runvitals doctor` there says why)"))
+    return lines
 
 
 def _statistics(statistics: list[Statistics]) -> str:
