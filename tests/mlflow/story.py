@@ -11,7 +11,9 @@ from collections import Counter
 from typing import Any
 
 import mlflow
+import mlflow.sklearn
 import requests
+from sklearn.linear_model import LinearRegression
 
 import runvitals
 import runvitals.mlflow as ours
@@ -81,6 +83,11 @@ with mlflow.start_run() as parent:
     os.waitpid(child, 0)
     time.sleep(NAP_S)
 told["parent"] = parent.info.run_id
+
+mlflow.sklearn.autolog(log_models=False, log_datasets=False, silent=True)
+LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
+mlflow.sklearn.autolog(disable=True)
+told["autolog"] = mlflow.last_active_run().info.run_id
 
 ours.set_system_metrics_samples_before_logging(2)
 run("two samples a point")

@@ -136,7 +136,7 @@ def test_a_run_has_none_where_they_are_off(story: dict[str, Any], server: Server
     assert server.run(story[run])["info"]["status"] == "FINISHED"
 
 
-@pytest.mark.parametrize("run", ["shorter than a sample", "by our start_run"])
+@pytest.mark.parametrize("run", ["shorter than a sample", "by our start_run", "autolog"])
 def test_the_shortest_run_has_its_point(story: dict[str, Any], server: Server, run: str) -> None:
     assert HOST - {CPU} <= server.system(story[run])  # no time, no share of it
 

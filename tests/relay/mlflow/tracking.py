@@ -29,6 +29,8 @@ class Tracking:
         faults: what the next requests to `log-batch` get instead of being heard: (status, Retry-After). 599:
             the request is heard, and the answer lost.
         refused: a metric whose name is in here is not taken.
+        deleted: names of experiments that are there, and deleted.
+        hidden: names of experiments that another is about to make: seen after somebody tried to.
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,8 @@ class Tracking:
         self.headers: dict[str, str] = {}
         self.faults: deque[tuple[int, str]] = deque()
         self.refused: set[str] = set()
+        self.deleted: set[str] = set()
+        self.hidden: set[str] = set()
         self.experiments: dict[str, str] = {"Default": "0"}
         self.runs: dict[str, dict[str, Any]] = {}
         tracking = self
@@ -124,12 +128,18 @@ class Tracking:
 
     def _experiments_get_by_name(self, body: dict[str, Any]) -> dict[str, Any]:
         name = body["experiment_name"]
+        if name in self.deleted:
+            return {"experiment": {"experiment_id": "9", "lifecycle_stage": "deleted"}}
         if name not in self.experiments:
             raise Refusal(MISSING, f"Could not find experiment with name '{name}'")
         return {"experiment": {"experiment_id": self.experiments[name], "lifecycle_stage": "active"}}
 
     def _experiments_create(self, body: dict[str, Any]) -> dict[str, Any]:
+        if body["name"] in self.deleted:
+            raise Refusal(EXISTS, "exists, and is deleted")
         self.experiments[body["name"]] = str(len(self.experiments))
+        if body["name"] in self.hidden:
+            raise Refusal(EXISTS, "exists")
         return {"experiment_id": self.experiments[body["name"]]}
 
     def _runs_create(self, body: dict[str, Any]) -> dict[str, Any]:
