@@ -111,6 +111,8 @@ class _Month:
         """A run that has no chunks."""
         damaged: list[Damage] = []
         blocks = list(self._blocks.get(run, []))
+        if len(packed) == 1 and not blocks:
+            return self._add_pack(packed[0])
         for pack in packed:
             try:
                 blocks.insert(0, pack.block())
@@ -119,6 +121,16 @@ class _Month:
         for group in groups(blocks, {self._question.metric}):
             self._tally.add_samples(run, group.t, group.values[:, 0])
         return damaged
+
+    def _add_pack(self, pack: Pack) -> list[Damage]:
+        """A run that is a single pack, as short runs are: nothing is to be put together."""
+        try:
+            series = pack.series(self._question.metric)
+        except Corrupt as error:
+            return [Damage(pack.run, None, pack.t0, pack.t1, f"a pack: {error}")]
+        if series is not None:
+            self._tally.add_samples(pack.run, *series)
+        return []
 
     def _runs(self, connection: sqlite3.Connection) -> dict[int, _Run]:
         """The runs asked for that are in the file."""

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from runvitals.buckets import Floats, Integers
 from runvitals.store import body
 from runvitals.store.codec import Corrupt
 from runvitals.store.sqlite_chunks.blocks import Block, Group, on_disk
@@ -37,13 +38,27 @@ class Pack(NamedTuple):
         Raises:
             Corrupt: it cannot be unpacked.
         """
+        return on_disk(self.metrics, *self._unpacked())
+
+    def series(self, metric: int) -> tuple[Integers, Floats] | None:
+        """The samples of one metric, times ascending, each once; None where it is not among them.
+
+        Raises:
+            Corrupt: it cannot be unpacked.
+        """
+        if metric not in self.metrics:
+            return None
+        t, values = self._unpacked()
+        return t, values[:, self.metrics.index(metric)]
+
+    def _unpacked(self) -> tuple[Integers, Floats]:
         try:
             t, values = body.unpack(self.body, len(self.metrics))
         except ValueError as error:
             raise Corrupt(str(error)) from error
         if len(t) != self.ticks:
             raise Corrupt(f"{self.ticks} ticks were expected, not {len(t)}")
-        return on_disk(self.metrics, t, values)
+        return t, values
 
 
 _SELECT = """SELECT pack.id, run, metrics, t0, t1, ticks, body
