@@ -120,6 +120,11 @@ class Receiver:
         """What time it is for this server."""
         return now_ms() + self.ahead_ms
 
+    def stop(self, uid: str) -> None:
+        """A person asks for a run's end."""
+        self.catalogue.runs.request_stop(self.run(uid).id, self.now_ms())
+        self.recorder.presence.flush()
+
     # -- what it holds
 
     def sent(self) -> list[tuple[str, int]]:

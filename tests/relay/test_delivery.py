@@ -207,7 +207,7 @@ def test_a_run_that_goes_on_gives_signs_of_life(journal: Journal, receiver: Rece
 def test_a_person_at_the_server_stops_the_run(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
-    receiver.recorder.presence.stopped |= {receiver.run(RUN).id}
+    receiver.stop(RUN)
     for second in (1, 2):
         journal.sample(second, cpu=1.0)
         sender.send()

@@ -97,6 +97,18 @@ def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, recei
     assert said[-1].endswith("stopped, 2 samples, 0 log() rows")
 
 
+def test_what_is_taken_later_is_left_to_the_next_relay(
+    tmp_path: Path, journal: Journal, receiver: Receiver
+) -> None:
+    journal.t0 += 2 * 86_400_000
+    journal.sample(0, cpu=1.0)
+    journal.end()
+    said: list[str] = []
+    assert not Foreground(str(tmp_path), [receiver.url], [RUN], said.append).run()
+    assert "records are left: times up to 48 h ahead" in said[-1]
+    assert Cursor(journal.folder, Spec(receiver.url), HOST).closed == ""
+
+
 def test_a_destination_that_cannot_be_is_said_at_once(tmp_path: Path, journal: Journal) -> None:
     with pytest.raises(ValueError, match="no destination 'nowhere'"):
         Foreground(str(tmp_path), ["nowhere"], [RUN], print).run()

@@ -109,7 +109,7 @@ def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, envi
     command = [sys.executable, "-c", UNTIL_INTERRUPTED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
-        receiver.recorder.presence.stopped |= {receiver.run("abc").id}
+        receiver.stop("abc")
         said, _ = training.communicate(timeout=30)
     assert said == "interrupted\n"
     folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
@@ -136,7 +136,7 @@ def test_a_training_that_asked_to_be_told_ends_in_its_own_way(
     command = [sys.executable, "-c", UNTIL_ASKED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
-        receiver.recorder.presence.stopped |= {receiver.run("abc").id}
+        receiver.stop("abc")
         said, _ = training.communicate(timeout=30)
     assert (training.returncode, said) == (0, "done\n")
     eventually(lambda: receiver.run("abc").state == "stopped")

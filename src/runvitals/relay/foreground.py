@@ -79,12 +79,17 @@ class Foreground:
             spec.factory()
         while not self._ending.is_set():
             self.look()
-            if self.named and all(one.closed for one in self._cursors.values()):
+            if self.named and all(map(self._is_done, self._cursors)):
                 break
             self._ending.wait(TICK_S)
         self._finish()
         cursors = self._cursors.values()
         return not any(one.error or one.rejection or one.closed in ("", STOPPED) for one in cursors)
+
+    def _is_done(self, key: tuple[str, str, str]) -> bool:
+        """Nothing is left to be done now: the rest, if there is one, is taken later (`TooEarly`)."""
+        cursor = self._cursors[key]
+        return bool(cursor.closed) or (bool(cursor.held) and self._couriers[key[2]].find(key[0]) is None)
 
     def look(self) -> None:
         """Take up what is new, and tell what has changed."""
@@ -159,7 +164,7 @@ class Foreground:
         for key in self._taken:
             cursor = self._cursors[key]
             try:
-                if not cursor.closed and cursor.lock():
+                if not self._is_done(key) and cursor.lock():
                     cursor.closed = STOPPED
                     cursor.save()
             except OSError as error:
@@ -186,6 +191,8 @@ class Foreground:
             return WAITING
         if cursor.error:
             return f"failing: {cursor.error}"
+        if cursor.held:
+            return f"{cursor.held_records} records are left: {cursor.held_why}"
         if cursor.rejection:
             return f"delivering; {cursor.counts['rejected']} batches refused: {cursor.rejection}"
         return "delivering"

@@ -16,8 +16,8 @@ _TOLD = frozenset(
 
 
 class Lag(NamedTuple):
-    """Records that are written and not delivered, `MOST_RECORDS` at the most, and the time of the oldest of
-    them (ms, UTC); 0 and 0 where there is none."""
+    """Records that are written and not delivered, as many as were to be counted at the most, and the time of
+    the oldest of them (ms, UTC); 0 and 0 where there is none."""
 
     records: int
     since_ms: int
@@ -27,8 +27,12 @@ class Lag(NamedTuple):
         return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
 
 
-def lag(cursor: Cursor) -> Lag:
-    """Reads what is not delivered yet. What is held back lies before the position, and is not among it.
+def lag(cursor: Cursor, most: int = MOST_RECORDS) -> Lag:
+    """Reads what is not delivered yet, some 10 µs a record. What is held back lies before the position, and
+    is not among it.
+
+    Args:
+        most: records to count.
 
     Example:
         >>> lag(cursor)
@@ -49,6 +53,6 @@ def lag(cursor: Cursor) -> Lag:
                 continue
             records += 1
             since_ms = min(since_ms or record.time_ms, record.time_ms or since_ms)
-            if records == MOST_RECORDS:
+            if records == most:
                 return Lag(records, since_ms)
     return Lag(records, since_ms)
