@@ -73,7 +73,7 @@ class Prometheus(Program):
         folder.mkdir(parents=True, exist_ok=True)
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        scrape = {"job_name": "runs", "honor_labels": True, "static_configs": [{"targets": list(targets)}]}
+        scrape = {"job_name": "runs", "static_configs": [{"targets": list(targets)}]}
         config = {
             "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms"},
             "scrape_configs": [scrape] if targets else [],

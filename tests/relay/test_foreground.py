@@ -23,6 +23,7 @@ from runvitals.relay.lag import Lag, lag
 from runvitals.relay.main import own_host
 from runvitals.relay.specs import Spec
 from tests.relay.journals import HOST, RUN, Journal, Sender
+from tests.relay.programs import get
 from tests.relay.receiver import Receiver, now_ms
 
 PATIENCE_S = 15.0
@@ -114,6 +115,15 @@ def test_a_destination_that_cannot_be_is_said_at_once(tmp_path: Path, journal: J
         Foreground(str(tmp_path), ["nowhere"], [RUN], print).run()
 
 
+def command(*words: str) -> subprocess.Popen[str]:
+    """`runvitals relay` in a process of its own."""
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
+    environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    boot = "import sys; from runvitals.cli import main; sys.exit(main())"
+    every = [sys.executable, "-c", boot, "relay", *words]
+    return subprocess.Popen(every, env=environ, stdout=subprocess.PIPE, text=True)
+
+
 def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
     tmp_path: Path, receiver: Receiver
 ) -> None:
@@ -121,11 +131,7 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
     journal = Writer(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
     journal.sample(now_ms(), {"cpu": 1.0})
     journal.json(frames.EVENT, {"t": now_ms(), "name": "prompt", "level": "info", "text": ""})
-    environ = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    boot = "import sys; from runvitals.cli import main; sys.exit(main())"
-    words = [sys.executable, "-c", boot, "relay", "--to", receiver.url, "--dir", str(tmp_path)]
-    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, text=True) as relay:
+    with command("--to", receiver.url, "--dir", str(tmp_path)) as relay:
         eventually(lambda: receiver.runs() == 1)
         journal.sample(now_ms(), {"cpu": 2.0})
         relay.send_signal(signal.SIGTERM)
@@ -139,6 +145,21 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
         f"live ({own_host()}) to {receiver.url}: stopped, 2 samples, 0 log() rows",
     ]
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
+
+
+def test_the_command_shows_runs_to_prometheus(tmp_path: Path) -> None:
+    about = {"run": "live", "host": own_host(), "role": "monitor", "pid": 6, "interval_s": 1.0}
+    journal = Writer(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
+    journal.sample(now_ms(), {"cpu": 50.0})
+    journal.json(frames.EVENT, {"t": now_ms(), "name": "prompt", "level": "info", "text": ""})
+    with command("--metrics", "127.0.0.1:0", "--dir", str(tmp_path)) as relay:
+        assert relay.stdout is not None
+        url = relay.stdout.readline().split()[-1]
+        eventually(lambda: b"runvitals_process_cpu_utilization_ratio{" in get(url)[0])
+        relay.send_signal(signal.SIGINT)
+        relay.communicate(timeout=PATIENCE_S)
+    journal.close()
+    assert relay.returncode == 0
 
 
 def test_the_status_tells_how_far_behind_a_delivery_is_and_what_was_dropped(

@@ -78,6 +78,7 @@ def test_texts_of_the_environment(name: str, text: str, value: object) -> None:
         ("server", "https://me:secret@runs.example.org"),
         ("destinations", [":/x"]),
         ("destinations", ["http://"]),
+        ("destinations", ["remote_write:http://me:secret@host/write"]),
         ("mode", "shared"),
         ("resume", "auto"),
         ("run_id", "../../etc"),

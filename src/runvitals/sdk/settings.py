@@ -176,8 +176,11 @@ def _destination(value: Any) -> str:
 
 
 def _destination_name(text: str) -> str:
+    """`NAME` or `NAME:ADDRESS`. As with a server, no password in a URL."""
     name = text.partition(":")[0]
     if not name or not name.isascii() or not name.replace("_", "").replace("-", "").isalnum():
+        raise ValueError
+    if "@" in text.partition("://")[2].partition("/")[0]:
         raise ValueError
     return text
 
@@ -311,8 +314,8 @@ SETTINGS: dict[str, Setting] = {
             "destinations",
             [],
             _listed(_destination),
-            "NAME, NAME:ADDRESS or a server's URL: a list, or with commas between them",
-            "Where else the run is delivered to; docs/relay.md.",
+            "NAME, NAME:ADDRESS or a server's URL, without a password: a list, or with commas between them",
+            "Where else the run is delivered to; docs/destinations.md.",
         ),
         Setting(
             "delivery_timeout",

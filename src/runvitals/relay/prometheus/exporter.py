@@ -173,7 +173,7 @@ class PrometheusDestination(Destination):
     """
 
     name = "prometheus"
-    interval_s = 0.0
+    interval_s = 2.0
 
     def __init__(self, address: str, context: Context) -> None:
         self._address = read_address(address)

@@ -10,6 +10,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from runvitals.protobuf import text, uint, varint
 from runvitals.relay.prometheus.naming import Family, Series
@@ -76,7 +77,7 @@ class Version2:
 
         series = []
         for line in lines:
-            refs = b"".join(varint(number(one)) for pair in _labels(line.series) for one in pair)
+            refs = b"".join([varint(number(one)) for pair in _labels(line.series) for one in pair])
             family = line.series.family
             about = uint(1, _KINDS[family.kind]) + uint(3, number(family.help)) + uint(4, number(family.unit))
             series.append(text(5, text(1, refs) + times.samples(line, line.start_ms) + text(5, about)))
@@ -86,7 +87,9 @@ class Version2:
         """Each request is complete in itself."""
 
 
+@lru_cache(_MOST_REMEMBERED)
 def _labels(series: Series) -> list[tuple[str, str]]:
+    """All labels, in the order of their names."""
     return sorted([("__name__", series.family.sample), *series.labels])
 
 
