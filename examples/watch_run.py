@@ -17,8 +17,17 @@ from runvitals.journal.paths import run_dir
 from runvitals.query import OpenRun
 from runvitals.query.opened import UnknownRun
 
-LINE = ("cpu", "proc.memory.rssMB", "monitor.cpuPercent")
-SUMMARY = ("cpu", "proc.memory.rssMB", "disk.out", "network.sent", "monitor.cpuPercent", "monitor.rssMB")
+GPU = ("gpu.0.gpu", "gpu.0.powerWatts", "gpu.0.temp")  # where there is one
+LINE = ("cpu", *GPU, "proc.memory.rssMB", "monitor.cpuPercent")
+SUMMARY = (
+    "cpu",
+    *GPU,
+    "proc.memory.rssMB",
+    "disk.out",
+    "network.sent",
+    "monitor.cpuPercent",
+    "monitor.rssMB",
+)
 SUMMARY_ROW = "  {:<20} {:>10} {:>10}  {}"
 
 

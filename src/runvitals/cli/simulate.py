@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -95,20 +96,17 @@ def run(arguments: argparse.Namespace) -> int:
     run_id = simulation.place.run_id
     print(f"run {run_id} of project {values['project']}: simulated, kept in {inert(folder)}", flush=True)
     delivery = Delivery(simulation.place.folder, destinations(values))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        if speed is None:
-            simulation.play()
-        else:
-            simulation.play(on_time(simulation.place.interval_s))
-        totals, code = simulation.end("finished"), 0
-    except KeyboardInterrupt:
-        totals, code = simulation.end("stopped"), 130
+    # Not an exception: it would come in the middle of a record.
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    whole = simulation.play(on_time(0.0 if speed is None else simulation.place.interval_s, stop))
+    totals = simulation.end("finished" if whole else "stopped")
     delivery.close()
     print(_said(totals, time.monotonic() - began_s))
     if delivery.problem:
         print(f"runvitals: not delivered: {inert(delivery.problem)}", file=sys.stderr)
-    return code or int(bool(totals.lost or delivery.problem))
+    return int(bool(totals.lost or delivery.problem)) if whole else 130
 
 
 def _said(totals: Totals, took_s: float) -> str:

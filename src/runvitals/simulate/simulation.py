@@ -42,6 +42,7 @@ class Simulation:
     Example:
         >>> simulation = Simulation(Profile.parse("h100x8"), 1, 600.0, 1.0, 0, place, {}, {})
         >>> simulation.play()
+        True
         >>> simulation.end("finished")
         Totals(samples=600, values=174000, rows=380, lost=0)
     """
@@ -82,11 +83,12 @@ class Simulation:
         """The host of rank 0."""
         return self._nodes[0]
 
-    def play(self, wait: Callable[[int], None] = lambda tick: None) -> None:
-        """Write every sample.
+    def play(self, wait: Callable[[int], bool] = lambda tick: True) -> bool:
+        """Write every sample; True when all are written.
 
         Args:
-            wait: called with each sample's number before it is written; a live one returns when it is due.
+            wait: called with each sample's number before it is written. A live one returns when it is due;
+                False ends the play.
         """
         interval_s = self.place.interval_s
         for first in range(0, self._count, SAMPLES):
@@ -95,9 +97,11 @@ class Simulation:
             for node in self._alive:
                 node.look_ahead(block)
             for place in range(count):
-                wait(first + place)
+                if not wait(first + place):
+                    return False
                 self._time_ms = self.place.start_ms + round((first + place) * interval_s * 1000.0)
                 self._step(block, place)
+        return True
 
     def end(self, state: str) -> Totals:
         """Write the end: `finished`, or `stopped` by a person."""

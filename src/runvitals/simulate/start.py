@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -66,14 +67,16 @@ def begin(
     return Simulation(profile, nodes, story_s, speed or 1.0, seed, place, about, settings)
 
 
-def on_time(interval_s: float) -> Callable[[int], None]:
-    """Waits until a sample is due, on an absolute clock that begins with the first one."""
+def on_time(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
+    """Waits until a sample is due, on an absolute clock that begins with the first one; False once `stop` is
+    set. With an interval of 0 every sample is due.
+    """
     began_s = 0.0
 
-    def wait(tick: int) -> None:
+    def wait(tick: int) -> bool:
         nonlocal began_s
         now_s = time.monotonic()
         began_s = began_s or now_s
-        time.sleep(max(0.0, began_s + tick * interval_s - now_s))
+        return not stop.wait(max(0.0, began_s + tick * interval_s - now_s))
 
     return wait
