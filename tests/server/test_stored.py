@@ -13,6 +13,7 @@ import pytest
 
 from runvitals.server import models, shared
 from runvitals.store.catalogue import Device, Joining, Update
+from runvitals.store.catalogue.devices import devices_of
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
 from tests.server.stored import Shared
@@ -117,6 +118,23 @@ def test_a_device_by_its_uuid(training: Training, server: Shared) -> None:
     assert keys == {
         f"gpu.1.{name}" for name in ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock")
     }
+
+
+def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: Shared) -> None:
+    seen = {
+        "a": [{"index": 0, "uuid": "GPU-1", "used": True}, {"index": 1, "uuid": "GPU-2", "used": False}],
+        "b": [{"index": 0, "uuid": "GPU-1", "used": None}, {"index": 1, "pci": "0000:01:00.0"}],
+        "c": [{"index": 0, "uuid": "GPU-2", "used": True}],
+    }
+    for number, (run_id, gpus) in enumerate(seen.items()):
+        Monitor(tmp_path, run_id, start_ms=T0 + number).info(T0 + number, machine={"gpu_nvidia": gpus})
+        server.take(tmp_path, run_id)
+        row = server.catalogue.runs.find(run_id, T0)
+        assert row is not None
+        server.catalogue.devices.note(row.id, devices_of("node1", {"gpu_nvidia": gpus}), T0)
+    for device, runs in (("GPU-1", ["b", "a"]), ("GPU-2", ["c"]), ("node1/0000:01:00.0", ["b"]), ("x", [])):
+        for client in (local, server):
+            assert [one["id"] for one in client.ask("runs", device=device)["runs"]] == runs
 
 
 def test_what_was_logged(training: Training, local: Client, server: Shared) -> None:

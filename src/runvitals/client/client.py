@@ -22,8 +22,8 @@ class Client:
 
     Args:
         url: `http://host[:port][/path]` or https.
-        token: what the server knows the caller by; without it `RUNVITALS_TOKEN`, then what `runvitals login`
-            kept for this URL, then none.
+        token: what the server knows the caller by; without it `RUNVITALS_TOKEN` if it is for this server (see
+            `runvitals.relay.login`), then what `runvitals login` kept for this URL, then none.
         timeout_s: for connecting, and for each wait.
 
     Raises:
@@ -46,6 +46,7 @@ class Client:
         tag: Texts = (),
         text: str | None = None,
         where: Texts = (),
+        device: str | None = None,
         sort: str = "started_ms",
         descending: bool = True,
     ) -> Iterator[RemoteRun]:
@@ -57,6 +58,7 @@ class Client:
             tag: only with all of these tags.
             text: all of its words occur in the id, name, group, job type, tags, notes or configuration.
             where: comparisons that hold: `"config.lr > 0.1"`.
+            device: only those that used it: a UUID, or `host/PCI address`.
             sort: a column (`started_ms`, `duration_ms`, `name`, `state` …) or a field (`summary.loss`); runs
                 without a value come last.
 
@@ -64,7 +66,12 @@ class Client:
             ServerError: refused, with what is allowed; no answer.
         """
         wanted = _filter(project, state, tag, text, where)
-        wanted += [("sort", sort), ("descending", str(descending).lower()), ("limit", PAGE_SIZE)]
+        wanted += [
+            ("device", device),
+            ("sort", sort),
+            ("descending", str(descending).lower()),
+            ("limit", PAGE_SIZE),
+        ]
         after = None
         while True:
             page = self._connection.get("/runs", [*wanted, ("after", after)])

@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.query.model import Run
 from runvitals.store.catalogue import fields
 from runvitals.store.catalogue.derived import search_text
+from runvitals.store.catalogue.devices import devices_of
 from runvitals.store.catalogue.fields import NUMBER, Scalar
 from runvitals.store.catalogue.filters import Filter, Predicate, is_field
 from runvitals.store.catalogue.listing import Sort
@@ -42,8 +43,18 @@ def _matches(run: Run, wanted: Filter) -> bool:
         return False
     if not all(_holds(run, predicate) for predicate in wanted.where):
         return False
+    if wanted.device is not None and not _has_device(run, wanted.device):
+        return False
     words = wanted.text.casefold().split()
     return not words or _has_words(run, words)
+
+
+def _has_device(run: Run, identity: str) -> bool:
+    return any(
+        device.identity == identity and device.used is not False
+        for host, machine in run.machines.items()
+        for device in devices_of(host, machine)
+    )
 
 
 def _has_words(run: Run, words: Sequence[str]) -> bool:

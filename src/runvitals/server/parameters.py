@@ -82,6 +82,10 @@ def filtered(
         list[str] | None,
         Query(description="Comparisons that hold: `config.lr > 0.1`, `summary.loss <= 2`.", max_length=100),
     ] = None,
+    device: Annotated[
+        str | None,
+        Query(description="That used this device: its UUID, or `<host>/<PCI address>`.", max_length=600),
+    ] = None,
     deleted: Annotated[bool, Query(description="Runs that were thrown away, instead of the others.")] = False,
 ) -> Filter:
     """Which runs are asked for.
@@ -93,7 +97,7 @@ def filtered(
         predicates = tuple(Predicate.parse(one) for one in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
-    return Filter(project, tuple(state or ()), tuple(tag or ()), text, predicates, deleted)
+    return Filter(project, tuple(state or ()), tuple(tag or ()), text, predicates, deleted, device)
 
 
 TheFilter = Annotated[Filter, Depends(filtered)]

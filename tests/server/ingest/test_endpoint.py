@@ -15,6 +15,7 @@ import zstandard
 
 from runvitals.server.ingest import Limits
 from runvitals.store import body
+from runvitals.store.catalogue import Filter, Sort
 from tests.server.ingest.server import NOW, Server
 
 ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}
@@ -187,6 +188,32 @@ def test_what_a_newer_client_tells_is_kept(server: Server) -> None:
         ("poem", 0, {"lines": ["a", "b"]}),
     ]
     assert server.catalogue.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
+
+
+def test_devices_are_known_from_the_facts_about_a_machine(server: Server) -> None:
+    gpus = [
+        {"index": 0, "uuid": "GPU-1", "pci": "0000:01:00.0", "name": "NVIDIA H100", "used": True},
+        {"index": 1, "pci": "0000:02:00.0", "memory_bytes": 2**70, "used": "yes"},
+        {"index": 2},
+        {"uuid": 7},
+        {"uuid": "x" * 1000},
+        "GPU",
+        {"index": 3, "uuid": "GPU-1"},
+    ]
+    machine = {"gpu_nvidia": gpus, "cpus": 4, "mounts": [{"path": "/"}], "odd": "text"}
+    about = {"role": "monitor", "host": "node1"}
+    envelope = {"run": "abc", "writer": "monitor.node1.a", "seq": 1, "about": about}
+    answer = server.json({**envelope, "records": [[1, "info", {"t": NOW, "machine": machine}]]})
+    assert answer.status_code == 200, answer.text
+    run = server.catalogue.runs.find("abc", NOW)
+    assert run is not None
+    found = server.catalogue.devices.of_run(run.id)
+    assert [(one.identity, one.position, one.vendor, one.used) for one in found] == [
+        ("node1/0000:02:00.0", 1, "nvidia", None),
+        ("GPU-1", 3, "nvidia", None),
+    ]
+    wanted = Filter(device="GPU-1")
+    assert [one.uid for one in server.catalogue.runs.page(wanted, Sort("started_ms"), NOW).runs] == ["abc"]
 
 
 def test_a_gap_in_the_network_is_no_crash(server: Server) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,7 +12,8 @@ from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
-from runvitals.store.catalogue import Ended, Ending, Event, Printed, Process, Update
+from runvitals.store.catalogue import Device, Ended, Ending, Event, Printed, Process, Update
+from runvitals.store.catalogue.devices import devices_of
 from runvitals.store.catalogue.joining import Joined
 from runvitals.store.catalogue.states import ENDED_STATES, STATES
 
@@ -53,6 +54,14 @@ class _Timed(msgspec.Struct):
     t: Int64
 
 
+class Seen(NamedTuple):
+    """Devices that a run saw at a time, ms UTC."""
+
+    run_id: int
+    devices: list[Device]
+    time_ms: int
+
+
 @dataclass(slots=True)
 class Notes:
     """What an envelope says beside its samples. Whose it is, is filled in by `of`."""
@@ -62,6 +71,7 @@ class Notes:
     ends: list[Ended] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     printed: list[Printed] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
     last_ms: int = 0
 
     def of(self, who: Joined) -> Notes:
@@ -73,6 +83,7 @@ class Notes:
             [replace(one, writer_id=writer_id) for one in self.ends],
             [replace(one, run_id=run_id, host=host) for one in self.updates],
             [replace(one, run_id=run_id, writer_id=writer_id) for one in self.printed],
+            [Seen(run_id, [replace(one, host=host) for one in some], t) for _, some, t in self.seen],
             self.last_ms,
         )
 
@@ -200,6 +211,8 @@ def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
     for section, values in value.items():
         if isinstance(values, dict):
             found.updates.append(Update(_NOBODY, section, values, t).checked())
+            if section == "machine" and (devices := devices_of("", values)):
+                found.seen.append(Seen(_NOBODY, devices, t))
         elif section != "t":
             others[section] = values
     if others:

@@ -163,6 +163,8 @@ class Recorder:
         """Write what many envelopes say; the ends last, so that who sees a run ended sees all of it."""
         every = [notes for some in asked for notes in some]
         self._catalogue.sections.merge([update for notes in every for update in notes.updates])
+        for seen in (one for notes in every for one in notes.seen):
+            self._catalogue.devices.note(*seen)
         self._catalogue.writers.note_processes([one for notes in every for one in notes.processes])
         self._catalogue.events.add([event for notes in every for event in notes.events])
         self._catalogue.console.add([piece for notes in every for piece in notes.printed])

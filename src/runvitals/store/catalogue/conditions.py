@@ -25,6 +25,7 @@ from sqlalchemy import (
     literal,
     select,
     table,
+    true,
     union_all,
 )
 
@@ -32,8 +33,8 @@ from runvitals.store.catalogue.database import ids_of
 from runvitals.store.catalogue.fields import NUMBER
 from runvitals.store.catalogue.filters import Filter, Predicate, is_field
 from runvitals.store.catalogue.states import RUNNING, state_at
+from runvitals.store.catalogue.tables import device, project, run, run_device, run_field, run_tag, run_text
 from runvitals.store.catalogue.tables import field as field_table
-from runvitals.store.catalogue.tables import project, run, run_field, run_tag, run_text
 from runvitals.store.catalogue.texts import LAST_CHARACTER, plain_text
 
 FEW = 10_000
@@ -119,9 +120,20 @@ def _conditions(
     for tag in wanted.tags:
         tagged = select(run_tag.c.run_id).where(run_tag.c.tag == plain_text(tag))
         yield Condition(exists(tagged.where(run_tag.c.run_id == run.c.id).correlate(run)), tagged)
+    if wanted.device is not None:
+        yield _with_device(wanted.device)
     words = plain_text(wanted.text).casefold().split()[:MAX_WORDS]
     if words:
         yield _text(connection, [word[:MAX_WORD] for word in words])
+
+
+def _with_device(identity: str) -> Condition:
+    using = (
+        select(run_device.c.run_id)
+        .join(device, device.c.id == run_device.c.device_id)
+        .where(device.c.identity == plain_text(identity), func.coalesce(run_device.c.used, true()))
+    )
+    return Condition(exists(using.where(run_device.c.run_id == run.c.id).correlate(run)), using)
 
 
 def _in_states(states: tuple[str, ...], now_ms: int) -> Condition:

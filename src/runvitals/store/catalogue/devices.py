@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from runvitals.journal.jsontext import dumps, loads
 from runvitals.store.catalogue.database import Database, ids_of, insert
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.tables import device, run_device
-from runvitals.store.catalogue.texts import check_integers, checked_name, plain_text
+from runvitals.store.catalogue.texts import MAX_NAME, check_integers, checked_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +92,48 @@ class Devices:
             found, key=lambda one: (one.host, one.position is None, one.position or 0, one.identity)
         )
 
-    def runs_of(self, identity: str, used: bool = True) -> list[int]:
-        """The numbers of the runs that used a device (or at least saw it), ascending.
 
-        Args:
-            identity: its UUID, or `<host>/<PCI address>`.
-        """
-        statement = (
-            select(run_device.c.run_id)
-            .join(device, device.c.id == run_device.c.device_id)
-            .where(device.c.identity == plain_text(identity))
-            .distinct()
-            .order_by(run_device.c.run_id)
-        )
-        if used:
-            statement = statement.where(run_device.c.used)
-        with self._database.read() as connection:
-            return list(connection.execute(statement).scalars())
+def devices_of(host: str, machine: Mapping[str, object]) -> list[Device]:
+    """The devices that the facts about a machine tell of; what cannot be stored is left out.
+
+    Args:
+        machine: as journals have it. A list in it whose items are maps with `uuid` or `pci` is of devices.
+
+    Example:
+        >>> [one.identity for one in devices_of("node1", {"gpu_nvidia": [{"index": 0, "uuid": "GPU-5"}]})]
+        ['GPU-5']
+    """
+    found: dict[str, Device] = {}
+    for name, listed in machine.items():
+        for about in listed if isinstance(listed, list) else ():
+            if isinstance(about, dict) and (_text(about, "uuid") or _text(about, "pci")):
+                one = _device(host, name.removeprefix("gpu_"), about)
+                found[one.identity] = one
+    return list(found.values())
+
+
+def _device(host: str, vendor: str, about: Mapping[str, object]) -> Device:
+    used = about.get("used")
+    return Device(
+        host,
+        uuid=_text(about, "uuid"),
+        pci_address=_text(about, "pci"),
+        position=_number(about, "index"),
+        used=used if isinstance(used, bool) else None,
+        vendor=vendor[:MAX_NAME],
+        model=_text(about, "name"),
+        memory_bytes=_number(about, "memory_bytes"),
+    )
+
+
+def _text(about: Mapping[str, object], name: str) -> str | None:
+    text = about.get(name)
+    return text if isinstance(text, str) and 0 < len(text) <= MAX_NAME else None
+
+
+def _number(about: Mapping[str, object], name: str) -> int | None:
+    number = about.get(name)
+    return number if type(number) is int and 0 <= number < 2**63 else None
 
 
 def _row(one: Device, time_ms: int) -> dict[str, Any]:

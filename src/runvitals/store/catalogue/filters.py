@@ -113,6 +113,7 @@ class Filter:
         text: every word of it occurs in the run's id, name, group, job type, tags, notes or configuration
             values, in small or capital letters.
         where: predicates that hold.
+        device: that used this device, or saw it and may have: its UUID, or `<host>/<PCI address>`.
         deleted: runs that were thrown away, instead of those that were not.
 
     Example:
@@ -125,6 +126,7 @@ class Filter:
     text: str = ""
     where: tuple[Predicate, ...] = ()
     deleted: bool = False
+    device: str | None = None
 
     def __post_init__(self) -> None:
         """
