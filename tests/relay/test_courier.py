@@ -46,10 +46,10 @@ class Relay:
         self._environ = environ
         self._deliveries: list[Delivery] = []
 
-    def serve(self, folder: str, live: bool) -> Cursor:
+    def serve(self, folder: str, live: bool, environ: dict[str, str] | None = None) -> Cursor:
         cursor = Cursor(folder, Spec(self._url), HOST)
         assert cursor.lock()
-        made = Delivery(cursor, environ=self._environ)
+        made = Delivery(cursor, environ=environ or self._environ)
         made.live = live
         self.courier.serve(made)
         self._deliveries.append(made)
@@ -129,6 +129,24 @@ def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
     journal.sample(1, cpu=2.0)
     relay.work(10)
     assert len(relay.told) == 2
+
+
+def test_a_run_that_is_not_let_in_holds_up_no_other(
+    tmp_path: Path, receiver: Receiver, relay: Relay, environ: dict[str, str]
+) -> None:
+    """Each has the token of its own training."""
+    receiver.wanted = "rvt_right"
+    for run, token in (("first", "rvt_wrong"), ("second", "rvt_right")):
+        about = {"run": run, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 1.0}
+        writer = Writer(str(tmp_path / "runs" / run), MONITOR, about)
+        writer.sample(now_ms(), {"cpu": 1.0})
+        writer.close()
+        theirs = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_TOKEN": token}
+        relay.serve(str(tmp_path / "runs" / run), live=True, environ=theirs)
+    relay.work(10)
+    assert receiver.runs() == 1
+    assert receiver.run("second").state == "running"
+    assert [run for run, _ in relay.told] == ["first"]
 
 
 def test_times_that_lie_ahead_are_kept_until_they_are_taken(

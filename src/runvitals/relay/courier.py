@@ -43,7 +43,8 @@ class Courier(threading.Thread):
         self._clock = clock
         self._tell = tell
         self._told: set[str] = set()
-        self._remedied: Callable[[], bool] | None = None
+        # Runs that were not let in: when to ask again, and what tells earlier that it is of use.
+        self._shut: dict[str, tuple[float, Callable[[], bool]]] = {}
         self._wake = threading.Condition()
         self._ending = False
         self._live: deque[Delivery] = deque()
@@ -84,11 +85,13 @@ class Courier(threading.Thread):
         with self._wake:
             before = self._flushed.get(run_id, 0)
             self._flush.add(run_id)
+            self._shut.pop(run_id, None)
             self._not_before_s = 0.0
             self._wake.notify_all()
             while self._flushed.get(run_id, 0) == before:
                 left_s = until_s - time.monotonic()
-                if left_s <= 0 or not self.is_alive() or self.find(run_id) is None:
+                gone = not self.is_alive() or self.find(run_id) is None
+                if left_s <= 0 or gone or run_id in self._shut:
                     return False
                 self._wake.wait(left_s)
                 self._flush.add(run_id)
@@ -123,10 +126,7 @@ class Courier(threading.Thread):
 
     def wait_s(self, now_s: float) -> float:
         """How long to leave the far side alone; less than 0: not at all."""
-        if self._remedied is not None and self._remedied():
-            self._not_before_s, self._remedied = now_s, None
-        wait_s = self._not_before_s - now_s
-        return wait_s if self._remedied is None else min(wait_s, POLL_S)
+        return self._not_before_s - now_s
 
     def turn(self, now_s: float) -> bool:
         """Serve every run that is due; True when there is more to do at once."""
@@ -139,6 +139,8 @@ class Courier(threading.Thread):
             if self._ending:
                 break
             wanted = delivery.run_id in flush
+            if self._is_shut(delivery.run_id, now_s):
+                continue
             try:
                 if delivery.step(now_s, flush=wanted):
                     more = True
@@ -146,13 +148,15 @@ class Courier(threading.Thread):
                         self._flush.add(delivery.run_id)
             except Gone as error:
                 self._drop(delivery, f"not wanted any more: {error}")
+            except NotLetIn as error:
+                self._not_let_in(delivery, error, now_s)
             except Exception as error:  # noqa: BLE001 - whatever a destination raises, other runs go on
                 self._failed(delivery, error, now_s, wanted)
                 return False
             else:
                 self._failures = 0
-                self._remedied = None
-                self._told.discard(delivery.run_id)
+                if not delivery.cursor.error:  # something was delivered since
+                    self._told.discard(delivery.run_id)
                 if delivery.caught_up:
                     self._caught_up(delivery, wanted)
         return more
@@ -167,6 +171,7 @@ class Courier(threading.Thread):
 
     def _drop(self, delivery: Delivery, why: str) -> None:
         with self._wake:
+            self._shut.pop(delivery.run_id, None)
             for line in (self._live, self._left):
                 if delivery in line:
                     line.remove(delivery)
@@ -195,25 +200,42 @@ class Courier(threading.Thread):
         asked_s = error.after_s if isinstance(error, Retry) else None
         wait_s = backoff_s(self._failures, asked_s)
         self._failures += 1
-        self._remedied = None
-        if isinstance(error, NotLetIn):
-            wait_s, self._remedied = backoff_s(0, NOT_LET_IN_S), error.remedied
-            self._tell_once(str(error))
         with self._wake:
             self._not_before_s = now_s + wait_s
             if wanted:
                 self._flush.add(delivery.run_id)
-            for line in (self._live, self._left):
-                if delivery in line:
-                    line.remove(delivery)
-                    line.append(delivery)
+            self._put_last(delivery)
 
-    def _tell_once(self, text: str) -> None:
+    def _not_let_in(self, delivery: Delivery, error: NotLetIn, now_s: float) -> None:
+        """Say so, and leave the run until there is hope. Another may have another token."""
+        delivery.cursor.error = _text(error)
+        _keep(delivery.cursor)
+        run_id = delivery.run_id
         with self._wake:
-            new = {one.run_id for one in self._live} - self._told
-            self._told |= new
-        for run_id in new:
-            self._tell(run_id, text)
+            self._shut[run_id] = now_s + backoff_s(0, NOT_LET_IN_S), error.remedied
+            self._put_last(delivery)
+            self._wake.notify_all()
+        if delivery.live and run_id not in self._told:
+            self._told.add(run_id)
+            self._tell(run_id, str(error))
+
+    def _is_shut(self, run_id: str, now_s: float) -> bool:
+        shut = self._shut.get(run_id)
+        if shut is None:
+            return False
+        until_s, remedied = shut
+        if now_s < until_s and not remedied():
+            return True
+        with self._wake:
+            self._shut.pop(run_id, None)
+        return False
+
+    def _put_last(self, delivery: Delivery) -> None:
+        """Put a run at the end of its line; the lock is held."""
+        for line in (self._live, self._left):
+            if delivery in line:
+                line.remove(delivery)
+                line.append(delivery)
 
 
 def _keep(cursor: Cursor) -> None:

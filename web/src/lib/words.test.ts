@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandText, gitText, machineRows, missing, rows, terminalText, why } from './words';
+import { commandText, gitText, isStopping, machineRows, missing, rows, terminalText, why } from './words';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -10,6 +10,12 @@ describe('why a run ended', () => {
     [{ ...ending, exit_code: 3 }, 'exit code 3'],
     [{ ...ending, exit_code: 0 }, ''],
   ])('%j: %s', (how, text) => expect(why(how)).toBe(text));
+});
+
+it('a run is stopping from the request to its end', () => {
+  expect(isStopping({ state: 'running', stop_requested_ms: null })).toBe(false);
+  expect(isStopping({ state: 'running', stop_requested_ms: 1 })).toBe(true);
+  expect(isStopping({ state: 'stopped', stop_requested_ms: 1 })).toBe(false);
 });
 
 it('missing sources are those that are not on, or only in part, with the reason', () => {
