@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 from runvitals.relay.batch import Batch, Samples
@@ -147,10 +148,10 @@ def _line(series: Series, times: list[int], values: Values, start_ms: int) -> Li
     """In the series' unit; of a gap only its first moment."""
     factor = series.factor
     counts = series.family.kind == "counter"
-    if all(value is not None and value == value for value in values):
-        if factor != 1.0:
-            values = [value * factor for value in values if value is not None]
-        return Line(series, times, values, start_ms if counts else 0)
+    numbers = [value for value in values if value is not None]
+    if len(numbers) == len(values) and not isnan(sum(numbers)):
+        scaled: Values = [value * factor for value in numbers] if factor != 1.0 else values
+        return Line(series, times, scaled, start_ms if counts else 0)
     kept_times: list[int] = []
     kept: Values = []
     for time_ms, value in zip(times, values, strict=True):

@@ -114,13 +114,13 @@ def test_numbers_leave_when_they_do_not_count_any_more(why: str) -> None:
 def test_both_formats_are_what_their_parsers_take() -> None:
     board = RunBoard()
     board.add(of_every_metric(), T0)
-    board.add(batch("train", **{'lo"ss\\\n': float("inf"), "nan": float("nan")}), T0)
+    board.add(batch("train", **{'lo"ss\\\n': float("inf"), "nan": float("nan"), "\ud800": 1.0}), T0)
     strict = {one.name: one for one in openmetrics(render(board.samples(T0), OPENMETRICS).decode())}
     loose = {one.name: one for one in text_format(render(board.samples(T0), TEXT).decode())}
     assert strict["runvitals_memory_used_bytes"].unit == "bytes"
     assert strict["runvitals_gpu_energy_joules"].type == "counter"
     assert strict["runvitals_run"].type == "info"
-    assert {sample.labels["key"] for sample in strict["runvitals_log"].samples} == {'lo"ss\\\n', "nan"}
+    assert {sample.labels["key"] for sample in strict["runvitals_log"].samples} == {'lo"ss\\\n', "nan", "?"}
     assert loose["runvitals_log"].samples[0].labels["key"] == 'lo"ss\\\n'
     named = {row.prometheus.removesuffix("_total") for row in CATALOG.metrics if row.prometheus}
     assert named <= strict.keys()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any
 
@@ -23,6 +24,7 @@ _CUMULATIVE = 2
 _NO_VALUE = 1  # a flag: the series ends, or has a gap
 _TIME, _VALUE = b"\x19", b"\x21"  # fields 3 and 4, 8 bytes each
 _NS_PER_MS = 1_000_000
+_MOST_REMEMBERED = 100_000
 
 
 def metrics(lines: Sequence[Line]) -> Iterator[tuple[Family, list[Line]]]:
@@ -67,18 +69,28 @@ def _attribute(number: int, name: str, value: str | int) -> bytes:
 
 
 def _metric(family: Family, lines: list[Line], times: dict[int, bytes]) -> bytes:
-    points = b"".join(_points(line, times) for line in lines)
-    about = text(1, family.name) + text(2, family.help) + text(3, family.unit)
+    points = b"".join([_points(line, times) for line in lines])
+    about = _about(family)
     if family.kind == "gauge":
         return about + text(5, points)
     return about + text(7, points + uint(2, _CUMULATIVE) + uint(3, int(family.kind == "counter")))
 
 
+@lru_cache(_MOST_REMEMBERED)
+def _about(family: Family) -> bytes:
+    return text(1, family.name) + text(2, family.help) + text(3, family.unit)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _same(labels: Labels, start_ms: int) -> bytes:
+    """What all points of a series have in common."""
+    start = fixed64(2, start_ms * _NS_PER_MS) if start_ms else b""
+    return b"".join(_attribute(7, name, value) for name, value in labels) + start
+
+
 def _points(line: Line, times: dict[int, bytes]) -> bytes:
-    """A field 1 for each sample. What is the same for all of them is encoded once."""
-    same = b"".join(_attribute(7, name, value) for name, value in line.series.labels)
-    if line.start_ms:
-        same += fixed64(2, line.start_ms * _NS_PER_MS)
+    """A field 1 for each sample."""
+    same = _same(line.series.labels, line.start_ms)
     full = b"\x0a" + varint(len(same) + 18) + same + _TIME
     none = b"\x0a" + varint(len(same) + 11) + same + _TIME
     flags = uint(8, _NO_VALUE)

@@ -51,7 +51,7 @@ def render(samples: Iterable[Sample], format: str) -> bytes:
     lines = [line for name in sorted(families) for line in _family(*families[name], format)]
     if format == OPENMETRICS:
         lines.append("# EOF")
-    return ("\n".join(lines) + "\n").encode() if lines else b""
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace") if lines else b""
 
 
 def _family(family: Family, rows: dict[Labels, float], format: str) -> Iterator[str]:
