@@ -47,9 +47,7 @@ class LoopbackNames:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = "localhost"
-        if scope["type"] == "http":
-            host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+        host = _host(scope) if scope["type"] == "http" else "localhost"
         if is_loopback(host):
             await self._app(scope, receive, send)
             return
@@ -63,6 +61,14 @@ class LoopbackOnly(Guarded):
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(LoopbackNames(app))
+
+
+def _host(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"host":
+            host: str = value.decode("latin-1")
+            return host
+    return ""
 
 
 def is_loopback(host: str) -> bool:
