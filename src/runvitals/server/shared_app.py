@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +18,7 @@ from runvitals.server.app import application
 from runvitals.server.authorisation import TokenRequired
 from runvitals.server.housekeeping import Kept
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
+from runvitals.server.ingest.described import describe
 from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly
 from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
@@ -56,13 +58,14 @@ class SharedServer:
         self._recorder = Recorder(store, catalogue, clock, limits)
         self._ingest = Ingest(self._recorder, limits, self.tally)
         self._api = self._with_health(application(StoredLibrary(store, catalogue, clock), static))
+        describe(self._api)
         self.closing = self._api.state.closing
         if token_required:
             self._for_programs: ASGIApp = TokenRequired(self._ingest, catalogue.tokens, clock)
             # Behind a proxy that speaks TLS, addresses that a page is sent to begin with https.
-            self._for_pages: ASGIApp = ProxyHeadersMiddleware(
-                Guarded(TokenRequired(self._api, catalogue.tokens, clock))
-            )
+            guarded: Any = Guarded(TokenRequired(self._api, catalogue.tokens, clock))
+            behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn has types of its own for the same
+            self._for_pages: ASGIApp = behind_proxy
         else:
             self._for_programs = LoopbackNames(self._ingest)
             self._for_pages = LoopbackOnly(self._api)

@@ -14,6 +14,8 @@ import pytest
 import zstandard
 
 from runvitals.server.ingest import Limits
+from runvitals.server.ingest.described import JsonEnvelope
+from runvitals.server.ingest.envelope import Envelope
 from runvitals.store import body
 from runvitals.store.catalogue import Filter, Sort
 from tests.server.ingest.server import NOW, Server
@@ -188,6 +190,10 @@ def test_what_a_newer_client_tells_is_kept(server: Server) -> None:
         ("poem", 0, {"lines": ["a", "b"]}),
     ]
     assert server.catalogue.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
+
+
+def test_the_openapi_document_tells_of_every_field() -> None:
+    assert set(JsonEnvelope.__struct_fields__) == set(Envelope.__struct_fields__) - {"body"}
 
 
 def test_devices_are_known_from_the_facts_about_a_machine(server: Server) -> None:
