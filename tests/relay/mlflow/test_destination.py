@@ -230,9 +230,10 @@ def test_a_run_is_made_with_what_is_known_of_it(own: Far, tracking: Tracking) ->
         "tags": ["a", "b"],
         "notes": "why",
         "group": "g",
-        "command": ["python", "x.py"],
     }
+    machine = {"command": ["python", "x.py"], "user": "me", "git": {"commit": "0ec4", "root": "/x"}}
     begun = own.noted(INFO, own.cpu(*[float(i) for i in range(11)], samples=""), run=about)
+    own.noted(INFO, begun, machine=machine)
     logged = own.batch("train")
     own.noted(INFO, logged, config={"lr": 0.1, "model": {"layers": [2, 3], "name": "resnet"}, "seed": None})
     logged.logs.append(LogRow(1, T0, 5, {"train/loss": 0.5, "val//acc@1": 0.9, "word": "x"}))
@@ -261,6 +262,8 @@ def test_a_run_is_made_with_what_is_known_of_it(own: Far, tracking: Tracking) ->
         "mlflow.runName": "first try",
         "mlflow.note.content": "why",
         "mlflow.source.name": "python x.py",
+        "mlflow.source.git.commit": "0ec4",
+        "mlflow.user": "me",
         "runvitals.tags": "a, b",
         "runvitals.group": "g",
         "summary.best": "0.4",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import Any
 
@@ -30,14 +30,6 @@ _LARGEST_STEP = (1 << 63) - 1
 # The only ends that the training cannot tell MLflow of by itself.
 _KILLED_STATES = ("crashed", "stopped")
 _ONLY_BY_CLIENT = ("MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_AUTH")
-_TAGS = {
-    "name": "mlflow.runName",
-    "notes": "mlflow.note.content",
-    "command": "mlflow.source.name",
-    "tags": "runvitals.tags",
-    "group": "runvitals.group",
-    "job_type": "runvitals.job_type",
-}
 
 
 class MlflowDestination(Destination):
@@ -219,9 +211,8 @@ class MlflowDestination(Destination):
             summary = note.value.get("summary")
             if isinstance(summary, dict):
                 yield from naming.params(summary, "summary.")
-            about = note.value.get("run")
-            if isinstance(about, dict) and self._state["ours"]:
-                yield from _about(about)
+            if self._state["ours"]:
+                yield from naming.tags(note.value)
         alerts = [note for note in batch.notes_of(EVENT) if note.value.get("name") == "alert"]
         for note in alerts:
             title, body = note.value.get("title", ""), note.value.get("text", "")
@@ -273,19 +264,6 @@ def _open_store(address: Address, context: Context) -> Store:
     from runvitals.relay.mlflow.package import PackageStore
 
     return PackageStore(address.uri, context.environ)
-
-
-def _about(about: Mapping[str, Any]) -> Iterator[Pair]:
-    """What a run is called, and how it was begun, as MLflow's tags."""
-    for key, tag in _TAGS.items():
-        value = about.get(key)
-        if value:
-            joined = (
-                (" " if key == "command" else ", ").join(map(str, value))
-                if isinstance(value, list)
-                else value
-            )
-            yield Pair(tag, str(joined)[: naming.LONGEST_TAG])
 
 
 def _amd(batch: Batch) -> frozenset[int]:

@@ -13,6 +13,18 @@ from runvitals.relay.mlflow.store import Pair
 LONGEST_KEY = 250
 LONGEST_PARAM = 6000
 LONGEST_TAG = 8000
+# What is told of a run and its machine, and the tags that MLflow's page, or ours, looks for.
+_TAGS = {
+    ("run", "name"): "mlflow.runName",
+    ("run", "notes"): "mlflow.note.content",
+    ("run", "tags"): "runvitals.tags",
+    ("run", "group"): "runvitals.group",
+    ("run", "job_type"): "runvitals.job_type",
+    ("machine", "user"): "mlflow.user",
+    ("machine", "command"): "mlflow.source.name",
+    ("machine", "git", "commit"): "mlflow.source.git.commit",
+    ("machine", "git", "branch"): "mlflow.source.git.branch",
+}
 # Letters, digits and these; a colon is taken by servers on Linux from MLflow 2.16 on.
 _FOREIGN = re.compile(r"[^\w\-. /:]")
 
@@ -51,3 +63,19 @@ def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[Pair]:
 def text(value: Any) -> str:
     """A JSON value as MLflow shows it: as Python would write it where it is a single word, else as JSON."""
     return str(value) if isinstance(value, (str, int, float)) or value is None else dumps(value).decode()
+
+
+def tags(told: Mapping[str, Any]) -> Iterator[Pair]:
+    """What a record tells of a run and its machine, as MLflow's tags.
+
+    >>> list(tags({"t": 0, "machine": {"command": ["python", "train.py"]}}))
+    [Pair(key='mlflow.source.name', value='python train.py')]
+    """
+    for path, tag in _TAGS.items():
+        value: Any = told
+        for name in path:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value:
+            between = ", " if path[-1] == "tags" else " "
+            whole = between.join(map(str, value)) if isinstance(value, list) else str(value)
+            yield Pair(tag, whole[:LONGEST_TAG])
