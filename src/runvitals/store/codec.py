@@ -118,8 +118,9 @@ def _pcodec(values: Array, level: int) -> bytes | None:
     packed = standalone.simple_compress(values, ChunkConfig(compression_level=level))
     if len(packed) <= _DICTIONARY_BYTES * len(values) or not _are_few(values):
         return packed
-    by_dictionary = ChunkConfig(compression_level=level, mode_spec=ModeSpec.try_dict())
-    return min(packed, standalone.simple_compress(values, by_dictionary), key=len)
+    dictionary = ChunkConfig(compression_level=level, mode_spec=ModeSpec.try_dict())
+    by_dictionary: bytes = standalone.simple_compress(values, dictionary)
+    return min(packed, by_dictionary, key=len)
 
 
 def _are_few(values: Array) -> bool:
