@@ -7,11 +7,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
-_CONTAINERS = ("dict", "array")
+TORN = "a property list that breaks off"
 
 
 class Accelerator:
@@ -74,48 +74,60 @@ def property_list(text: str) -> Any:
         {'a': [1.0, True]}
     """
     _, begun, body = text.partition("<plist")
-    top: list[Any] = []
-    open_ones: list[Any] = [top]
-    names: list[str] = [""]
-    kind, written = "", ""
+    if not begun:
+        raise ValueError("no property list")
+    tokens = _tokens(body)
+    tag, written = next(tokens, ("", ""))
+    value = _read(tokens, tag, written) if tag else None
+    if not tag or not any(tag == "/plist" for tag, _ in tokens):
+        raise ValueError(TORN)
+    return value
+
+
+def _tokens(body: str) -> Iterator[tuple[str, str]]:
+    """Tags, without their brackets, each with the text behind it."""
     for part in body.split("<")[1:]:
-        tag, closed, after = part.partition(">")
+        tag, closed, written = part.partition(">")
         if not closed:
-            break
-        if tag.startswith(("!", "?")):
-            continue
-        name = tag.strip("/ ")
-        if tag.startswith("/"):
-            if name == "plist":
-                if len(open_ones) == 1 and top:
-                    return top[0]
-                break
-            if name in _CONTAINERS:
-                if len(open_ones) == 1:
-                    break
-                open_ones.pop()
-                names.pop()
-            elif name == "key":
-                names[-1] = _plain(written)
-            elif name == kind:
-                _put(open_ones[-1], names[-1], _value(kind, _plain(written)))
-        elif name in _CONTAINERS:
-            new: Any = {} if name == "dict" else []
-            _put(open_ones[-1], names[-1], new)
-            if not tag.endswith("/"):
-                open_ones.append(new)
-                names.append("")
-        elif tag.endswith("/"):
-            _put(open_ones[-1], names[-1], _value(name, ""))
-        kind, written = name, after
-    raise ValueError("a property list that breaks off" if begun else "no property list")
+            return
+        if not tag.startswith(("!", "?")):
+            yield tag, written
 
 
-def _put(container: Any, name: str, value: Any) -> None:
-    if isinstance(container, list):
-        container.append(value)
-    else:
-        container[name] = value
+def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
+    """The value that a tag opens; takes all of it from the tokens."""
+    kind = tag.rstrip("/ ")
+    is_empty = kind != tag
+    if kind == "dict":
+        return {} if is_empty else _read_dict(tokens)
+    if kind == "array":
+        return [] if is_empty else _read_array(tokens)
+    if tag.startswith("/"):
+        raise ValueError(TORN)
+    return _value(kind, "" if is_empty else _plain(written))
+
+
+def _read_dict(tokens: Iterator[tuple[str, str]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    name = ""
+    for tag, written in tokens:
+        if tag == "/dict":
+            return found
+        if tag == "key":
+            name = _plain(written)
+        elif not tag.startswith("/"):
+            found[name] = _read(tokens, tag, written)
+    raise ValueError(TORN)
+
+
+def _read_array(tokens: Iterator[tuple[str, str]]) -> list[Any]:
+    found: list[Any] = []
+    for tag, written in tokens:
+        if tag == "/array":
+            return found
+        if not tag.startswith("/"):
+            found.append(_read(tokens, tag, written))
+    raise ValueError(TORN)
 
 
 def _value(kind: str, text: str) -> Any:
