@@ -11,6 +11,7 @@ import pytest
 from runvitals.collectors.apple.presence import missing, probe
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.sources import LINUX, PORTABLE
+from tests.collectors.test_sources import HEAVY
 
 
 def test_only_a_mac_with_apple_silicon_is_one() -> None:
@@ -45,3 +46,17 @@ except Absent:
     assert ran.stdout.split() == ["runvitals.collectors.apple", "runvitals.collectors.apple.presence"]
     with pytest.raises(Absent, match="no Mac"):
         probe(Scope())
+
+
+def test_where_it_is_here_nothing_heavy_is_loaded() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+before = set(sys.modules)
+import runvitals.collectors.apple.collector
+print(*set(sys.modules) - before)
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert not HEAVY.intersection(ran.stdout.split())

@@ -13,6 +13,7 @@ from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.graphcore.presence import NO_MODULE, VARIABLES, find_module, probe
 from runvitals.collectors.sources import probe_all
 from tests.collectors.graphcore.ipus import Library
+from tests.collectors.test_sources import HEAVY
 from tests.collectors.trees import BARE_VM, plant, put
 from tests.collectors.vendors.machines import pci
 
@@ -89,3 +90,17 @@ print(*(name for name in sys.modules if "graphcore" in name or "ctypes" in name)
 
 def test_a_scope_knows_no_folders_by_itself() -> None:
     assert Scope().site_folders == ()
+
+
+def test_where_it_is_here_nothing_heavy_is_loaded() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+before = set(sys.modules)
+import runvitals.collectors.graphcore.collector
+print(*set(sys.modules) - before)
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert not HEAVY.intersection(ran.stdout.split())
