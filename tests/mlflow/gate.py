@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
+from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -85,11 +86,13 @@ class Gate:
     Attributes:
         failing: `log-batch` gets 503.
         passed: (who, what) of every request.
+        signed: how each request signed in.
     """
 
     def __init__(self, server: Server) -> None:
         self.failing = False
         self.passed: list[tuple[str, str]] = []
+        self.signed: list[str] = []
         gate = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -119,6 +122,7 @@ class Gate:
         what = urlsplit(asked.path).path.partition("/mlflow/")[2]
         body = asked.rfile.read(int(asked.headers.get("Content-Length") or 0))
         self.passed.append((asked.headers.get("User-Agent", "").partition("/")[0], what))
+        self.signed.append(b64decode(asked.headers.get("Authorization", "").removeprefix("Basic ")).decode())
         status, answer, kind = 503, b"not now", "text/plain"
         if not (self.failing and what == "runs/log-batch"):
             line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)

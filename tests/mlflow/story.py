@@ -84,11 +84,6 @@ with mlflow.start_run() as parent:
     time.sleep(NAP_S)
 told["parent"] = parent.info.run_id
 
-mlflow.sklearn.autolog(log_models=False, log_datasets=False, silent=True)
-LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
-mlflow.sklearn.autolog(disable=True)
-told["autolog"] = mlflow.last_active_run().info.run_id
-
 ours.set_system_metrics_samples_before_logging(2)
 run("two samples a point")
 ours.set_system_metrics_samples_before_logging(None)
@@ -118,6 +113,11 @@ told["set"] = os.environ["MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"]
 assert runvitals.mlflow is ours
 ours.set_system_metrics_sampling_interval(0.1)
 ours.enable_system_metrics_logging()
+mlflow.sklearn.autolog(log_models=False, log_datasets=False, silent=True)
+LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
+mlflow.sklearn.autolog(disable=True)
+told["autolog"] = mlflow.last_active_run().info.run_id
+
 left = mlflow.start_run()  # and never ended: MLflow does so when the interpreter ends
 told["left open"] = left.info.run_id
 time.sleep(NAP_S)
