@@ -127,3 +127,19 @@ def test_a_chunk_of_pcodec_without_pcodec(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(codec, "standalone", None)
     with pytest.raises(codec.Corrupt, match="pip install pcodec"):
         codec.decode(chunk, np.float64, 10)
+
+
+def test_a_counter_that_stands_still_most_of_the_time_is_small() -> None:
+    steps = np.where(np.arange(2000) % 40 == 0, 1 + np.arange(2000) * 7919 % 5000, 0)
+    total = np.cumsum(steps) / 2048 + 4856.5
+    for level in (codec.SEAL_LEVEL, codec.COMPACT_LEVEL):
+        assert len(codec.encode(total, level)) < 0.2 * len(total)
+
+
+def test_shares_of_a_few_clock_ticks_are_compacted_with_a_dictionary() -> None:
+    chance = np.random.default_rng(1)
+    whole = chance.integers(18, 22, 4000)
+    share = 100 * (chance.integers(0, 6, 4000) % whole) / whole
+    sealed, compacted = codec.encode(share), codec.encode(share, codec.COMPACT_LEVEL)
+    assert len(compacted) < 0.7 * len(sealed)
+    assert bits(codec.decode(compacted, np.float64, len(share))) == bits(share)

@@ -1,0 +1,64 @@
+"""Who may send to a shared server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from runvitals.server.ingest import PATH
+from runvitals.server.shared_app import SharedServer
+from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.sqlite_chunks import SqliteChunks
+
+NOW = 1_760_000_000_000
+ENVELOPE = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu"], "t": [NOW], "v": [[1.5]]}
+Post = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def catalogue(tmp_path: Any) -> Iterator[Catalogue]:
+    with open_catalogue(str(tmp_path / "catalogue.db")) as catalogue:
+        yield catalogue
+
+
+@pytest.fixture
+def serve(tmp_path: Any, catalogue: Catalogue) -> Iterator[Callable[[bool], Post]]:
+    servers: list[SharedServer] = []
+    with SqliteChunks(str(tmp_path / "store")) as store:
+
+        def posting(token_required: bool) -> Post:
+            servers.append(SharedServer(store, catalogue, token_required, lambda: NOW))
+
+            def post(**headers: str) -> httpx.Response:
+                async def send() -> httpx.Response:
+                    transport = httpx.ASGITransport(servers[-1])
+                    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                        return await client.post(PATH, json=ENVELOPE, headers=headers)
+
+                return anyio.run(send)
+
+            return post
+
+        yield posting
+        for server in servers:
+            server.close()
+
+
+def test_on_loopback_only_requests_to_a_loopback_name_are_taken(serve: Callable[[bool], Post]) -> None:
+    post = serve(False)
+    refused = post(host="rebind.example:8900")
+    assert refused.status_code == 403
+    assert "answers to localhost" in refused.json()["error"]
+    assert post(host="127.0.0.1:8900").json()["stored"] is True
+
+
+def test_a_token_is_asked_for(serve: Callable[[bool], Post], catalogue: Catalogue) -> None:
+    post = serve(True)
+    assert post().status_code == 401
+    assert post(authorization="Bearer rvt_wrong").status_code == 401
+    secret, _ = catalogue.tokens.create("node1", NOW)
+    assert post(authorization=f"Bearer {secret}", host="runs.example").json()["stored"] is True
