@@ -6,8 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from runvitals.collectors.neuron.report import parse
+from runvitals.collectors.neuron import readings
+from runvitals.collectors.neuron.report import GROUPS, parse
+from runvitals.collectors.neuron.totals import Totals
 from tests.collectors.neuron import reports
 
 USE = dict.fromkeys(reports.CORE_USES, 0)
@@ -167,6 +171,40 @@ def test_device_memory_under_its_other_name() -> None:
     used = entry["report"]["memory_used"]["neuron_runtime_used_bytes"]
     used["device"] = used.pop("neuron_device")
     assert parse(reports.report(entry))["processes"][0]["memory"]["device"] == 75432
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["0", "a", "error"]), inner),
+    max_leaves=5,
+)
+
+
+@given(st.data())
+def test_any_damage_to_a_report_is_read_and_merged(data: st.DataObject) -> None:
+    """One value somewhere in it is another: whatever it is, the rest is read."""
+    whole = document(
+        reports.report(reports.process(5, "5", {0: 1.0}), system={"neuron_hw_counters": reports.ecc([1])})
+    )
+    place: Any = whole
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = data.draw(st.sampled_from(keys))
+        if isinstance(place[key], (dict, list)) and place[key] and data.draw(st.booleans()):
+            place = place[key]
+        else:
+            break
+    place[key] = data.draw(JSON_VALUES)
+    found = parse(json.dumps(whole).encode(), models=False)
+    gauges: dict[str, float] = {}
+    processes = readings.Held(GROUPS).take(found["processes"], 1.0)
+    readings.write(gauges, processes)
+    readings.write_run(gauges, processes)
+    readings.write_system(gauges, found["system"])
+    totals = Totals()
+    readings.count(totals, found, first=False)
+    totals.write(gauges)
+    assert all(-1e305 < value < 1e305 for value in gauges.values())
 
 
 def test_what_is_no_number_is_left_out() -> None:

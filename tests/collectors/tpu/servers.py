@@ -20,9 +20,15 @@ class FakeRuntime:
     Args:
         readings: metric -> its readings; may be changed while it runs.
         lists: whether it tells which metrics it has.
+        address: where it listens.
     """
 
-    def __init__(self, readings: dict[str, list[bytes]] | None = None, lists: bool = True) -> None:
+    def __init__(
+        self,
+        readings: dict[str, list[bytes]] | None = None,
+        lists: bool = True,
+        address: str = "127.0.0.1:0",
+    ) -> None:
         self.readings = readings or {}
         self.lists = lists
         self.asked: list[str] = []
@@ -34,7 +40,7 @@ class FakeRuntime:
         }
         handler = grpc.method_handlers_generic_handler("tpu.monitoring.runtime.RuntimeMetricService", methods)
         self._server.add_generic_rpc_handlers((handler,))
-        self.port = self._server.add_insecure_port("127.0.0.1:0")
+        self.port = self._server.add_insecure_port(address)
         self._server.start()
 
     def stop(self) -> None:

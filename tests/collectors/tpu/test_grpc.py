@@ -100,6 +100,23 @@ def test_a_call_that_takes_too_long(runtime: FakeRuntime) -> None:
     connection.close()
 
 
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_a_server_that_listens_on_ipv6_alone() -> None:
+    server = FakeRuntime({"a": []}, address="[::1]:0")
+    connection = Connection(server.port)
+    assert connection.call(GET, text_field(1, "a")) == metric("a", [])
+    connection.close()
+    server.stop()
+
+
 # -- servers that are none
 
 

@@ -56,6 +56,8 @@ _CORE_NUMBERS = {
 GROUPS = {"cores": _CORES, "memory": ("memory_used",), "vcpu": _VCPU, "execution": _EXECUTION}
 SYSTEM_GROUPS = {"vcpu": ("vcpu_usage",), "memory": ("memory_info",)}
 
+# JSON's numbers have no end; sums of these are still numbers.
+_MOST = 1e300
 _MODELS, _AFTER_MODELS = b'"loaded_models":[', b'],"error":'
 
 
@@ -153,7 +155,7 @@ def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
             kind = type(value)
             if kind is float or kind is int:
                 ours = _CORE_NUMBERS.get(key)
-                if ours is not None and value - value == 0:
+                if ours is not None and -_MOST < value < _MOST:
                     core[ours] = value
             elif kind is dict:
                 core.setdefault("physical", {}).update(_physical(value))
@@ -304,8 +306,8 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number; None for everything else, "N/A" and null among it."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
+    """A finite number that a float can hold; None for everything else, "N/A" and null among it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST < value < _MOST:
         return None
     return value
 

@@ -1,0 +1,6 @@
+"""Settings of this room's property tests: a busy machine is no failure."""
+
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None)
+settings.load_profile("steady")
