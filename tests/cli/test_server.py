@@ -270,6 +270,10 @@ def test_requests_need_the_token_until_it_is_revoked(
         assert client.post("/api/v1/ingest", json=envelope(0), headers=bearer).status_code == 200
         assert client.get("/api/v1/runs", headers={"authorization": "Bearer rvt_no"}).status_code == 401
         assert client.get("/healthz").status_code == 200
+        unknown = client.get("/api/v1/about", headers={"authorization": "Bearer rvt_no"})
+        assert (unknown.status_code, unknown.headers["www-authenticate"]) == (401, "Bearer")
+        assert unknown.json()["error"].startswith("this token is not known, or was revoked: ")
+        assert client.get("/api/v1/about", headers=bearer).json()["kind"] == "server"
 
         # A person with a browser.
         asked = client.get("/", headers={"accept": "text/html"})
@@ -290,6 +294,15 @@ def test_requests_need_the_token_until_it_is_revoked(
     assert main(["token", "revoke", "1", *store]) == 0
     with serving(tmp_path / "store", "--require-token") as (_, client):
         assert client.get("/api/v1/runs", headers=bearer).status_code == 401
+
+
+def test_without_tokens_only_loopback_names_are_answered(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (_, client):
+        refused = client.get("/api/v1/about", headers={"host": "runs.example.org"})
+    assert (refused.status_code, refused.json()["error"]) == (
+        403,
+        "this server answers to localhost, 127.0.0.1, [::1] only, not to 'runs.example.org'",
+    )
 
 
 def test_no_secret_in_the_store_s_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
