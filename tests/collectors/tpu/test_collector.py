@@ -104,7 +104,10 @@ def test_four_devices(runtime: FakeRuntime, open_tpu: Open) -> None:
     assert [gauges[f"tpu.{i}.dutyCycle"] for i in range(4)] == [10.5, 99.0, 50.0, 0.0]
     assert len(gauges) == 16
     assert "runtime" not in collector.absent
-    assert "libtpu tells it to the program that has loaded it" in collector.absent["tensorcoreUtilization"]
+    assert (
+        "libtpu tells them to the program that has loaded it"
+        in collector.absent["tensorcoreUtilization, iciLinkHealth, throttleScore"]
+    )
 
 
 def test_what_a_newer_runtime_has(runtime: FakeRuntime, open_tpu: Open) -> None:

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from runvitals.collectors.tpu.answers import Distribution, Reading
     from runvitals.collectors.tpu.chips import Chip
 
-EVERY_S = 1.0
+# At most about once a second; a tick of a busy machine may come a little early after a late one.
+EVERY_S = 0.8
 # A program answers within some ms, unless it is being stopped; a later answer goes into the next tick.
 PATIENCE_S = 0.02
 TIMEOUT_S = 2.0
 DISTRIBUTIONS_EVERY_S = 10.0
 USERS_EVERY_S = 10.0
-# What libtpu tells only to the program that has loaded it.
-INSIDE = (
-    "libtpu tells it to the program that has loaded it and to no other; loading it twice takes the TPU away"
-)
-ONLY_INSIDE = ("tensorcoreUtilization", "iciLinkHealth", "throttleScore")
+ONLY_INSIDE = {
+    "tensorcoreUtilization, iciLinkHealth, throttleScore": "libtpu tells them to the program that has loaded "
+    "it and to no other, and loading it twice may take the TPU away"
+}
 
 
 class Tpu:
@@ -48,7 +48,7 @@ class Tpu:
     def __init__(
         self, scope: Scope, chips: Sequence[Chip], environ: Mapping[str, str], proc: str = "/proc"
     ) -> None:
-        self.absent: dict[str, str] = dict.fromkeys(ONLY_INSIDE, INSIDE)
+        self.absent: dict[str, str] = dict(ONLY_INSIDE)
         self._chips = list(chips)
         self._environ = dict(environ)
         self._proc = proc
@@ -164,7 +164,7 @@ class Tpu:
         facts = self._facts()
         if facts != self.facts:
             self.facts = facts
-        absent = dict.fromkeys(ONLY_INSIDE, INSIDE)
+        absent = dict(ONLY_INSIDE)
         if not answered:
             failures = "; ".join(each.failure for each in self._runtimes[:3] if each.failure)
             absent["runtime"] = (
