@@ -308,6 +308,24 @@ def test_a_parameter_that_changes_keeps_its_first_value_and_somebody_is_told(
     assert [run["params"] for run in tracking.runs.values()] == [{"lr": "0.1", "new": "1"}]
 
 
+def test_ranks_are_told_apart_and_a_result_that_changes_is_the_last(own: Far, tracking: Tracking) -> None:
+    for rank in (0, 1):
+        batch = own.batch("train")
+        batch.writer.rank = rank
+        batch.logs.append(LogRow(1, T0, 5, {"loss": 0.5}))
+        own.noted(INFO, own.noted(INFO, batch, summary={"best": 1}), summary={"best": rank + 2})
+        own.deliver(batch)
+    ((run, there),) = tracking.runs.items()
+    assert tracking.keys(run) == {"loss", "rank-1/loss"}
+    assert there["tags"]["summary.best"] == "3"
+
+
+def test_nothing_is_passed_over_while_no_run_can_be_made(own: Far, tracking: Tracking) -> None:
+    tracking.deleted = {"vision"}
+    with pytest.raises(Retry, match="no run can be made: RESOURCE_ALREADY_EXISTS"):
+        own.deliver(own.cpu(1.0))
+
+
 @pytest.mark.parametrize("count", [1, 250])
 def test_many_parameters_are_many_requests(own: Far, tracking: Tracking, count: int) -> None:
     own.deliver(own.noted(INFO, config={f"p{i}": i for i in range(count)}))

@@ -7,10 +7,10 @@ from math import inf
 from typing import Any
 
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
-from runvitals.relay.destination import Context, Destination, Rejected
+from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.mlflow import naming
 from runvitals.relay.mlflow.address import SAMPLES_LABEL, Address
-from runvitals.relay.mlflow.home import find_or_make, status_of
+from runvitals.relay.mlflow.home import Home, find_or_make, status_of
 from runvitals.relay.mlflow.store import (
     FINISHED,
     METRICS_PER_REQUEST,
@@ -77,7 +77,8 @@ class MlflowDestination(Destination):
         metrics = list(self._system_metrics(batch, draft))
         metrics += self._logged(batch, problems)
         params = self._params(batch, problems)
-        self._send(batch, run, metrics, params, list(self._tags(batch)), problems)
+        tags = {pair.key: pair for pair in self._tags(batch)}  # of several under one name the last
+        self._send(batch, run, metrics, params, list(tags.values()), problems)
         self._note_end(batch, run)
         # Only now: had anything failed, the batch would come again, and the same must become of it.
         if draft is not None:
@@ -101,11 +102,18 @@ class MlflowDestination(Destination):
                 again = bool(self._state.get("making"))
                 self._state["making"] = True
                 self._context.save()
-                found = find_or_make(self._store, self._address.experiment, batch)
+                found = self._home(batch)
                 self._state.update(run=found.run, ours=True, joined=found.joined and not again)
             self._state.update(windows={}, params=[])
             self._context.save()
         return str(self._state["run"])
+
+    def _home(self, batch: Batch) -> Home:
+        """Found or made. While there is none nothing is passed over: a person has to see to it."""
+        try:
+            return find_or_make(self._store, self._address.experiment, batch)
+        except Rejected as error:
+            raise Retry(f"no run can be made: {error}") from None
 
     def _note_end(self, batch: Batch, run: str) -> None:
         """Tell MLflow of the end of a run that we began there; of any other only if its processes were killed
@@ -179,6 +187,8 @@ class MlflowDestination(Destination):
     # -- what else was logged
 
     def _logged(self, batch: Batch, problems: list[str]) -> list[Metric]:
+        """What `log()` got; that of further ranks under a prefix, or their lines would be one zigzag."""
+        prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
         found = []
         for row in batch.logs:
             step = int(row.step or 0)
@@ -186,7 +196,7 @@ class MlflowDestination(Destination):
                 problems.append(f"step {step} is larger than MLflow takes")
                 continue
             for key, value in row.numbers().items():
-                found.append(Metric(naming.metric_name(key), value, row.time_ms, step))
+                found.append(Metric(naming.metric_name(prefix + key), value, row.time_ms, step))
         return found
 
     def _params(self, batch: Batch, problems: list[str]) -> list[Pair]:
