@@ -292,6 +292,21 @@ def test_memory_is_neuron_monitors_where_it_runs(tmp_path: Path, programs: Path,
     assert tick.gauges["trn.0.neuroncore_memory_usage.tensors"] == 70000
 
 
+def test_memory_is_the_drivers_while_neuron_monitor_fails(
+    tmp_path: Path, programs: Path, machine: Open
+) -> None:
+    plant(tmp_path, device(0))
+    install(programs, "neuron-monitor", "exit 1")
+    collector = machine()
+    first = Tick(1.0)
+    collector.sample(first)
+    assert "trn.0.neuroncore_memory_usage.tensors" not in first.gauges  # it may be about to tell
+    until(collector, 2.0, lambda tick: "neuron-monitor" in collector.absent)
+    tick = Tick(60.0)
+    collector.sample(tick)
+    assert tick.gauges["trn.0.neuroncore_memory_usage.tensors"] == 1000
+
+
 def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine: Open) -> None:
     plant(tmp_path, device(0) | device(1))
     collector = machine()
@@ -310,6 +325,26 @@ def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine
     collector.sample(tick)
     assert [(event["name"], event["level"]) for event in tick.events] == [("device_back", "info")]
     assert "trn.device.1.power_utilization" in tick.gauges
+
+
+def test_a_driver_that_hangs_leaves_neuron_monitor_alone(
+    tmp_path: Path, programs: Path, machine: Open
+) -> None:
+    place = tmp_path / machines.FOLDER / "neuron0/core_count"
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)  # whoever opens it to read waits for somebody who writes
+    lines = install_monitor(programs)
+    collector = machine()
+    assert collector._aside is not None
+    collector._aside._patience_s = 0.0
+    say(lines, reports.report(reports.process(7, "7", {0: 80.0})))
+    tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
+    say(lines, reports.report(reports.process(7, "7", {0: 70.0})))
+    tick = until(collector, 60.0, lambda tick: tick.gauges.get("trn.0.neuroncore_utilization") == 70.0)
+    assert collector.absent["driver"] == "no answer for 59 s"
+    assert tick.gauges["trn.0.neuroncore_utilization"] == 70.0
+    place.write_text("2\n")
+    until(collector, 61.0, lambda tick: "driver" not in collector.absent)
 
 
 def test_the_second_device_fails_alone(tmp_path: Path, programs: Path, machine: Open) -> None:
@@ -371,6 +406,8 @@ def test_neuron_ls_without_an_answer(tmp_path: Path, programs: Path, machine: Op
 
 def test_every_key_is_in_the_catalogue(tmp_path: Path, programs: Path, machine: Open) -> None:
     plant(tmp_path, device(0))
+    ticks = [Tick(1.0)]
+    machine().sample(ticks[0])  # the driver's memory
     lines = install_monitor(programs)
     collector = machine(pids=(ME,))
     entry = reports.process(ME, str(ME), {0: 80.0})
@@ -385,8 +422,6 @@ def test_every_key_is_in_the_catalogue(tmp_path: Path, programs: Path, machine: 
             "swap_used_bytes": 1,
         },
     }
-    ticks = [Tick(1.0)]
-    collector.sample(ticks[0])  # the driver's memory
     say(lines, reports.report(entry, system=system))
     ticks.append(until(collector, 2.0, lambda tick: "trn.0.neuroncore_utilization" in tick.gauges))
     keys = {("gauge", key) for tick in ticks for key in tick.gauges}

@@ -262,18 +262,18 @@ def test_an_answer_that_is_damaged(runtime: FakeRuntime, open_tpu: Open) -> None
 
 
 def test_a_program_that_hangs_delays_nobody(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.collectors.tpu.collector.TIMEOUT_S", 0.3)
-    runtime.before = lambda: time.sleep(0.6)
+    monkeypatch.setattr("runvitals.collectors.tpu.collector.TIMEOUT_S", 1.0)
+    runtime.before = lambda: time.sleep(1.2)
     collector = Tpu(Scope(), chips(4), {"TPU_RUNTIME_METRICS_PORTS": str(runtime.port)})
     began_s = time.monotonic()
     for second in range(5):
         assert sample(collector, float(second)) == {}
-    assert time.monotonic() - began_s < 0.3
+    assert time.monotonic() - began_s < 0.8
     assert collector.pending
     while collector.pending:
         sample(collector, 5.0)
         time.sleep(0.01)
-    assert "did not answer within 0.3 s" in collector.absent["runtime"]
+    assert "did not answer within 1 s" in collector.absent["runtime"]
     collector.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.aside import Aside, Hung
 from runvitals.collectors.base import Tick, read_text
 from runvitals.collectors.neuron import inventory, readings, sysfs
 from runvitals.collectors.neuron.devices import describe
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
 
 DRIVER_EVERY_S = 5.0
+# How long a tick waits for the driver: its files take some ms, a device that is being reset seconds.
+PATIENCE_S = 0.05
 INVENTORY_TIMEOUT_S = 20.0
 INVENTORY_EVERY_S = 60.0
 
@@ -63,6 +65,7 @@ class Trainium:
         self.facts: dict[str, object] = {}
         self.absent: dict[str, str] = {}
         self._monitor = monitor
+        # Why neuron-monitor tells nothing; "" while it does, and until it has begun to.
         self._failure = "" if monitor else f"neuron-monitor is not on PATH and not in {BIN[:-1]}: install it"
         self._own = Own(environ.get("NEURON_PROCESS_TAG", ""), proc)
         self._run = RunProcesses(scope, proc)
@@ -78,9 +81,10 @@ class Trainium:
         self._ids: set[int] = set()
         self._lost: set[int] = set()
         self._driver: dict[str, Any] = {}
+        self._driver_failure = ""
         self._driver_tells_errors = self._folder is not None and _tells_errors(self._folder)
         self._aside = (
-            Aside(self._ask_driver, every_s=DRIVER_EVERY_S, patience_s=0.05) if self._folder else None
+            Aside(self._ask_driver, every_s=DRIVER_EVERY_S, patience_s=PATIENCE_S) if self._folder else None
         )
         self._ls = ls
         self._ways = list(inventory.ARGUMENTS) if ls else []
@@ -93,11 +97,7 @@ class Trainium:
         return self._monitor is not None and self._heard_s is None and not self._failure
 
     def sample(self, tick: Tick) -> None:
-        """Write what neuron-monitor and the driver tell.
-
-        Raises:
-            Hung: the driver does not answer.
-        """
+        """Write what neuron-monitor and the driver tell."""
         self._take_inventory(tick.mono_s)
         if self._monitor is not None:
             self._hear(self._monitor, tick.mono_s)
@@ -105,9 +105,13 @@ class Trainium:
         if self._is_fresh(tick.mono_s):
             tick.gauges.update(self._gauges)
         self._totals.write(tick.counters)
-        self._tell()
         if self._aside is not None:
-            self._aside.sample(tick)
+            try:
+                self._aside.sample(tick)
+                self._driver_failure = ""
+            except Hung as hung:  # neuron-monitor may have been told before, and goes on telling
+                self._driver_failure = str(hung)
+        self._tell()
 
     def close(self) -> None:
         for each in (self._monitor, self._aside, self._tool):
@@ -121,7 +125,7 @@ class Trainium:
             reports = monitor.reports(mono_s)
         except ToolFailed as failed:
             self._failure = str(failed)
-            self._gauges = {}
+            self._gauges, self._heard_s, self._gap_s = {}, None, monitor.period_s
             return
         for report in reports:
             if self._driver_tells_errors:
@@ -155,7 +159,7 @@ class Trainium:
         assert self._folder is not None
         devices = sysfs.find_devices(self._folder)
         self._notice_losses(tick, {device.index for device in devices})
-        sysfs.write(tick.gauges, tick.counters, devices, memory=not self._is_fresh(tick.mono_s))
+        sysfs.write(tick.gauges, tick.counters, devices, memory=bool(self._failure))
         driver = {
             "devices": [device.fact() for device in devices],
             "instance_type": sysfs.instance_type(devices),
@@ -210,6 +214,8 @@ class Trainium:
         reasons: dict[str, str] = {}
         if self._failure:
             reasons["neuron-monitor"] = self._failure
+        if self._driver_failure:
+            reasons["driver"] = self._driver_failure
         malformed = self._monitor.malformed if self._monitor else 0
         if malformed and self._monitor:
             # Told anew when there are twice as many, not with each.
