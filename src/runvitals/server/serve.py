@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import signal
 import socket
+import sys
 import time
 from contextlib import suppress
 from types import FrameType
@@ -26,6 +27,10 @@ _HEADERS_S = 30.0
 _SPARE_FILES = 256
 _KEEP_ALIVE_S = 75
 """Longer than clients that send every minute pause: a new connection costs both sides more than a request."""
+_SWITCH_S = 0.001
+"""After so long a thread that computes lets another one. With Python's 5 ms a fifth fewer requests are
+answered, because they wait for the threads that commit and seal samples.
+"""
 
 
 class Application(Protocol):
@@ -124,6 +129,7 @@ def serve(app: FastAPI | Application, listener: socket.socket, log_format: LogFo
     Requests that fail, are refused or take long are logged to stderr.
     """
     configure(log_format)
+    sys.setswitchinterval(_SWITCH_S)
     # When uvicorn has ended in good order it sends itself the signal again, to the handlers it found.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listener, suppress(KeyboardInterrupt):
