@@ -341,6 +341,8 @@ def test_many_parameters_are_many_requests(own: Far, tracking: Tracking, count: 
         ({}, None),
         ({"MLFLOW_TRACKING_USERNAME": "me", "MLFLOW_TRACKING_PASSWORD": "pw"}, "Basic bWU6cHc="),
         ({"MLFLOW_TRACKING_TOKEN": "t0k"}, "Bearer t0k"),
+        ({"MLFLOW_TRACKING_TOKEN": "t0k", "MLFLOW_TRACKING_URI": "http://{host}/"}, "Bearer t0k"),
+        ({"MLFLOW_TRACKING_TOKEN": "t0k", "MLFLOW_TRACKING_URI": "https://another"}, None),
         ({"MLFLOW_TRACKING_URI": "http://me:p%77@{host}"}, "Basic bWU6cHc="),
     ],
 )

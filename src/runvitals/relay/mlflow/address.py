@@ -94,6 +94,17 @@ def complete(uri: str, environ: Mapping[str, str]) -> str:
     return known if known and public(known) == uri else uri
 
 
+def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
+    """Whether the environment's credentials are for this server: where the environment names one they are for
+    that alone, lest somebody else's settings file has them sent to another.
+
+    >>> is_trusted("http://evil", {"MLFLOW_TRACKING_URI": "https://host", "MLFLOW_TRACKING_TOKEN": "t"})
+    False
+    """
+    known = environ.get(URI_VARIABLE, "")
+    return not known or public(known) == public(uri)
+
+
 def absolute(uri: str, cwd: str) -> str:
     """A tracking URI that means the same from any working directory.
 

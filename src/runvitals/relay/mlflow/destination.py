@@ -9,7 +9,7 @@ from typing import Any
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.mlflow import naming
-from runvitals.relay.mlflow.address import SAMPLES_LABEL, Address
+from runvitals.relay.mlflow.address import SAMPLES_LABEL, Address, is_trusted
 from runvitals.relay.mlflow.home import Home, find_or_make, status_of
 from runvitals.relay.mlflow.store import (
     FINISHED,
@@ -267,7 +267,8 @@ class MlflowDestination(Destination):
 
 def _open_store(address: Address, context: Context) -> Store:
     """By hand over HTTP, with MLflow's own client for everything else, ways to sign in included."""
-    if address.is_web and not any(context.environ.get(name) for name in _ONLY_BY_CLIENT):
+    by_client = any(context.environ.get(name) for name in _ONLY_BY_CLIENT)
+    if address.is_web and not (by_client and is_trusted(address.uri, context.environ)):
         from runvitals.relay.mlflow.rest import RestStore
 
         return RestStore(address.uri, context.environ)

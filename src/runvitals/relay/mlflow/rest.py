@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.relay.destination import Gone, Rejected, Retry
-from runvitals.relay.mlflow.address import complete
+from runvitals.relay.mlflow.address import complete, is_trusted
 from runvitals.relay.mlflow.store import Metric, Pair, RunState, last_system_step
 from runvitals.relay.web import TIMEOUT_S, Answer, Web
 
@@ -169,7 +169,8 @@ class RestStore:
         said = f"{self._uri}: {answer.status} {answer.text()}"
         if answer.status in (401, 403):
             raise Retry(
-                f"{said}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, are not accepted"
+                f"{said}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, are not accepted "
+                "(where MLFLOW_TRACKING_URI is set, they are for that server alone)"
             )
         if answer.temporary or value is None or "error_code" not in value:
             raise Retry(said, answer.retry_after_s)
@@ -207,8 +208,10 @@ def number(value: float) -> float | str:
 
 def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The header that MLflow's own client would send: user and password of the environment, of the tracking
-    URI, or of `~/.mlflow/credentials`; else a token; else none.
+    URI, or of `~/.mlflow/credentials`; else a token; else none. None for a server that they are not for.
     """
+    if not is_trusted(uri, environ):
+        return {}
     user, password = environ.get("MLFLOW_TRACKING_USERNAME"), environ.get("MLFLOW_TRACKING_PASSWORD")
     if not (user and password):
         parts = urlsplit(complete(uri, environ))
