@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from runvitals.protobuf import (
     Malformed,
-    as_double,
     double,
     fields,
     fixed64,
+    read_double,
+    read_doubles,
+    read_varints,
     signed,
     single,
     sint,
@@ -29,16 +31,16 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 @given(INT64)
 def test_whole_numbers(value: int) -> None:
     assert wrappers_pb2.Int64Value.FromString(uint(1, value)).value == value
-    [(number, read)] = fields(wrappers_pb2.Int64Value(value=value).SerializeToString() or uint(1, 0))
+    [(number, _, read)] = fields(wrappers_pb2.Int64Value(value=value).SerializeToString() or uint(1, 0))
     assert (number, signed(int(read))) == (1, value)
-    [(_, read)] = fields(sint(1, value))
+    [(_, _, read)] = fields(sint(1, value))
     assert unzigzag(int(read)) == value
 
 
 @given(st.floats(allow_nan=False))
 def test_numbers(value: float) -> None:
     assert wrappers_pb2.DoubleValue.FromString(double(1, value)).value == value
-    assert [as_double(int(read)) for _, read in fields(double(1, value))] == [value]
+    assert [read_double(bytes(read)) for _, _, read in fields(double(1, value))] == [value]
     kept = wrappers_pb2.FloatValue.FromString(single(1, value)).value
     assert kept == wrappers_pb2.FloatValue(value=value).value
 
@@ -55,10 +57,10 @@ def test_texts_and_messages(words: str, data: bytes) -> None:
         words = "?"
     message = text(3, text(1, words))
     assert struct_pb2.Value.FromString(text(3, words)).string_value == words
-    [(_, inner)] = fields(message)
+    [(_, _, inner)] = fields(message)
     assert isinstance(inner, bytes)
-    assert list(fields(inner)) == [(1, words.encode())]
-    assert list(fields(text(7, data) + fixed64(9, 5))) == [(7, data), (9, 5)]
+    assert list(fields(inner)) == [(1, 2, words.encode())]
+    assert list(fields(text(7, data) + fixed64(9, 5))) == [(7, 2, data), (9, 1, bytes([5, *bytes(7)]))]
 
 
 def test_lone_surrogates_do_no_harm() -> None:
@@ -67,7 +69,8 @@ def test_lone_surrogates_do_no_harm() -> None:
 
 def test_a_real_message_is_read_whole() -> None:
     message = descriptor_pb2.FieldDescriptorProto(name="loss", number=7, label="LABEL_OPTIONAL")
-    assert dict(fields(message.SerializeToString())) == {1: b"loss", 3: 7, 4: 1}
+    found = fields(message.SerializeToString())
+    assert {number: value for number, _, value in found} == {1: b"loss", 3: 7, 4: 1}
 
 
 @pytest.mark.parametrize(
@@ -85,4 +88,13 @@ def test_no_bytes_break_it(data: bytes) -> None:
         found = list(fields(data))
     except Malformed:
         return
-    assert sum(len(value) for _, value in found if isinstance(value, bytes)) <= len(data)
+    assert sum(len(value) for _, _, value in found if isinstance(value, bytes)) <= len(data)
+
+
+def test_packed_lists() -> None:
+    assert read_varints(b"\x01\x96\x01" + b"\xff" * 9 + b"\x01") == [1, 150, -1]
+    assert read_doubles(double(1, 0.5)[1:] + double(1, -2.0)[1:]) == [0.5, -2.0]
+    with pytest.raises(Malformed, match="9 bytes of doubles"):
+        read_doubles(bytes(9))
+    with pytest.raises(Malformed, match="byte 1"):
+        read_varints(b"\x01\x96")

@@ -10,7 +10,7 @@ Example:
     >>> uint(1, 150) + text(2, "testing")
     b'\x08\x96\x01\x12\x07testing'
     >>> list(fields(_))
-    [(1, 150), (2, b'testing')]
+    [(1, 0, 150), (2, 2, b'testing')]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _HIGHEST_FLOAT = 3.4028235677973366e38  # half a step above the largest: rounds to infinity
 _UINT64 = (1 << 64) - 1
 
@@ -41,7 +41,7 @@ def varint(value: int) -> bytes:
 
 def uint(number: int, value: int) -> bytes:
     """A field of type int32, int64, uint32, uint64, bool or enum."""
-    return varint(number << 3 | _VARINT) + varint(value)
+    return varint(number << 3 | VARINT) + varint(value)
 
 
 def sint(number: int, value: int) -> bytes:
@@ -52,64 +52,63 @@ def sint(number: int, value: int) -> bytes:
 def text(number: int, value: str | bytes) -> bytes:
     """A field of type string, bytes, a message, or packed numbers. Lone surrogates become question marks."""
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value
-    return varint(number << 3 | _LENGTH) + varint(len(data)) + data
+    return varint(number << 3 | LENGTH) + varint(len(data)) + data
 
 
 def double(number: int, value: float) -> bytes:
     """A field of type double."""
-    return varint(number << 3 | _FIXED64) + struct.pack("<d", value)
+    return varint(number << 3 | FIXED64) + struct.pack("<d", value)
 
 
 def single(number: int, value: float) -> bytes:
     """A field of type float; what is too large for one becomes infinite."""
     if abs(value) >= _HIGHEST_FLOAT:
         value = float("inf") if value > 0 else float("-inf") if value < 0 else value
-    return varint(number << 3 | _FIXED32) + struct.pack("<f", value)
+    return varint(number << 3 | FIXED32) + struct.pack("<f", value)
 
 
 def fixed64(number: int, value: int) -> bytes:
     """A field of type fixed64."""
-    return varint(number << 3 | _FIXED64) + struct.pack("<Q", value)
+    return varint(number << 3 | FIXED64) + struct.pack("<Q", value)
 
 
 class Malformed(ValueError):
     """These bytes are no message; the text says where."""
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message, in their order, unknown ones too: (number, value).
+def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+    """The fields of a message, in their order, unknown ones too: (number, kind, value). 1 µs a field.
 
-    A value is an int for varints and fixed sizes (`signed`, `unzigzag` and `as_double` turn it into what the
-    type means), and bytes for texts, bytes, messages and packed numbers. 1 µs a field.
+    A value is an int of kind `VARINT`, and bytes of the others: 8, 4, or any number of them (texts, bytes,
+    messages, packed numbers).
 
     Raises:
         Malformed: cut off, or of a kind that is not written any more (groups).
     """
-    at, end = 0, len(data)
+    at, end = 0, len(message)
     while at < end:
-        tag, at = read_varint(data, at)
+        tag, at = read_varint(message, at)
         number, kind = tag >> 3, tag & 7
         if number == 0:
             raise Malformed(f"field number 0 before byte {at}")
-        if kind == _VARINT:
-            value, at = read_varint(data, at)
-            yield number, value
+        if kind == VARINT:
+            value, at = read_varint(message, at)
+            yield number, kind, value
             continue
-        if kind == _LENGTH:
-            length, at = read_varint(data, at)
-        elif kind in (_FIXED32, _FIXED64):
-            length = 4 if kind == _FIXED32 else 8
+        if kind == LENGTH:
+            size, at = read_varint(message, at)
+        elif kind in (FIXED32, FIXED64):
+            size = 4 if kind == FIXED32 else 8
         else:
             raise Malformed(f"wire type {kind} of field {number} before byte {at}")
-        if at + length > end:
-            raise Malformed(f"field {number} ends at byte {at + length} of {end}")
-        piece = data[at : at + length]
-        at += length
-        yield number, piece if kind == _LENGTH else int.from_bytes(piece, "little")
+        if at + size > end:
+            raise Malformed(f"field {number} ends at byte {at + size} of {end}")
+        yield number, kind, message[at : at + size]
+        at += size
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(the number that begins at a byte, where the next thing begins).
+    """(the number without a sign that begins at a byte, where the next thing begins).
 
     Raises:
         Malformed: it is cut off, or longer than 10 bytes.
@@ -125,16 +124,45 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """Of type int32 or int64, negative ones being two's complements of 64 bits."""
+    """A varint of type int32 or int64.
+
+    >>> signed(0xFFFFFFFFFFFFFFFF)
+    -1
+    """
     return value - (1 << 64) if value >> 63 else value
 
 
 def unzigzag(value: int) -> int:
-    """Of type sint32 or sint64."""
+    """A varint of type sint32 or sint64."""
     return value >> 1 ^ -(value & 1)
 
 
-def as_double(value: int) -> float:
-    """Of type double."""
-    found: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
-    return found
+def read_double(eight: bytes) -> float:
+    """Eight bytes of type double."""
+    value: float = struct.unpack("<d", eight)[0]
+    return value
+
+
+def read_doubles(packed: bytes) -> list[float]:
+    """A packed list of type double.
+
+    Raises:
+        Malformed: not a multiple of 8 bytes.
+    """
+    if len(packed) % 8:
+        raise Malformed(f"{len(packed)} bytes of doubles")
+    return list(struct.unpack(f"<{len(packed) // 8}d", packed))
+
+
+def read_varints(packed: bytes) -> list[int]:
+    """A packed list of type int32 or int64.
+
+    Raises:
+        Malformed: it ends within a number.
+    """
+    numbers = []
+    at = 0
+    while at < len(packed):
+        number, at = read_varint(packed, at)
+        numbers.append(signed(number))
+    return numbers

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runvitals.protobuf import Malformed, as_double, fields, signed, unzigzag
+from runvitals.protobuf import Malformed, fields, read_double, signed, unzigzag
 
 Message = Mapping[int, list[int | bytes]]
 
@@ -100,7 +100,7 @@ def decode(payload: bytes) -> Record | None:
     Raises:
         Malformed: it cannot be read.
     """
-    for number, value in fields(payload):
+    for number, _, value in fields(payload):
         reader = _READERS.get(number)
         if reader is not None and isinstance(value, bytes):
             return reader(value)
@@ -109,7 +109,7 @@ def decode(payload: bytes) -> Record | None:
 
 def _message(data: bytes) -> Message:
     found: dict[int, list[int | bytes]] = {}
-    for number, value in fields(data):
+    for number, _, value in fields(data):
         found.setdefault(number, []).append(value)
     return found
 
@@ -158,7 +158,8 @@ def _typed(item: Message) -> Any:
     if 5 in item:
         return unzigzag(int(item[5][-1]))
     if 6 in item:
-        return as_double(int(item[6][-1]))
+        number = item[6][-1]
+        return read_double(number) if isinstance(number, bytes) and len(number) == 8 else None
     return _text(item, 7) if 7 in item else None
 
 

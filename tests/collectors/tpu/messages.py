@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from runvitals.collectors.tpu.wire import text_field, write_varint
+from runvitals.protobuf import text, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 def nested(number: int, *parts: bytes) -> bytes:
     """A field that holds a message, or bytes."""
     data = b"".join(parts)
-    return write_varint(number << 3 | 2) + write_varint(len(data)) + data
+    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def whole(number: int, value: int) -> bytes:
     """A field that holds an integer."""
-    return write_varint(number << 3) + write_varint(value & (1 << 64) - 1)
+    return varint(number << 3) + varint(value & (1 << 64) - 1)
 
 
 def double(number: int, value: float) -> bytes:
-    return write_varint(number << 3 | 1) + struct.pack("<d", value)
+    return varint(number << 3 | 1) + struct.pack("<d", value)
 
 
 def scalar(value: str | float | bool) -> bytes:
     """A value of an attribute."""
     if isinstance(value, str):
-        return text_field(1, value)
+        return text(1, value)
     if isinstance(value, bool):
         return whole(2, value)
     return whole(3, value) if isinstance(value, int) else double(4, value)
@@ -37,10 +37,10 @@ def scalar(value: str | float | bool) -> bytes:
 
 def labels(told: Mapping[str, str | float]) -> bytes:
     """The attribute of a reading: one key, or a list of several."""
-    attributes = [nested(1, text_field(1, key), nested(2, scalar(value))) for key, value in told.items()]
+    attributes = [nested(1, text(1, key), nested(2, scalar(value))) for key, value in told.items()]
     if len(attributes) == 1:
         return attributes[0]
-    return nested(1, text_field(1, "attributes"), nested(2, nested(6, *attributes)))
+    return nested(1, text(1, "attributes"), nested(2, nested(6, *attributes)))
 
 
 def gauge(told: Mapping[str, str | float], value: float) -> bytes:
@@ -58,15 +58,15 @@ def distribution(
 ) -> bytes:
     """One reading that is a distribution, as the runtime packs it."""
     parts = [whole(1, sum(counts)), double(2, mean), double(4, largest), options]
-    packed = b"".join(write_varint(count) for count in counts)
+    packed = b"".join(varint(count) for count in counts)
     return nested(3, labels(told), nested(5, *parts, nested(7, packed)))
 
 
 def metric(name: str, readings: Iterable[bytes]) -> bytes:
     """The answer of GetRuntimeMetric."""
-    return nested(1, text_field(1, name), text_field(2, "A text."), *readings)
+    return nested(1, text(1, name), text(2, "A text."), *readings)
 
 
 def supported(names: Iterable[str]) -> bytes:
     """The answer of ListSupportedMetrics."""
-    return b"".join(nested(1, text_field(1, name)) for name in names)
+    return b"".join(nested(1, text(1, name)) for name in names)

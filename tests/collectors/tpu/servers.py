@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from runvitals.collectors.tpu.wire import fields
+from runvitals.protobuf import fields
 from tests.collectors.tpu import messages
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runvitals.collectors.tpu import answers, metrics, wire
+from runvitals import protobuf
+from runvitals.collectors.tpu import answers, metrics
 from runvitals.collectors.tpu.answers import Distribution
 from tests.collectors.tpu import messages
 from tests.collectors.tpu.messages import distribution, exponential, gauge, metric, nested, whole
@@ -39,7 +40,7 @@ def test_labels_of_all_kinds() -> None:
 
 
 def test_what_is_no_number_has_no_value() -> None:
-    text = nested(3, messages.labels({"device-id": 0}), nested(3, wire.text_field(3, "N/A")))
+    text = nested(3, messages.labels({"device-id": 0}), nested(3, protobuf.text(3, "N/A")))
     nan = gauge({"device-id": 1}, float("nan"))
     empty = nested(3, messages.labels({"device-id": 2}))
     assert [each.value for each in answers.readings(metric("m", [text, nan, empty]))] == [None, None, None]
@@ -131,7 +132,7 @@ def test_any_bytes_are_an_answer_or_refused(message: bytes) -> None:
     for read in (answers.readings, answers.supported):
         try:
             found = read(message)
-        except wire.WireError:
+        except protobuf.Malformed:
             continue
         assert isinstance(found, list)
 
@@ -150,7 +151,7 @@ def test_a_damaged_answer_is_read_or_refused(place: int, byte: int, cut: bool) -
     damaged = WHOLE[:place] if cut else WHOLE[:place] + bytes((byte,)) + WHOLE[place + 1 :]
     try:
         found = answers.readings(damaged)
-    except wire.WireError:
+    except protobuf.Malformed:
         return
     for reading in found:
         assert reading.value is None or reading.value - reading.value == 0.0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from runvitals.collectors.tpu import grpc as client
 from runvitals.collectors.tpu import hpack
 from runvitals.collectors.tpu.grpc import Connection, GrpcError, NobodyListens, Refused, frame
-from runvitals.collectors.tpu.wire import text_field
+from runvitals.protobuf import text
 from tests.collectors.tpu.messages import gauge, metric
 from tests.collectors.tpu.servers import FakeRuntime
 
@@ -34,7 +34,7 @@ def runtime() -> Iterator[FakeRuntime]:
 
 def test_a_call(runtime: FakeRuntime) -> None:
     connection = Connection(runtime.port)
-    assert connection.call(GET, text_field(1, "a")) == metric("a", runtime.readings["a"])
+    assert connection.call(GET, text(1, "a")) == metric("a", runtime.readings["a"])
     connection.close()
 
 
@@ -45,17 +45,17 @@ def test_many_calls_on_one_connection(runtime: FakeRuntime) -> None:
     expected = metric("long", runtime.readings["long"])
     assert len(expected) > 20_000
     for _ in range(20):
-        assert connection.call(GET, text_field(1, "long")) == expected
+        assert connection.call(GET, text(1, "long")) == expected
     connection.close()
 
 
 def test_a_message_of_megabytes(runtime: FakeRuntime) -> None:
     runtime.readings["huge"] = [gauge({"device-id": device}, device) for device in range(30_000)]
     connection = Connection(runtime.port, timeout_s=10.0)
-    assert connection.call(GET, text_field(1, "huge")) == metric("huge", runtime.readings["huge"])
+    assert connection.call(GET, text(1, "huge")) == metric("huge", runtime.readings["huge"])
     runtime.readings["huge"] *= 5
     with pytest.raises(GrpcError, match=r"more than 4194304 bytes"):
-        connection.call(GET, text_field(1, "huge"))
+        connection.call(GET, text(1, "huge"))
     del runtime.readings["huge"]
     connection.close()
 
@@ -63,27 +63,27 @@ def test_a_message_of_megabytes(runtime: FakeRuntime) -> None:
 def test_a_refusal_leaves_the_connection_as_it_is(runtime: FakeRuntime) -> None:
     connection = Connection(runtime.port)
     with pytest.raises(Refused, match="gRPC status 5: no métric zzz") as refused:
-        connection.call(GET, text_field(1, "zzz"))
+        connection.call(GET, text(1, "zzz"))
     assert refused.value.status == client.NOT_FOUND
     with pytest.raises(Refused) as refused:
         connection.call("/no.such.Service/Method", b"")
     assert refused.value.status == client.UNIMPLEMENTED
-    assert connection.call(GET, text_field(1, "a"))
+    assert connection.call(GET, text(1, "a"))
     connection.close()
 
 
 def test_a_server_that_ends_and_one_that_comes_back() -> None:
     first = FakeRuntime({"a": []})
     connection = Connection(first.port)
-    assert connection.call(GET, text_field(1, "a")) == metric("a", [])
+    assert connection.call(GET, text(1, "a")) == metric("a", [])
     first.stop()
     with pytest.raises(GrpcError):
-        connection.call(GET, text_field(1, "a"))
+        connection.call(GET, text(1, "a"))
     with pytest.raises(NobodyListens, match=f"nobody listens on port {first.port}"):
-        connection.call(GET, text_field(1, "a"))
+        connection.call(GET, text(1, "a"))
     second = FakeRuntime({"a": []})
     connection.port = second.port
-    assert connection.call(GET, text_field(1, "a")) == metric("a", [])
+    assert connection.call(GET, text(1, "a")) == metric("a", [])
     connection.close()
     second.stop()
 
@@ -93,10 +93,10 @@ def test_a_call_that_takes_too_long(runtime: FakeRuntime) -> None:
     connection = Connection(runtime.port, timeout_s=0.1)
     # The server is told of the time as well, and its clock may be the faster one.
     with pytest.raises((GrpcError, Refused), match=r"did not answer within 0\.1 s|gRPC status 4"):
-        connection.call(GET, text_field(1, "a"))
+        connection.call(GET, text(1, "a"))
     runtime.before = lambda: None
     connection.timeout_s = 5.0
-    assert connection.call(GET, text_field(1, "a"))
+    assert connection.call(GET, text(1, "a"))
     connection.close()
 
 
@@ -112,7 +112,7 @@ def _has_ipv6() -> bool:
 def test_a_server_that_listens_on_ipv6_alone() -> None:
     server = FakeRuntime({"a": []}, address="[::1]:0")
     connection = Connection(server.port)
-    assert connection.call(GET, text_field(1, "a")) == metric("a", [])
+    assert connection.call(GET, text(1, "a")) == metric("a", [])
     connection.close()
     server.stop()
 

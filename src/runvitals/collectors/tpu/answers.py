@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.tpu import wire
+from runvitals import protobuf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ def supported(message: bytes) -> list[str]:
     """
     return [
         _text(value)
-        for number, kind, listed in wire.fields(message)
-        if (number, kind) == (1, wire.BYTES)
-        for inner, inner_kind, value in wire.fields(_bytes(listed))
-        if (inner, inner_kind) == (1, wire.BYTES)
+        for number, kind, listed in protobuf.fields(message)
+        if (number, kind) == (1, protobuf.LENGTH)
+        for inner, inner_kind, value in protobuf.fields(_bytes(listed))
+        if (inner, inner_kind) == (1, protobuf.LENGTH)
     ]
 
 
@@ -142,11 +142,11 @@ def readings(message: bytes) -> list[Reading]:
         WireError: no such answer.
     """
     found = []
-    for number, kind, metric in wire.fields(message):
-        if (number, kind) != (1, wire.BYTES):
+    for number, kind, metric in protobuf.fields(message):
+        if (number, kind) != (1, protobuf.LENGTH):
             continue
-        for inner, inner_kind, reading in wire.fields(_bytes(metric)):
-            if (inner, inner_kind) == (3, wire.BYTES):
+        for inner, inner_kind, reading in protobuf.fields(_bytes(metric)):
+            if (inner, inner_kind) == (3, protobuf.LENGTH):
                 found.append(_reading(_bytes(reading)))
     return found
 
@@ -155,8 +155,8 @@ def _reading(message: bytes) -> Reading:
     labels: dict[str, Label] = {}
     value: float | None = None
     distribution = None
-    for number, kind, told in wire.fields(message):
-        if kind != wire.BYTES:
+    for number, kind, told in protobuf.fields(message):
+        if kind != protobuf.LENGTH:
             continue
         inner = _bytes(told)
         if number == 1:
@@ -173,14 +173,14 @@ def _attribute(message: bytes, depth: int = 0) -> dict[str, Label]:
     key = ""
     labels: dict[str, Label] = {}
     value: Label | None = None
-    for number, kind, told in wire.fields(message):
-        if (number, kind) == (1, wire.BYTES):
+    for number, kind, told in protobuf.fields(message):
+        if (number, kind) == (1, protobuf.LENGTH):
             key = _text(told)
-        elif (number, kind) == (2, wire.BYTES):
-            for field in wire.fields(_bytes(told)):
-                if field[:2] == (6, wire.BYTES) and depth < _DEEPEST:
-                    for inner, inner_kind, each in wire.fields(_bytes(field[2])):
-                        if (inner, inner_kind) == (1, wire.BYTES):
+        elif (number, kind) == (2, protobuf.LENGTH):
+            for field in protobuf.fields(_bytes(told)):
+                if field[:2] == (6, protobuf.LENGTH) and depth < _DEEPEST:
+                    for inner, inner_kind, each in protobuf.fields(_bytes(field[2])):
+                        if (inner, inner_kind) == (1, protobuf.LENGTH):
                             labels.update(_attribute(_bytes(each), depth + 1))
                 else:
                     value = _scalar(field)
@@ -191,23 +191,23 @@ def _attribute(message: bytes, depth: int = 0) -> dict[str, Label]:
 
 def _scalar(field: Field) -> Label | None:
     number, kind, told = field
-    if (number, kind) == (1, wire.BYTES):
+    if (number, kind) == (1, protobuf.LENGTH):
         return _text(told)
     if isinstance(told, int) and number in (2, 3):
-        return bool(told) if number == 2 else wire.signed(told)
-    if (number, kind) == (4, wire.EIGHT_BYTES):
-        return wire.double(_bytes(told))
+        return bool(told) if number == 2 else protobuf.signed(told)
+    if (number, kind) == (4, protobuf.FIXED64):
+        return protobuf.read_double(_bytes(told))
     return None
 
 
 def _value(message: bytes) -> float | None:
     """The number of a gauge or counter, finite; None for a text."""
     value: float | None = None
-    for number, kind, told in wire.fields(message):
-        if (number, kind) == (1, wire.EIGHT_BYTES):
-            value = wire.double(_bytes(told))
+    for number, kind, told in protobuf.fields(message):
+        if (number, kind) == (1, protobuf.FIXED64):
+            value = protobuf.read_double(_bytes(told))
         elif isinstance(told, int) and number == 2:
-            value = float(wire.signed(told))
+            value = float(protobuf.signed(told))
     return value if value is not None and value - value == 0.0 else None
 
 
@@ -215,39 +215,39 @@ def _distribution(message: bytes) -> Distribution:
     count, mean, largest = 0, 0.0, 0.0
     bounds: list[float] = []
     counts: list[int] = []
-    for number, kind, told in wire.fields(message):
+    for number, kind, told in protobuf.fields(message):
         if isinstance(told, int):
             if number == 1:
-                count = wire.signed(told)
+                count = protobuf.signed(told)
             elif number == 7:
-                counts.append(wire.signed(told))
-        elif kind == wire.EIGHT_BYTES and number == 2:
-            mean = wire.double(told)
-        elif kind == wire.EIGHT_BYTES and number == 4:
-            largest = wire.double(told)
-        elif kind == wire.BYTES and number == 6:
+                counts.append(protobuf.signed(told))
+        elif kind == protobuf.FIXED64 and number == 2:
+            mean = protobuf.read_double(told)
+        elif kind == protobuf.FIXED64 and number == 4:
+            largest = protobuf.read_double(told)
+        elif kind == protobuf.LENGTH and number == 6:
             bounds = _bounds(told)
-        elif kind == wire.BYTES and number == 7:
-            counts += wire.varints(told)
+        elif kind == protobuf.LENGTH and number == 7:
+            counts += protobuf.read_varints(told)
     # An absent number is 0 on this wire; the largest of what was measured is not below its mean.
     return Distribution(count, mean, bounds, counts, largest if largest >= mean and largest > 0 else None)
 
 
 def _bounds(message: bytes) -> list[float]:
     """The bounds that the options of buckets describe: exponential, explicit or linear ones."""
-    for number, kind, told in wire.fields(message):
-        if kind != wire.BYTES:
+    for number, kind, told in protobuf.fields(message):
+        if kind != protobuf.LENGTH:
             continue
-        parts = list(wire.fields(_bytes(told)))
+        parts = list(protobuf.fields(_bytes(told)))
         if number == 3:
             return [bound for part in parts if part[0] == 1 for bound in _doubles(part)]
         size = next((value for inner, _, value in parts if inner == 1 and isinstance(value, int)), 0)
-        first, second = (
-            next(
-                (wire.double(_bytes(part[2])) for part in parts if part[:2] == (inner, wire.EIGHT_BYTES)), 0.0
-            )
-            for inner in (2, 3)
-        )
+        numbers = {
+            inner: protobuf.read_double(_bytes(value))
+            for inner, inner_kind, value in reversed(parts)
+            if inner_kind == protobuf.FIXED64
+        }
+        first, second = numbers.get(2, 0.0), numbers.get(3, 0.0)
         if number == 2:
             return _exponential(size, first, second)
         if number == 4:
@@ -269,9 +269,9 @@ def _exponential(size: int, growth: float, scale: float) -> list[float]:
 
 def _doubles(part: Field) -> list[float]:
     _, kind, told = part
-    if kind == wire.EIGHT_BYTES:
-        return [wire.double(_bytes(told))]
-    return wire.doubles(_bytes(told)) if kind == wire.BYTES else []
+    if kind == protobuf.FIXED64:
+        return [protobuf.read_double(_bytes(told))]
+    return protobuf.read_doubles(_bytes(told)) if kind == protobuf.LENGTH else []
 
 
 def _bytes(told: int | bytes) -> bytes:

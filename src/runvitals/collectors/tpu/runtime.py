@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.tpu import answers, wire
+from runvitals import protobuf
+from runvitals.collectors.tpu import answers
 from runvitals.collectors.tpu.grpc import (
     NOT_FOUND,
     UNIMPLEMENTED,
@@ -59,7 +60,7 @@ class Runtime:
                     readings = self._ask(name)
                     if readings:
                         found[name] = readings
-        except (GrpcError, Refused, wire.WireError) as error:
+        except (GrpcError, Refused, protobuf.Malformed) as error:
             self._fail(error, mono_s)
             return {}
         self._retry_s = RETRY_S
@@ -89,7 +90,7 @@ class Runtime:
 
     def _ask(self, name: str) -> list[Reading]:
         try:
-            message = self._connection.call(SERVICE + "GetRuntimeMetric", wire.text_field(1, name))
+            message = self._connection.call(SERVICE + "GetRuntimeMetric", protobuf.text(1, name))
         except Refused:  # this metric alone: not in this release, or not yet
             return []
         return answers.readings(message)
