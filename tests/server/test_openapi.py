@@ -20,7 +20,7 @@ from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0, Training
 from tests.server.stored import Shared
 
-EXAMPLES = 8
+EXAMPLES = 5
 """For each call: a few seconds in all. What was found with thousands is mended."""
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 

@@ -143,7 +143,7 @@ def test_random_bytes(server: Server, content: bytes, kind: str, encoding: str) 
 
 
 @seed(1)
-@settings(bounded, max_examples=150)
+@settings(bounded, max_examples=100)
 @given(place=st.sampled_from(PLACES), new=odd, form=st.sampled_from([JSON, MSGPACK]), among=st.booleans())
 def test_another_value_at_any_place(
     server: Server, place: tuple[Any, ...], new: Any, form: str, among: bool
@@ -268,7 +268,7 @@ def test_everything_that_was_taken_can_be_read(server: Server) -> None:
             assert answer.status_code == status, answer.text
     app = application(StoredLibrary(server.store, server.catalogue, lambda: NOW + 5))
     client = Reader(app)
-    rows = client.ask("runs", limit=60)["runs"]
+    rows = client.ask("runs", limit=40)["runs"]
     assert len(rows) > 20
     for row in rows:
         run = f"runs/{quote(row['id'])}"
