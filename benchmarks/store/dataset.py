@@ -23,6 +23,8 @@ _QUANTA = (4096.0, 1024.0, 512.0, 100.0, 10.0, 1.0, 0.1, 0.01, 1 / 256, 1 / 2048
 _OFF = 0.001
 """How far values may be from whole multiples of a step; float64 rounds far below, chance does far above."""
 _STRETCH = 50
+_MOST_TICKS = 64
+_OFTEN = 0.9
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,12 @@ class Fleet:
     """
 
     def __init__(self, capture: Capture, ticks: int) -> None:
-        whole = ~np.isnan(capture.values).any(axis=0)
-        columns = np.flatnonzero(whole)[:HOST_METRICS]
-        self._columns = np.resize(columns, HOST_METRICS)
-        self._capture = capture
-        self._quanta = [_quantum(capture.values[:, column]) for column in self._columns]
-        self._few = [_are_few(capture.values[:, column]) for column in self._columns]
+        values = _filled(capture.values)
+        columns = np.flatnonzero(~np.isnan(values).any(axis=0))[:HOST_METRICS]
+        self._sources = [values[:, column] for column in np.resize(columns, HOST_METRICS)]
+        self._counter = np.resize(capture.counter[columns], HOST_METRICS)
+        self._quanta = [_quantum(source) for source in self._sources]
+        self._few = [_are_few(source) for source in self._sources]
         self.ticks = ticks
 
     def run(self, number: int) -> RunSamples:
@@ -58,9 +60,8 @@ class Fleet:
         return RunSamples(number, _times(rng, self.ticks), np.column_stack(columns))
 
     def _host(self, rng: np.random.Generator, index: int) -> NDArray[np.float64]:
-        column = self._columns[index]
-        source = self._capture.values[:, column]
-        if self._capture.counter[column]:
+        source = self._sources[index]
+        if self._counter[index]:
             steps = np.maximum(np.diff(source, prepend=source[0]), 0.0)
             made = np.cumsum(_tiled(rng, steps, self.ticks))
         elif self._quanta[index] is None and self._few[index]:
@@ -110,8 +111,23 @@ def _quantum(column: NDArray[np.float64]) -> float | None:
 
 
 def _are_few(column: NDArray[np.float64]) -> bool:
-    """Whether the same values come again and again."""
-    return len(np.unique(column)) * 2 < len(column)
+    """Whether the same values come again and again: shares of a few clock ticks, most often."""
+    values = np.unique(column)
+    shares = np.outer(values / 100, np.arange(1, _MOST_TICKS))
+    is_share = (np.abs(shares - np.round(shares)) < _OFF / _MOST_TICKS).any(axis=1)
+    return len(values) * 2 < len(column) or bool(is_share.all())
+
+
+def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A sample in which a source had nothing to say, now and then, repeats the one before; columns of sources
+    that are read less often than the others stay as they are.
+    """
+    there = ~np.isnan(values)
+    rows = np.maximum.accumulate(np.where(there, np.arange(len(values))[:, None], 0), axis=0)
+    filled = np.take_along_axis(values, rows, axis=0)
+    filled[0] = np.where(there[0], values[0], values[np.argmax(there, axis=0), np.arange(values.shape[1])])
+    often = there.mean(axis=0) > _OFTEN
+    return np.where(often, np.where(np.isnan(filled), filled[0], filled), values)
 
 
 def _gpu(rng: np.random.Generator, ticks: int, index: int) -> NDArray[np.float64]:
