@@ -95,11 +95,13 @@ def test_a_forked_child_is_not_asked(train: Start, journals: Journals) -> None:
         import os, runvitals, signal, time
         run = runvitals.init()
         run.on_stop(lambda: print("asked", os.getpid() == run.opened_by, flush=True))
+        ready, up = os.pipe()
         child = os.fork()
         if not child:
             signal.alarm(10)
+            os.write(up, b"!")
             time.sleep(30)
-        time.sleep(0.05)
+        os.read(ready, 1)
         os.kill(child, signal.SIGINT)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
         os.kill(os.getpid(), signal.SIGINT)
