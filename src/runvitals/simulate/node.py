@@ -73,6 +73,9 @@ class Node:
         self._place = place
         self._profile = profile
         self._devices = profile.devices()
+        for device in self._devices:
+            if "uuid" in device.about:  # hosts do not share devices
+                device.about["uuid"] = f"{device.about['uuid']}-{number}"
         self._keys: tuple[str, ...] = ()
         self._block: Floats = np.empty((0, 0))
         self._journal = self._writer(
