@@ -59,7 +59,7 @@ def findings(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
 def _source(name: str, state: Mapping[str, str], reading: Reading, values: Mapping[str, Any]) -> Finding:
     reason = state.get("reason", "")
     count, took_ms = reading.counts.get(name, 0), reading.took_ms.get(name, 0.0)
-    read = f"{count} values in {took_ms:.1f} ms"
+    read = f"{count} {'value' if count == 1 else 'values'} in {took_ms:.1f} ms"
     if state["state"] == "failing":
         return Finding("sources", name, "FAIL", reason, remedy(reason))
     if state["state"] == "absent":

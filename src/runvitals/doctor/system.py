@@ -19,6 +19,8 @@ from runvitals.doctor.finding import Finding
 _GIB = 2.0**30
 # The inode of the kernel's first PID namespace, the host's (PROC_PID_INIT_INO).
 _HOST_NAMESPACE = "pid:[4026531836]"
+# The driver that names processes by the host's numbers.
+_NVIDIA = "/dev/nvidiactl"
 # Kernel modules of accelerators, whose version the kernel tells.
 _MODULES = ("nvidia", "amdgpu", "neuron", "habanalabs", "gasket", "xe", "i915")
 # Before this program was written: a clock that says so has never been set.
@@ -117,6 +119,8 @@ def _pid_namespace() -> Finding:
         return Finding("system", "PID namespace", "ABSENT", f"{sys.platform} has none")
     if namespace == _HOST_NAMESPACE:
         return Finding("system", "PID namespace", "PASS", "the host's")
+    if not os.path.exists(_NVIDIA):
+        return Finding("system", "PID namespace", "PASS", "not the host's; no driver here minds")
     return Finding(
         "system", "PID namespace", "PARTIAL",
         "not the host's: what drivers tell of single processes (GPU memory, GPU share) may be hidden",
