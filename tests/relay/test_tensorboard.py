@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import pytest
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destination import Context
 from runvitals.relay.specs import Spec
+from runvitals.relay.tensorboard import records
 from runvitals.relay.tensorboard.destination import TensorBoardDestination
-from runvitals.relay.tensorboard.records import crc32c
 
 T0 = 1_700_000_000_000
 
@@ -89,7 +89,8 @@ def far(tmp_path: Path) -> Far:
     return Far(tmp_path)
 
 
-def test_the_sum_is_castagnolis() -> None:
+@pytest.mark.parametrize("crc32c", [records.crc32c, records._crc32c])
+def test_the_sum_is_castagnolis(crc32c: Callable[[bytes], int]) -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"") == 0
 

@@ -143,13 +143,16 @@ class TensorBoardDestination(Destination):
 
     def _sampled(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
         last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
+        # Once is enough for TensorBoard, and the text is longer than all else of a value.
+        told: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})
         found = []
         for key, value in zip(moment.keys, moment.values, strict=True):
             shown = how_shown(key)
             if shown.rate is not None:
                 value = _grown(last, key, moment.time_ms, value, shown.rate)
             if not isnan(value):  # a gap
-                found.append((shown.tag, value, shown.about))
+                found.append((shown.tag, value, "" if shown.tag in told else shown.about))
+                told[shown.tag] = None
         if found:
             step = events.seconds(moment.time_ms, since_ms)
             yield events.scalars(moment.time_ms, step, found)

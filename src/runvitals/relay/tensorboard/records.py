@@ -23,17 +23,23 @@ def _table() -> tuple[int, ...]:
 _TABLE = _table()
 
 
-def crc32c(data: bytes) -> int:
-    """CRC-32C of some bytes; 60 ns a byte.
+def _crc32c(data: bytes) -> int:
+    """CRC-32C of some bytes; 100 ns a byte, 1000 times what Google's package takes.
 
     Example:
-        >>> hex(crc32c(b"123456789"))
+        >>> hex(_crc32c(b"123456789"))
         '0xe3069283'
     """
     crc, table = 0xFFFFFFFF, _TABLE
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
     return crc ^ 0xFFFFFFFF
+
+
+try:
+    from google_crc32c import value as crc32c
+except ImportError:
+    crc32c = _crc32c
 
 
 def _masked(data: bytes) -> bytes:
