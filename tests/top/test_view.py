@@ -130,6 +130,8 @@ def test_accelerators_of_every_family(keys: dict[str, float], place: str, values
 def test_what_is_known_by_name() -> None:
     machine = {"gpu_nvidia": [{"name": "NVIDIA H100"}, {"name": "NVIDIA H100"}, {"name": "NVIDIA T4"}]}
     assert names(machine, ["gpu"]) == "2 × NVIDIA H100, NVIDIA T4"
+    whole = {"tpu": {"name": "v5e", "count": 4}, "trainium": {"name": "Trainium2", "neuron_device_count": 16}}
+    assert names(whole, ["tpu", "trn"]) == "4 × v5e, 16 × Trainium2"
 
 
 def test_a_reading_that_is_not_renewed_holds_for_a_while_and_a_gap_is_none() -> None:

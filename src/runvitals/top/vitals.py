@@ -115,11 +115,12 @@ def names(machine: Mapping[str, Any], families: Iterable[str]) -> str:
     counts: dict[str, int] = {}
     for family in families:
         for fact in (*_FACTS[family], *(name for name in machine if name.startswith("accelerator_"))):
-            devices = machine.get(fact)
-            for device in devices if isinstance(devices, list) else ():
-                name = device.get("name") if isinstance(device, dict) else None
-                if name:
-                    counts[str(name)] = counts.get(str(name), 0) + 1
+            told = machine.get(fact)
+            # A list of devices, or one description of all of them.
+            for one in told if isinstance(told, list) else (told,):
+                if isinstance(one, dict) and one.get("name"):
+                    many = one.get("count") or one.get("neuron_device_count") or 1
+                    counts[str(one["name"])] = counts.get(str(one["name"]), 0) + int(many)
     return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 
 

@@ -45,6 +45,24 @@ describe('points of an answer', () => {
     });
     expect([...found.get('loss')!.keys()]).toEqual(['rank 0', 'rank 1']);
   });
+
+  it('go on where a rank was started again, from the step it went back to', () => {
+    const group = { host: 'a', writer: '', rank: 0, t: [0], n: null, min: null, max: null };
+    const found = fromLogged({
+      run: 'abc',
+      cursor: '',
+      groups: [
+        { ...group, step: [1, 2, 3], series: { loss: [0.9, 0.8, 0.7] } },
+        { ...group, step: [3, 4], series: { loss: [0.75, 0.6] }, min: { loss: [0.7, 0.5] } },
+      ],
+    });
+    expect(found.get('loss')!.get('rank 0')).toEqual({
+      x: [1, 2, 3, 4],
+      y: [0.9, 0.8, 0.75, 0.6],
+      low: [0.9, 0.8, 0.7, 0.5],
+      high: null,
+    });
+  });
 });
 
 describe('append', () => {

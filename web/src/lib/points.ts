@@ -40,10 +40,28 @@ export function fromLogged(answer: Logged): Map<string, Map<string, Points>> {
       const lines = found.get(name) ?? new Map<string, Points>();
       found.set(name, lines);
       const points = { x: [...group.step], y, low: group.min?.[name] ?? null, high: group.max?.[name] ?? null };
-      lines.set(processLabel(group.host, group.rank), points);
+      const label = processLabel(group.host, group.rank);
+      const before = lines.get(label);
+      lines.set(label, before ? resumed(before, points) : points);
     }
   }
   return found;
+}
+
+/** A process that goes on with another's work, from a step on that the other may have passed already. */
+function resumed(before: Points, after: Points): Points {
+  const first = after.x[0];
+  if (first === undefined) return before;
+  const cut = before.x.findIndex((x) => x >= first);
+  const count = cut < 0 ? before.x.length : cut;
+  const join = (a: Value[] | null, b: Value[] | null, mine: Value[], theirs: Value[]): Value[] | null =>
+    a || b ? [...(a ?? mine).slice(0, count), ...(b ?? theirs)] : null;
+  return {
+    x: [...before.x.slice(0, count), ...after.x],
+    y: [...before.y.slice(0, count), ...after.y],
+    low: join(before.low, after.low, before.y, after.y),
+    high: join(before.high, after.high, before.y, after.y),
+  };
 }
 
 export const processLabel = (host: string, rank: number | null): string =>

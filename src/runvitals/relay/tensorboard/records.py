@@ -37,9 +37,11 @@ def _crc32c(data: bytes) -> int:
 
 
 try:
-    from google_crc32c import value as crc32c
+    import google_crc32c
 except ImportError:
     crc32c = _crc32c
+else:
+    crc32c = google_crc32c.value
 
 
 def _masked(data: bytes) -> bytes:
