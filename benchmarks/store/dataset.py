@@ -22,6 +22,8 @@ _INTERVALS_S = (1, 2, 5, 10, 15)
 _QUANTA = (4096.0, 1024.0, 512.0, 100.0, 10.0, 1.0, 0.1, 0.01, 1 / 256, 1 / 2048, 0.001)
 _OFF = 0.001
 """How far values may be from whole multiples of a step; float64 rounds far below, chance does far above."""
+_MOST_STEPS = 1e9
+"""Beyond, what looks like a step is the rounding of float64."""
 _STRETCH = 50
 _MOST_TICKS = 64
 _OFTEN = 0.9
@@ -107,7 +109,8 @@ def _quantum(column: NDArray[np.float64]) -> float | None:
             return quantum
     step = float(np.diff(np.unique(column)).min())  # of percents of a total: a page of it
     multiples = column / step
-    return step if bool((np.abs(multiples - np.round(multiples)) < _OFF).all()) else None
+    are_whole = bool((np.abs(multiples - np.round(multiples)) < _OFF).all())
+    return step if are_whole and multiples.max() < _MOST_STEPS else None
 
 
 def _are_few(column: NDArray[np.float64]) -> bool:
