@@ -108,12 +108,13 @@ class Cluster:
         return found
 
     def written(self) -> Counter[tuple[str, str]]:
-        """(host, what) of every sample and `log()` in the journals."""
+        """(host, what) of every sample and `log()` in the journals; of a millisecond's samples the last."""
         found: Counter[tuple[str, str]] = Counter()
         for node in ("node1", "node2"):
-            for record in read_run(paths.run_dir(RUN, self.data(node))):
-                if record.type in (frames.SAMPLE, frames.HISTORY):
-                    found[node, "memory_percent" if record.type == frames.SAMPLE else "loss"] += 1
+            records = list(read_run(paths.run_dir(RUN, self.data(node))))
+            samples = {record.time_ms for record in records if record.type == frames.SAMPLE}
+            found[node, "memory_percent"] = len(samples)
+            found[node, "loss"] = sum(record.type == frames.HISTORY for record in records)
         return found
 
 

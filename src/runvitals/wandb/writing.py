@@ -1,4 +1,4 @@
-"""Records of a `.wandb` file, encoded, and the file they are appended to.
+"""Records of a `.wandb` file, encoded and framed.
 
 The counterpart of `records` and `transaction_log`; the numbers of the fields are told there.
 """
@@ -6,7 +6,6 @@ The counterpart of `records` and `transaction_log`; the numbers of the fields ar
 from __future__ import annotations
 
 import json
-import os
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,31 +83,21 @@ def _timestamp(number: int, time_ms: int) -> bytes:
     return text(number, uint(1, time_ms // 1000) + uint(2, time_ms % 1000 * 1_000_000))
 
 
-def append(path: str, length: int, first_number: int, records: Iterable[bytes]) -> tuple[int, int]:
-    """Append records to a file whose first bytes are known; what lies behind them is cut off.
+def framed(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
+    """Records as they stand in a file behind its first `length` bytes; the file's head if that is 0.
 
     Args:
-        length: how much of the file is ours; 0: it is begun.
         first_number: of the first record.
 
     Returns:
-        its new length, and the number of the record after the last.
-
-    Raises:
-        OSError: the disk does not take it. The file is then no longer than it was, or is cut next time.
+        the bytes, and the number of the record after the last.
     """
     number = first_number
     data = bytearray() if length else bytearray(HEAD)
     for payload in records:
         number += 1
         _frame(data, length, uint(1, number) + payload)
-    with open(path, "r+b" if os.path.exists(path) else "xb") as file:
-        file.truncate(length)
-        file.seek(length)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    return length + len(data), number
+    return bytes(data), number
 
 
 def _frame(data: bytearray, before: int, payload: bytes) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote
 
@@ -22,6 +21,7 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.files.rows import NOTES, Columns, Part, Row, columns, fits, joined, parts
 from runvitals.relay.files.text import Csv, JsonLines
+from runvitals.relay.once import all_or_nothing, append
 
 FORMATS = ("csv", "jsonl", "arrow", "parquet")
 # After so much, or of Parquet so many values, another file is begun.
@@ -84,14 +84,9 @@ class FilesDestination(Destination):
         Raises:
             OSError: the disk does not take it.
         """
-        before = deepcopy(self._state)
-        try:
+        with all_or_nothing(self._state):
             for part in parts(batch):
                 self._write(batch, part)
-        except BaseException:
-            self._state.clear()
-            self._state.update(before)
-            raise
 
     # -- where
 
@@ -186,23 +181,6 @@ def _appended(format: str) -> Appended:
     from runvitals.relay.files.tables import Arrow
 
     return Arrow()
-
-
-def append(path: str, length: int, data: bytes) -> None:
-    """Put data behind the first `length` bytes of a file, on the disk for good; what was there is cut off.
-
-    Raises:
-        OSError: the disk does not take it.
-    """
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-    with os.fdopen(fd, "wb", buffering=0) as file:
-        file.truncate(length)
-        file.seek(length)
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view) :]
-        os.fsync(fd)
 
 
 def _size(path: str) -> int:

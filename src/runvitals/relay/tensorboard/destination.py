@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
 from functools import lru_cache
 from math import isnan
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from runvitals.query.history import leaves
 from runvitals.query.rates import Rate, between, rate_of
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note, WriterFacts
 from runvitals.relay.destination import Context, Destination
+from runvitals.relay.once import all_or_nothing, append
 from runvitals.relay.tensorboard import events
 from runvitals.relay.tensorboard.records import record
 
@@ -60,13 +60,8 @@ class TensorBoardDestination(Destination):
         Raises:
             OSError: the disk does not take it.
         """
-        before = deepcopy(self._state)
-        try:
+        with all_or_nothing(self._state):
             self._write(batch)
-        except BaseException:
-            self._state.clear()
-            self._state.update(before)
-            raise
 
     def _write(self, batch: Batch) -> None:
         if batch.empty:
@@ -96,18 +91,11 @@ class TensorBoardDestination(Destination):
         if not data:
             return
         path = self._path(batch, folder)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         lengths: dict[str, int] = self._state.setdefault("lengths", {})
         length = lengths.get(path, 0)
         if not length:
             data = record(events.head(self._began_ms(batch.writer, batch))) + data
-        with open(path, "r+b" if os.path.exists(path) else "xb") as file:
-            file.truncate(length)
-            file.seek(length)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        lengths[path] = length + len(data)
+        lengths[path] = append(path, length, data)
 
     def _path(self, batch: Batch, folder: str) -> str:
         run = batch.run

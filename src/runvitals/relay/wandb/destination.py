@@ -10,13 +10,13 @@ Exactly once: W&B writes lines at their numbers, and so do files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any, Protocol
 
 from runvitals.journal.paths import safe_name
 from runvitals.query.history import leaves
 from runvitals.relay.batch import LIFECYCLE, Batch, Note
 from runvitals.relay.destination import Context, Destination, Gone
+from runvitals.relay.once import all_or_nothing
 from runvitals.relay.wandb.account import Address
 from runvitals.relay.wandb.lines import Printed, Row, Sampled, printed, rows, sampled
 from runvitals.relay.wandb.offline import OfflineRun
@@ -87,13 +87,8 @@ class WandbDestination(Destination):
             Retry, Rejected: see there.
             Gone: the training's own W&B run has system metrics already.
         """
-        before = deepcopy(self._state)
-        try:
+        with all_or_nothing(self._state):
             self._write(batch)
-        except BaseException:
-            self._state.clear()
-            self._state.update(before)
-            raise
 
     def _write(self, batch: Batch) -> None:
         guest = batch.run.run.get("wandb")

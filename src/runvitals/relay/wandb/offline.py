@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
+from runvitals.relay.once import append
 from runvitals.relay.wandb.account import Address
 from runvitals.wandb import writing
 
@@ -81,7 +82,8 @@ class OfflineRun:
         path = str(self._state["path"])
         os.makedirs(os.path.join(os.path.dirname(path), "files"), exist_ok=True)
         length, number = int(self._state.get("length", 0)), int(self._state.get("number", 0))
-        self._state["length"], self._state["number"] = writing.append(path, length, number, found)
+        data, self._state["number"] = writing.framed(found, length, number)
+        self._state["length"] = append(path, length, data)
 
     def alive(self) -> None:
         """Nobody looks."""
