@@ -38,8 +38,10 @@ def of_reports(
     intake = Intake(RUNTIME_TAG in estimate.dimensions)
     end_s = clock() + look_s
     times_s: list[float] = []
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
     try:
-        while select.select([fd], [], [], max(0.0, end_s - clock()))[0] and clock() < end_s:
+        while poll.poll(max(0.0, end_s - clock()) * 1000) and clock() < end_s:
             data = os.read(fd, 1 << 16)
             for readings in intake.feed(data):
                 times_s.append(clock())

@@ -202,9 +202,10 @@ class Pipe:
 
     def _read(self) -> None:
         due_s = self._next_due_s()
+        poll = select.poll()  # unlike select(), it takes a descriptor of any number
+        poll.register(self._fd, select.POLLIN)
         while True:
-            ready, _, _ = select.select([self._fd], [], [], max(0.0, due_s - self._clock()))
-            if ready:
+            if poll.poll(max(0.0, due_s - self._clock()) * 1000):
                 data = os.read(self._fd, 1 << 16)
                 for readings in self._intake.feed(data):
                     self._take(readings)
