@@ -144,6 +144,11 @@ class Samples:
         return iter(zip(self.keys, self.columns(), strict=True))
 
 
+def in_order(tables: Sequence[Samples]) -> Iterator[Moment]:
+    """The rows of several tables of one writer, as they were taken."""
+    return merge(*(table.moments() for table in tables), key=lambda moment: moment.seq)
+
+
 class LogRow:
     """One `run.log()` of a training process.
 
@@ -232,7 +237,7 @@ class Batch:
         What reckons with the sample before (rates, steps that may not go back) needs them so: the tables
         overlap in time, since what changes slowly is not in every sample.
         """
-        return merge(*(table.moments() for table in self.samples), key=lambda moment: moment.seq)
+        return in_order(self.samples)
 
     @property
     def rows(self) -> int:

@@ -12,7 +12,7 @@ from math import isnan
 from typing import Any
 
 from runvitals.catalog.mlflow import Column, columns
-from runvitals.relay.batch import Samples
+from runvitals.relay.batch import Samples, in_order
 from runvitals.relay.mlflow.store import Metric
 
 
@@ -64,11 +64,12 @@ class Window:
             samples: how many make a window.
             amd: indices of AMD's GPUs.
         """
-        for time_ms, plan, row in _rows(tables, amd):
+        plans = {table.keys: columns(table.keys, amd) for table in tables}
+        for moment in in_order(tables):
             self._count += 1
-            self._time_ms = time_ms
-            for column in plan:
-                self._put(column, [row[place] for place in column.places])
+            self._time_ms = moment.time_ms
+            for column in plans[moment.keys]:
+                self._put(column, [moment.values[place] for place in column.places])
             if self._count >= samples:
                 yield from self.close()
 
@@ -94,19 +95,3 @@ class Window:
             yield Metric(name, value, self._time_ms, self.step)
         self.step += 1
         self._count, self._sums, self._totals = 0, {}, {}
-
-
-def _rows(
-    tables: Sequence[Samples], amd: Collection[int]
-) -> Iterator[tuple[int, list[Column], tuple[float, ...]]]:
-    """All samples in the order they were taken: time, what to make of it, values."""
-    merged = []
-    for table in tables:
-        plan = columns(table.keys, amd)
-        rows = zip(*table.columns(), strict=True) if table.keys else iter([()] * len(table))
-        merged += [
-            (seq, time_ms, plan, row)
-            for seq, time_ms, row in zip(table.seqs, table.times_ms, rows, strict=True)
-        ]
-    for _, time_ms, plan, row in sorted(merged, key=lambda one: one[0]):
-        yield time_ms, plan, row
