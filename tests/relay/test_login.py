@@ -105,13 +105,14 @@ def url() -> Iterator[str]:
     ("status", "body", "text"),
     [
         (401, b'{"error": "a token is needed"}', "does not know this token"),
+        (403, b"no such host name here", "does not let us in: no such host name here"),
         (200, b'{"kind": "local"}', "shows the journals of its machine"),
         (200, b"<html>", "is no runvitals server: it answers 200 for /api/v1/about"),
         (200, b"[]", "is no runvitals server"),
         (404, b"not here", "is no runvitals server: it answers 404"),
         (503, b"soon", "cannot say whether it knows this token: 503 soon"),
     ],
-    ids=["wrong token", "local", "a web site", "a list", "not found", "busy"],
+    ids=["wrong token", "wrong name", "local", "a web site", "a list", "not found", "busy"],
 )
 def test_what_a_token_is_not_kept_for(
     url: str, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, text: str

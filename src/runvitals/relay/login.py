@@ -83,7 +83,9 @@ def check(url: str, secret: str) -> None:
         raise OSError(f"{url} cannot be reached: {error}; the token is not kept") from error
     finally:
         web.close()
-    if answer.status in (401, 403):
+    if answer.status == 403:  # whatever the token: a name that the server does not go by
+        raise ValueError(f"{url} does not let us in: {answer.text()}; the token is not kept")
+    if answer.status == 401:
         raise ValueError(f"{url} does not know this token: `runvitals token create NAME` there prints one")
     if answer.temporary:
         said = f"{answer.status} {answer.text()}".strip()
