@@ -44,11 +44,6 @@ def uint(number: int, value: int) -> bytes:
     return varint(number << 3 | VARINT) + varint(value)
 
 
-def sint(number: int, value: int) -> bytes:
-    """A field of type sint32 or sint64."""
-    return uint(number, value << 1 if value >= 0 else (-value << 1) - 1)
-
-
 def text(number: int, value: str | bytes) -> bytes:
     """A field of type string, bytes, a message, or packed numbers. Lone surrogates become question marks."""
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value

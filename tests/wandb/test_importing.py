@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.protobuf import double, sint, text, uint
+from runvitals.protobuf import double, text, uint
 from runvitals.query import open_run
 from runvitals.wandb.importing import import_file
 from runvitals.wandb.records import decode
@@ -103,7 +103,7 @@ def test_typed_values_of_newer_clients() -> None:
         return text(1, text(1, key) + value)
 
     record = decode(
-        text(2, item("a", uint(4, 1)) + item("b", sint(5, -3)) + item("c", double(6, 0.5))
+        text(2, item("a", uint(4, 1)) + item("b", uint(5, 5)) + item("c", double(6, 0.5))
         + item("d", text(7, "x")) + item("e", text(8, '{"f": [1]}')) + item("g", uint(3, 0)))
     )  # fmt: skip
     assert record is not None

@@ -5,7 +5,7 @@ the stream of lines of its files. Both may be repeated: lines are written at the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -104,11 +104,6 @@ class Service:
 
     def close(self) -> None:
         self._web.close()
-
-
-def file_part(offset: int, lines: Sequence[str]) -> dict[str, Any]:
-    """Lines of one file, the first at a number."""
-    return {"offset": offset, "content": list(lines)}
 
 
 def _object(answer: Answer) -> dict[str, Any]:
