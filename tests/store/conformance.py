@@ -328,7 +328,8 @@ class Conformance:
 
     def test_stats_count(self, opened: SampleStore) -> None:
         opened.append([batch(1, range(30), np.ones((30, 2)), metrics=(1, 2))])
-        assert opened.stats().samples + opened.stats().unsealed_samples == 60
+        stats = opened.stats()
+        assert stats.samples + stats.unsealed_samples == 60
         opened.flush()
         stats = opened.stats()
         assert (stats.runs, stats.samples, stats.unsealed_samples, stats.problem) == (1, 60, 0, None)
