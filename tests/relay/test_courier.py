@@ -72,14 +72,6 @@ class Relay:
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
-
-
-@pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     made = Receiver(str(tmp_path / "server"))
     yield made

@@ -19,14 +19,6 @@ from tests.relay.receiver import Receiver
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
-
-
-@pytest.fixture
 def receivers(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
     open_now: list[Receiver] = []
 

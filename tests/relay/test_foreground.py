@@ -36,14 +36,6 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     made.close()
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
-
-
 def eventually(look: Callable[[], bool]) -> None:
     until_s = time.monotonic() + PATIENCE_S
     while not look():

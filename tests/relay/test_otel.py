@@ -28,21 +28,6 @@ from tests.relay.journals import Journal, Sender
 from tests.relay.programs import VictoriaMetrics
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
-
-
-@pytest.fixture
-def far_side() -> Iterator[Collected]:
-    made = Collected()
-    yield made
-    made.close()
-
-
 @pytest.fixture(params=["protobuf", "json"])
 def sender(request: pytest.FixtureRequest, journal: Journal, far_side: Collected) -> Iterator[Sender]:
     made = Sender(journal.folder, f"otel:{far_side.url}#encoding={request.param}")

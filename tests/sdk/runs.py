@@ -16,6 +16,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import Record, read_run
 
 PATIENCE_S = 15.0
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 class Journals:

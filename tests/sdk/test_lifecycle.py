@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 
-from tests.sdk.runs import Journals, end_group, eventually, finished, line, say, start
-
-Start = Callable[..., "Popen[str]"]
+from tests.sdk.runs import Journals, Start, eventually, finished, line, say
 
 TRAIN_FOREVER = """
     import runvitals, time
@@ -22,25 +18,6 @@ TRAIN_FOREVER = """
     while True:
         time.sleep(0.02)
 """
-
-
-@pytest.fixture
-def journals(tmp_path: Path) -> Journals:
-    return Journals(tmp_path)
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> Iterator[Start]:
-    """Starts scripts; ends what is left of them after the test."""
-    started = []
-
-    def begin(script: str, **more: str) -> Popen[str]:
-        started.append(start(tmp_path, script, **more))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        end_group(process)
 
 
 def sampled(journals: Journals) -> bool:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from subprocess import Popen
 
 import pytest
 
 from runvitals.monitor.processes import Exit, stop_signal, verdict
 from runvitals.sdk.stopping import StopHandler
-from tests.sdk.runs import Journals, end_group, finished, line, start
-
-Start = Callable[..., "Popen[str]"]
+from tests.sdk.runs import Journals, Start, finished, line
 
 UNTIL_ASKED = """
     import runvitals, threading, time
@@ -32,25 +29,6 @@ UNTIL_ASKED = """
     print("checkpoint", flush=True)
     run.finish()
 """
-
-
-@pytest.fixture
-def journals(tmp_path: Path) -> Journals:
-    return Journals(tmp_path)
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> Iterator[Start]:
-    """Starts scripts; ends what is left of them after the test."""
-    started = []
-
-    def begin(script: str, **more: str) -> Popen[str]:
-        started.append(start(tmp_path, script, **more))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        end_group(process)
 
 
 def interrupt(process: Popen[str]) -> None:

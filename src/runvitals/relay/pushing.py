@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -68,9 +69,9 @@ class PushingDestination(Destination):
 
     # -- what a destination has of its own
 
+    @abstractmethod
     def post(self, batch: Batch, lines: Sequence[Line]) -> Answer:
         """Send some lines of a batch."""
-        raise NotImplementedError
 
     def complaints(self, answer: Answer) -> list[Refusal]:
         """What a far side that took a request in did not like about it."""

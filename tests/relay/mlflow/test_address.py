@@ -12,9 +12,9 @@ from runvitals.relay.mlflow.address import Address, absolute, complete, public
     [
         ("http://host:5000", "http://host:5000"),
         ("//host:5000", "http://host:5000"),
-        ("sqlite:///mlflow.db", "sqlite:////work/mlflow.db"),
+        ("sqlite:///mlflow.db", "sqlite:////srv/me/mlflow.db"),
         ("sqlite:////data/mlflow.db", "sqlite:////data/mlflow.db"),
-        ("mlruns", "/work/mlruns"),
+        ("mlruns", "/srv/me/mlruns"),
         ("file:///data/mlruns", "file:///data/mlruns"),
         ("databricks", "databricks"),
         ("databricks://profile", "databricks://profile"),
@@ -22,7 +22,7 @@ from runvitals.relay.mlflow.address import Address, absolute, complete, public
     ],
 )
 def test_a_tracking_uri_is_absolute(text: str, uri: str) -> None:
-    assert Address.parse(text, {}, "/work").uri == uri
+    assert Address.parse(text, {}, "/srv/me").uri == uri
     assert absolute(uri, "/elsewhere") == uri
 
 

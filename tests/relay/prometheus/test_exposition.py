@@ -188,14 +188,6 @@ ANY = ("127.0.0.1", 0)
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
-
-
-@pytest.fixture
 def page() -> Iterator[exporter.Exporter]:
     made = exporter.acquire(ANY)
     yield made

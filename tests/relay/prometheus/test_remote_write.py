@@ -26,21 +26,6 @@ SENT = "runvitals_network_interface_sent_bytes_total"
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
-
-
-@pytest.fixture
-def far_side() -> Iterator[Collected]:
-    made = Collected()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def sender(journal: Journal, far_side: Collected) -> Iterator[Sender]:
     made = Sender(journal.folder, f"remote_write:{far_side.url}/push?tenant=a")
     yield made
