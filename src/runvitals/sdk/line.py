@@ -48,6 +48,7 @@ def wandb_run() -> dict[str, Any] | None:
         "base_url": settings.base_url,
         "offline": bool(run.offline),
         "stats": not off,
+        "shared": getattr(settings, "mode", None) == "shared",
     }
 
 

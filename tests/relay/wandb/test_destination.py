@@ -210,6 +210,15 @@ def test_the_trainings_own_run(server: WandbServer, source: Source) -> None:
         source.deliver(source.samples(["cpu"], [(1.0,)]))
 
 
+def test_a_shared_run_of_the_training_takes_ours_beside_its_own(server: WandbServer, source: Source) -> None:
+    guest = {"entity": "me", "project": "p", "id": "common", "base_url": server.url, "offline": False}
+    source.run.run["wandb"] = {**guest, "stats": True, "shared": True}
+    source.deliver(source.samples(["cpu"], [(1.0,)]))
+    files = server.run("common")
+    assert "system.cpu/l:runvitals-n1" in files.read("wandb-events.jsonl")[0]
+    assert files.clients == {f"runvitals-{source.run.id}"}
+
+
 def test_a_file_for_later(source: Source) -> None:
     source.run.config = {"lr": 0.1}
     address = "me/digits?mode=offline&every=0"

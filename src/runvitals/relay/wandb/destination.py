@@ -92,7 +92,7 @@ class WandbDestination(Destination):
 
     def _write(self, batch: Batch) -> None:
         guest = batch.run.run.get("wandb")
-        if guest and guest.get("stats"):
+        if guest and guest.get("stats") and not guest.get("shared"):
             raise Gone(
                 "W&B's own system metrics are on in this run; "
                 "wandb.init(settings=wandb.Settings(x_disable_stats=True)) leaves them to us"
@@ -117,6 +117,8 @@ class WandbDestination(Destination):
         began_ms = self._state.setdefault("began_ms", batch.writer.started_ms)
         content = Content(began_ms)
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
+        if guest and batch.run.run["wandb"].get("shared"):  # beside the samples of W&B's own, under its label
+            suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"
         content.samples = sampled(batch, self._address.every_s, suffix)
         if guest:
             return content

@@ -78,7 +78,8 @@ class OnlineRun:
 
     def _stream(self, body: dict[str, Any]) -> None:
         entity, project = self._state["place"]
-        shared = f"runvitals-{self._context.run_id}" if self._address.shared else ""
+        is_shared = self._address.shared or self._guest.get("shared")
+        shared = f"runvitals-{self._context.run_id}" if is_shared else ""
         if self._service.stream(entity, project, self._run, body, shared) and not self._stop_asked:
             self._stop_asked = True
             self._context.request_stop("asked for at W&B")
