@@ -89,10 +89,16 @@ def drawn_pixels(page: Browser, title: str) -> int:
 
 
 def x_labels(page: Browser) -> str:
-    """The time under the crosshair, put in the middle of the first chart."""
-    left, top, width, height = page.box("figure .u-over")
-    page.mouse("mouseMoved", left + width / 2, top + height / 2)
-    page.mouse("mouseMoved", left + width / 2 + 1, top + height / 2)
+    """The time under the crosshair, put in the middle of the first chart: again, as a person would, where the
+    chart moved just then since others came.
+    """
+    for _ in range(10):
+        left, top, width, height = page.box("figure .u-over")
+        page.mouse("mouseMoved", left + width / 2, top + height / 2)
+        page.mouse("mouseMoved", left + width / 2 + 1, top + height / 2)
+        if page.evaluate("!!document.querySelector('figure .where')"):
+            break
+        time.sleep(0.2)
     return page.text("figure .where")
 
 
