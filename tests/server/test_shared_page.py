@@ -180,7 +180,7 @@ def test_a_run_is_stopped_after_a_question(serve: Serve, server: Shared, tmp_pat
     shown(page, "stop requested", ".head")
     page.wait("!document.querySelector('dialog')")
     assert "Stop …" not in page.text(".head")
-    assert server.ask("runs/abc")["stop_requested_ms"]
+    page.wait("fetch('/api/v1/runs/abc').then(a => a.json()).then(run => run.stop_requested_ms !== null)")
     page.open("/")
     shown(page, "stop requested", "tbody")
 
