@@ -23,7 +23,7 @@ from runvitals.catalog import CATALOG
 from runvitals.journal.paths import safe_name
 from runvitals.query.history import leaves
 from runvitals.query.rates import Rate, between, rate_of
-from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note, WriterFacts
+from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.once import all_or_nothing, append
 from runvitals.relay.tensorboard import events
@@ -94,7 +94,7 @@ class TensorBoardDestination(Destination):
         lengths: dict[str, int] = self._state.setdefault("lengths", {})
         length = lengths.get(path, 0)
         if not length:
-            data = record(events.head(self._began_ms(batch.writer, batch))) + data
+            data = record(events.head(self._began_ms(batch))) + data
         lengths[path] = append(path, length, data)
 
     def _path(self, batch: Batch, folder: str) -> str:
@@ -103,19 +103,19 @@ class TensorBoardDestination(Destination):
         base = self._state.setdefault("folder", name if run.name == run.id else f"{name}-{run.id}")
         files: dict[str, str] = self._state.setdefault("files", {})
         if folder not in files:
-            began_s = self._began_ms(batch.writer, batch) // 1000
+            began_s = self._began_ms(batch) // 1000
             host = safe_name(batch.writer.host)
             files[folder] = f"events.out.tfevents.{began_s}.{host}.{batch.writer.pid or 0}.runvitals"
         return os.path.join(self._root, base, folder, files[folder])
 
-    def _began_ms(self, writer: WriterFacts, batch: Batch) -> int:
+    def _began_ms(self, batch: Batch) -> int:
         """When the run began on this host, as the first record that came here says."""
         if "began_ms" not in self._state:
-            self._state["began_ms"] = writer.started_ms or next(_times(batch), 0)
+            self._state["began_ms"] = batch.writer.started_ms or next(_times(batch), 0)
         return int(self._state["began_ms"])
 
     def _events(self, batch: Batch) -> Iterator[bytes]:
-        since_ms = self._began_ms(batch.writer, batch)
+        since_ms = self._began_ms(batch)
         for moment in batch.moments():
             yield from self._sampled(moment, batch.writer.name, since_ms)
         for row in batch.logs:
@@ -146,7 +146,7 @@ class TensorBoardDestination(Destination):
             yield events.scalars(moment.time_ms, step, found)
 
     def _configuration(self, batch: Batch) -> Iterator[bytes]:
-        now_ms = self._began_ms(batch.writer, batch)
+        now_ms = self._began_ms(batch)
         flat = dict(leaves(batch.run.config))
         yield events.words(now_ms, 0, "config", events.table(flat))
         yield events.session_start(now_ms, batch.run.name, flat)

@@ -101,7 +101,7 @@ class WandbDestination(Destination):
         if batch.empty:
             far.alive()
             return
-        far.write(batch, self._content(batch, bool(guest)))
+        far.write(batch, self._content(batch, guest))
         for note in batch.notes_of(LIFECYCLE):
             if note.value.get("what") == "end" and not guest:
                 self._state["ended"] = [_exit_code(note), note.time_ms]
@@ -113,11 +113,11 @@ class WandbDestination(Destination):
             self._far = made(self._address, self._context, dict(guest or {}))
         return self._far
 
-    def _content(self, batch: Batch, guest: bool) -> Content:
+    def _content(self, batch: Batch, guest: Mapping[str, Any] | None) -> Content:
         began_ms = self._state.setdefault("began_ms", batch.writer.started_ms)
         content = Content(began_ms)
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
-        if guest and batch.run.run["wandb"].get("shared"):  # beside the samples of W&B's own, under its label
+        if guest and guest.get("shared"):  # beside the samples of W&B's own, under its label
             suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"
         content.samples = sampled(batch, self._address.every_s, suffix)
         if guest:
