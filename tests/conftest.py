@@ -1,8 +1,18 @@
-"""For all tests: processes that they start have the signals of a terminal's."""
+"""For all tests: processes that they start have the signals of a terminal's, and in CI a missing program is a
+failure.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Generator
+
+import pytest
+
+# CI accepts a skip whose reason begins like this: no script can install what is missing, such as a kernel's
+# feature.
+ACCEPTED_SKIP = ("this machine", "this kernel")
 
 
 def pytest_configure() -> None:
@@ -11,3 +21,28 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def fail_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure where `CI` is set, unless nothing that can be installed would prevent it."""
+    if not report.skipped or not os.environ.get("CI") or hasattr(report, "wasxfail"):
+        return
+    _, _, message = report.longrepr  # type: ignore[misc]  # of a skip: file, line, "Skipped: reason"
+    reason = str(message).removeprefix("Skipped: ")
+    if not reason.startswith(ACCEPTED_SKIP):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not accept: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_in_ci(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_in_ci(report)
+    return report

@@ -362,7 +362,7 @@ def test_this_machine_through_the_real_psutil(probe: Any) -> None:
     try:
         collector = probe(Scope(pids=[os.getpid()]))
     except Absent as absent:
-        pytest.skip(str(absent))
+        pytest.skip(f"this machine: {absent}")
     sample(collector, 10.0)
     readings = sample(collector, 20.0)
     assert all(type(value) is float and value >= 0.0 for value in readings.values())

@@ -36,10 +36,10 @@ class Network:
 
     def __enter__(self) -> Network:
         if sys.platform != "linux" or not shutil.which("ip") or not shutil.which("unshare"):
-            pytest.skip("NODES ARE NOT TESTED: network namespaces need Linux, iproute2 and util-linux")
+            pytest.skip("network namespaces need Linux, iproute2 and util-linux")
         made = self._ip("netns", "add", self._name("hub"), check=False)
         if made.returncode:
-            pytest.skip(f"NODES ARE NOT TESTED: no network namespaces here: {made.stderr.strip()}")
+            pytest.skip(f"this machine permits no network namespaces: {made.stderr.strip()}")
         self._ip("-n", self._name("hub"), "addr", "add", f"{HUB_ADDRESS}/32", "dev", "lo")
         self._ip("-n", self._name("hub"), "link", "set", "lo", "up")
         for number, node in enumerate(self._nodes):

@@ -218,6 +218,6 @@ def test_a_real_victoriametrics_takes_it(journal: Journal, tmp_path: Path) -> No
         sender.send()
         sender.die()
         if "unsupported path" in sender.cursor.rejection:
-            pytest.skip("this VictoriaMetrics is too old for OTLP")
+            pytest.skip("this machine's VictoriaMetrics is too old for OTLP")
         (stored,) = victoria.exported('{__name__=~".*cpu.utilization"}')
         assert stored["values"] == [0.5]

@@ -25,7 +25,7 @@ def small_cgroup() -> Iterator[Path]:
         folder.mkdir()
         (folder / limit).write_text(str(LIMIT_BYTES))
     except OSError as error:
-        pytest.skip(f"NO OUT-OF-MEMORY TEST: a cgroup with a memory limit cannot be made here ({error})")
+        pytest.skip(f"this machine permits no cgroup with a memory limit ({error})")
     yield folder
     for pid in (folder / "cgroup.procs").read_text().split():
         os.kill(int(pid), 9)

@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
         try:
             found = stack.enter_context(Browser())
         except NoBrowser as error:
-            pytest.skip(f"THE PAGE IS NOT TESTED: {error}")
+            pytest.skip(str(error))
         yield found
 
 

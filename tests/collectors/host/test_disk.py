@@ -97,7 +97,7 @@ def test_this_machine() -> None:
     try:
         disk = probe(Scope())
     except Absent as absent:
-        pytest.skip(str(absent))
+        pytest.skip(f"this machine: {absent}")
     sample(disk, 1.0)
     readings = sample(disk, 2.0)
     assert readings["disk.in"] >= 0.0

@@ -115,7 +115,7 @@ def test_a_driver_of_this_machine_speaks_the_same_language() -> None:
             if values:
                 assert all(value >= 0 for value in values)
                 return
-    pytest.skip("no interface here has statistics")
+    pytest.skip("this machine has no interface with statistics")
 
 
 def test_this_machine() -> None:

@@ -200,7 +200,7 @@ def test_storage_traffic_of_the_tree_is_all_there_and_there_once(root: Obedient,
     write = f"(f := open({place!r}, 'wb')).write(bytes(4 << 20)), f.flush(), os.fsync(f.fileno())"
     root.run(write)
     if watch()["proc.io.writeMB"] - before < 4.0:
-        pytest.skip("the folder for temporary files is not on a disk")
+        pytest.skip("this machine's folder for temporary files is not on a disk")
     root.fork(f"{write}, time.sleep(600)")
     root.run(UNTIL.format("open(f'/proc/{children[-1]}/io').read().split()[11] == str(4 << 20)"))
     written = [watch()["proc.io.writeMB"] - before]

@@ -6,7 +6,6 @@ import itertools
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,7 +29,6 @@ NewAddress = Callable[..., str]
 def postgresql(testrun_uid: str) -> Server:
     """One server for all processes of a test session."""
     if programs() is None:
-        warnings.warn("PostgreSQL is not installed: HALF OF THE CATALOGUE'S TESTS ARE SKIPPED", stacklevel=1)
         pytest.skip("PostgreSQL is not installed")
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     return Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", lives_with=session)
