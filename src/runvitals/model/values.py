@@ -1,0 +1,204 @@
+"""Values of `log()` rows and facts: which are valid, and what becomes of those that are not."""
+
+from __future__ import annotations
+
+from runvitals.model.limits import (
+    DEPTH,
+    INTEGER_BITS,
+    RECORD_BYTES,
+    RECORD_VALUES,
+    ROW_NAMES,
+    STEP,
+    TEXT_CHARACTERS,
+    TIME_MS,
+)
+from runvitals.model.names import is_unicode, key_fault, mended_key, mended_name, name_fault, unicode_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+_ESCAPED = 6  # bytes of a character in ASCII JSON, of most that are not ASCII
+_LONG_BITS = 128
+_TOO_LARGE = f"more than {RECORD_BYTES} bytes in a record"
+_SCALARS = frozenset((bool, float, type(None)))
+
+
+def mended_step(step: object) -> int | float | None:
+    """A row's step itself where it is a number from -2⁵³ to 2⁵³, else None: it has none.
+
+    Example:
+        >>> mended_step(3), mended_step(10**400), mended_step(float("nan"))
+        (3, None, None)
+    """
+    if isinstance(step, (int, float)) and not isinstance(step, bool) and -STEP <= step <= STEP:
+        return step
+    return None
+
+
+def is_time(value: object) -> bool:
+    """Whether a value is a time in ms UTC that a calendar can show."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < TIME_MS
+
+
+class Mending:
+    """Makes the values of one record valid, and counts what it had to change.
+
+    It takes a time that is linear in what it keeps, however large or cyclic the value is.
+
+    Args:
+        other: called with a value that JSON does not know; what it returns is mended in its place, so it may
+            return lists and mappings. By default its type stands for it. It must not raise.
+
+    Attributes:
+        faults: what was wrong, for a person, with how often it was.
+
+    Example:
+        >>> mending = Mending()
+        >>> mending.row({"loss": 0.5, "": 1, "huge": 10**400})
+        {'loss': 0.5, '(empty)': 1, 'huge': '(an integer of 1329 bits)'}
+        >>> sorted(mending.faults)
+        ['an empty name', 'an integer of more than 1023 bits']
+    """
+
+    __slots__ = ("_left", "_other", "_room", "faults")
+
+    def __init__(self, other: Callable[[object], object] | None = None) -> None:
+        self._other = other or _type_of
+        self._left = RECORD_VALUES
+        self._room = RECORD_BYTES
+        self.faults: dict[str, int] = {}
+
+    def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of `log()`: valid names with valid values. Where a mended name is another one's, its value
+        is left out."""
+        row: dict[str, Any] = {}
+        for name, value in data.items():
+            if len(row) >= ROW_NAMES:
+                self.fault(f"more than {ROW_NAMES} names in a row", len(data) - len(row))
+                break
+            if fault := name_fault(name):
+                self.fault(fault)
+                name = mended_name(name)
+                if name in row or name in data:
+                    self.fault(f"a second value for the name {name[:60]!r}")
+                    continue
+            if not self._has_room(name):
+                break
+            row[name] = self.value(value, DEPTH - 1)
+        return row
+
+    def value(self, value: object, levels: int = DEPTH) -> Any:
+        """A value that JSON can hold and every reader takes.
+
+        Args:
+            levels: how many levels of mappings and lists it may have.
+        """
+        kind = type(value)
+        if kind in _SCALARS:
+            return value
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, int):
+            return self._integer(value)
+        if isinstance(value, float):
+            return float(value)
+        if isinstance(value, (dict, list, tuple)):
+            return self._inner(value, levels)
+        made = self._other(value)
+        if isinstance(made, (str, int, float, dict, list, tuple)) or made is None:
+            return self.value(made, levels)
+        return _type_of(made)
+
+    def fault(self, text: str, count: int = 1) -> None:
+        self.faults[text] = self.faults.get(text, 0) + count
+
+    def _text(self, text: str) -> str:
+        if len(text) > TEXT_CHARACTERS:
+            self.fault(f"a text of more than {TEXT_CHARACTERS} characters")
+            text = text[: TEXT_CHARACTERS - 1] + "…"
+        if len(text) > self._room:
+            self.fault(_TOO_LARGE)
+            text = text[: self._room // _ESCAPED]
+        if not is_unicode(text):
+            self.fault("a text with half a surrogate pair")
+            text = unicode_text(text)
+        if not self._has_room(text):
+            text = text[: self._room // _ESCAPED]
+            self._room -= len(text) * _ESCAPED
+        return str(text)
+
+    def _has_room(self, text: str) -> bool:
+        """Whether a text fits in the record; then its room is taken."""
+        size = len(text) * (1 if text.isascii() else _ESCAPED)
+        if size > self._room:
+            self.fault(_TOO_LARGE)
+            return False
+        self._room -= size
+        return True
+
+    def _integer(self, value: int) -> int | str:
+        if value.bit_length() > INTEGER_BITS:
+            self.fault(f"an integer of more than {INTEGER_BITS} bits")
+            return f"(an integer of {value.bit_length()} bits)"
+        if value.bit_length() > _LONG_BITS:
+            return self._long(value)
+        return int(value)
+
+    def _long(self, value: int) -> int | str:
+        digits = str(value)
+        return int(value) if self._has_room(digits) else f"(an integer of {value.bit_length()} bits)"
+
+    def _inner(self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], levels: int) -> Any:
+        if levels < 1:
+            self.fault(f"mappings and lists more than {DEPTH} deep in each other")
+            return "(nested too deeply)"
+        kept = min(len(value), max(self._left, 0))
+        self._left -= kept
+        if kept < len(value):
+            self.fault(f"more than {RECORD_VALUES} values in a record", len(value) - kept)
+        if isinstance(value, dict):
+            return self._mapping(_first(value.items(), kept), levels)
+        return [self.value(one, levels - 1) for one in value[:kept]]
+
+    def _mapping(self, items: Iterable[tuple[object, object]], levels: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, one in items:
+            if not isinstance(name, str):
+                name = self._key_text(name)
+            key = name
+            if fault := key_fault(name):
+                self.fault(fault)
+                key = mended_key(name)
+            if not self._has_room(key):
+                break
+            found[key] = self.value(one, levels - 1)
+        return found
+
+    def _key_text(self, key: object) -> str:
+        """A key that is no text, as JSON writes it; of a tuple its parts."""
+        if key is None:
+            return "null"
+        if isinstance(key, bool):
+            return "true" if key else "false"
+        if isinstance(key, (int, float)):
+            return str(self.value(key))
+        self.fault(f"a key of the type {type(key).__name__}")
+        if isinstance(key, tuple):
+            parts = (self.value(part, 0) for part in key[:16])
+            return "(" + ", ".join(part if isinstance(part, str) else repr(part) for part in parts) + ")"
+        return str(self.value(key, 0))
+
+
+def _type_of(value: object) -> str:
+    return f"({type(value).__name__})"
+
+
+def _first(items: Iterable[tuple[object, object]], count: int) -> list[tuple[object, object]]:
+    found: list[tuple[object, object]] = []
+    for item in items:
+        if len(found) >= count:
+            break
+        found.append(item)
+    return found
