@@ -8,10 +8,9 @@ needs no lock file, and works where the data folder is on NFS.
 
 from __future__ import annotations
 
-import contextlib
+import _socket
 import os
 import select
-import socket
 import sys
 import zlib
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor import background
+from runvitals.monitor.address import Address
 
 _ORDER_FD, _DOOR_FD, _TRAINER_FD = 3, 4, 5
 _ATTEMPTS = 5
@@ -30,15 +30,15 @@ class Unavailable(Exception):
     """
 
 
-def socket_name(run: str, directory: str) -> str:
+def address(run: str, directory: str) -> Address:
     """The address of a run's monitor on this host."""
-    return background.address(f"{run[:48]}-{zlib.crc32(f'{run}|{directory}'.encode()):08x}")
+    return Address(f"{run[:48]}-{zlib.crc32(f'{run}|{directory}'.encode()):08x}", directory)
 
 
 class Line:
     """A process's connection to its run's monitor."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: _socket.socket) -> None:
         self._sock = sock
         self._sock.setblocking(False)
         self._poll = select.poll()
@@ -97,59 +97,44 @@ def connect(order: Mapping[str, Any]) -> Line:
     """
     if not hasattr(os, "posix_spawn"):
         raise Unavailable(f"a monitor cannot be started on {sys.platform} yet; what is logged is kept")
-    name = socket_name(order["run"], order["directory"])
+    place = address(order["run"], order["directory"])
     for _ in range(_ATTEMPTS):
-        line = _call(name)
-        if line is None and _start(name, order):
-            line = _call(name)
+        line = _call(place)
+        if line is None and _start(place, order):
+            line = _call(place)
         if line is not None and line.send(order["attach"]):
             return line
     raise Unavailable("the monitor's socket exists but nobody answers on it")
 
 
-def _call(name: str) -> Line | None:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.connect(name)
-    except OSError:
-        sock.close()
-        return None
-    return Line(sock)
+def _call(place: Address) -> Line | None:
+    sock = place.call()
+    return None if sock is None else Line(sock)
 
 
-def _start(name: str, order: Mapping[str, Any]) -> bool:
-    """Bind the name and start a monitor on it; False when another process was first."""
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def _start(place: Address, order: Mapping[str, Any]) -> bool:
+    """Take the address and start a monitor on it; False when another process was first."""
     try:
-        if not name.startswith("\0"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)  # nobody answered on it
-        try:
-            door.bind(name)
-        except OSError:
+        door = place.bind()
+        if door is None:
             return False
-        door.listen(128)
         try:
             _spawn(door, order)
-        except OSError as error:
-            raise Unavailable(f"the monitor could not be started: {error}") from error
-    finally:
-        door.close()
+        finally:
+            door.close()
+    except OSError as error:
+        raise Unavailable(f"the monitor could not be started: {error}") from error
     return True
 
 
-def _spawn(door: socket.socket, order: Mapping[str, Any]) -> None:
-    read_end, write_end = os.pipe()
+def _spawn(door: _socket.socket, order: Mapping[str, Any]) -> None:
+    order_fd = _written(dumps(order))
     pidfd = _pidfd(int(order["attach"]["pid"]))
     # Copies with high numbers, so that no copy sits where another has to go.
     import fcntl
 
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (read_end, door.fileno(), pidfd) if fd >= 0]
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (order_fd, door.fileno(), pidfd) if fd >= 0]
     try:
-        text = dumps(order)
-        os.set_blocking(write_end, False)
-        if os.write(write_end, text) != len(text):
-            raise OSError(7, f"the order of {len(text)} bytes is longer than a pipe takes")
         actions = [
             (os.POSIX_SPAWN_DUP2, source, target)
             for source, target in zip(high, (_ORDER_FD, _DOOR_FD, _TRAINER_FD), strict=False)
@@ -157,9 +142,34 @@ def _spawn(door: socket.socket, order: Mapping[str, Any]) -> None:
         environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
         background.start(_command(str(order["run"])), actions, environ)
     finally:
-        for fd in (*high, read_end, write_end, pidfd):
+        for fd in (*high, order_fd, pidfd):
             if fd >= 0:
                 os.close(fd)
+
+
+def _written(text: bytes) -> int:
+    """A descriptor that a text of any length can be read from: of an anonymous file in memory, or of one on
+    the disk where the system has no such thing.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+    try:
+        fd = os.memfd_create("runvitals-order")
+    except (AttributeError, OSError):
+        import tempfile  # 6 ms, which only this way out has to pay
+
+        fd, path = tempfile.mkstemp()
+        os.unlink(path)
+    try:
+        left = memoryview(text)
+        while left:
+            left = left[os.write(fd, left) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _pidfd(pid: int) -> int:

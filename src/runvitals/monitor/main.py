@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The descriptors a monitor is born with.
-ORDER_FD = 3  # a pipe that holds the order: JSON, see `launch.order`
+ORDER_FD = 3  # a file that holds the order: JSON, see `launch.connect`
 DOOR_FD = 4  # the listening socket
 TRAINER_FD = 5  # a pidfd of the process that started us, or nothing
 # Kinder than the training it watches, but not idle: SCHED_IDLE costs 30 to 50 ms of jitter on a busy machine.
@@ -82,11 +82,8 @@ def _leave_the_trainer_alone() -> None:
 
 
 def _read_order() -> dict[str, Any]:
-    data = b""
-    while more := os.read(ORDER_FD, 65536):
-        data += more
-    os.close(ORDER_FD)
-    order: dict[str, Any] = loads(data)
+    with open(ORDER_FD, "rb", buffering=0) as file:
+        order: dict[str, Any] = loads(file.readall())
     return order
 
 

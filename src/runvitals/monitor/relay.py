@@ -18,6 +18,7 @@ import zlib
 
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor import background
+from runvitals.monitor.address import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 DOOR_FD = 3  # the listening socket, in a relay
-_UCRED_SIZE = 12
 _HIGHEST_INHERITED_FD = 5  # a monitor's order, door and trainer, which a relay must not hold open
 # A relay that dies is replaced at once, then after 1, 2, 4 … 60 s.
 _LONGEST_WAIT_S = 60.0
@@ -33,54 +33,15 @@ _URLS = {"http", "https"}
 _OURS = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
 
 
-def socket_name(directory: str) -> str:
+def address(directory: str) -> Address:
     """The address of the relay of a data folder."""
-    return background.address(f"relay-{zlib.crc32(os.path.abspath(directory).encode()):08x}")
+    directory = os.path.abspath(directory)
+    return Address(f"relay-{zlib.crc32(directory.encode()):08x}", directory)
 
 
 def call(directory: str) -> _socket.socket | None:
     """A connection to the relay of a data folder, or None where there is none of our own user."""
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        sock.connect(socket_name(directory))
-    except OSError:
-        sock.close()
-        return None
-    if _is_ours(sock):
-        return sock
-    sock.close()
-    return None
-
-
-def _is_ours(sock: _socket.socket) -> bool:
-    """Anybody may bind an abstract name. Without SO_PEERCRED (macOS) the folder's mode keeps others out."""
-    peercred = getattr(_socket, "SO_PEERCRED", None)
-    if peercred is None:
-        return True
-    raw = sock.getsockopt(_socket.SOL_SOCKET, peercred, _UCRED_SIZE)
-    return int.from_bytes(raw[4:8], "little") == os.getuid()
-
-
-def bind(directory: str) -> _socket.socket | None:
-    """The listening socket of a data folder's relay; None when somebody else has it.
-
-    Raises:
-        OSError: there can be none.
-    """
-    name = socket_name(directory)
-    door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    if not name.startswith("\0"):
-        try:
-            os.unlink(name)  # nobody answered on it
-        except FileNotFoundError:
-            pass
-    try:
-        door.bind(name)
-    except OSError:
-        door.close()
-        return None
-    door.listen(128)
-    return door
+    return address(directory).call()
 
 
 def start(directory: str, door: _socket.socket) -> None:
@@ -140,7 +101,7 @@ class RelayLine:
         [{'op': 'stop', 'text': 'asked for on http://127.0.0.1:8900'}]
     """
 
-    __slots__ = ("_buffer", "_directory", "_losses", "_retry_at_s", "_said", "_sock", "fd")
+    __slots__ = ("_buffer", "_directory", "_losses", "_retry_at_s", "_said", "_sock", "_unsent", "fd")
 
     def __init__(self, directory: str, run: str, destinations: list[str], cwd: str) -> None:
         self._directory = directory
@@ -154,7 +115,7 @@ class RelayLine:
             "environ": environ,
         }
         self._sock: _socket.socket | None = None
-        self._buffer = b""
+        self._buffer = self._unsent = b""
         self._losses = 0
         self._retry_at_s = 0.0
         self.fd = -1
@@ -162,7 +123,11 @@ class RelayLine:
     def mind(self, now_s: float) -> bool:
         """See that there is a relay; True when a new line was made. Nothing but a comparison when there is
         one."""
-        if self._sock is not None or now_s < self._retry_at_s:
+        if self._sock is not None:
+            if self._unsent:
+                self._send()
+            return False
+        if now_s < self._retry_at_s:
             return False
         self._retry_at_s = now_s + min(2.0**self._losses, _LONGEST_WAIT_S)
         self._losses += 1
@@ -170,17 +135,25 @@ class RelayLine:
         if sock is None:
             return False
         sock.setblocking(False)
-        try:
-            sock.send(dumps(self._said) + b"\n")
-        except OSError:
-            sock.close()
-            return False
         self._sock, self.fd = sock, sock.fileno()
-        return True
+        self._unsent = dumps(self._said) + b"\n"
+        self._send()
+        return self._sock is not None
+
+    def _send(self) -> None:
+        """Send what is left of our words: what the socket does not take now waits for the next look."""
+        assert self._sock is not None
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._sock.send(self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
 
     def _start(self) -> _socket.socket | None:
         try:
-            door = bind(self._directory)
+            door = address(self._directory).bind()
             if door is not None:
                 try:
                     start(self._directory, door)
@@ -209,7 +182,7 @@ class RelayLine:
         """Say that the run is over here."""
         if self._sock is not None:
             self._sock.close()
-            self._sock, self.fd, self._buffer = None, -1, b""
+            self._sock, self.fd, self._buffer, self._unsent = None, -1, b"", b""
 
 
 def read_answer(sock: _socket.socket) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.monitor.address import is_ours
 from runvitals.monitor.relay import DOOR_FD, own_variables
 from runvitals.relay.courier import Courier
 from runvitals.relay.cursor import Cursor, cursors_of
@@ -37,7 +38,8 @@ LINGER_S = 5.0
 FOREIGN_AGE_S = 900.0
 # So many destinations at once get what was left behind. Runs that go on are served in any case.
 MOST_COURIERS = 16
-_LONGEST_LINE = 1024 * 1024
+_LONGEST_LINE = 16 * 1024 * 1024
+_MOST_AT_ONCE = 64  # connections looked at in one turn: another user's may come without end
 # What a trainer's `finish()` is told is left is counted so far: 0.1 s.
 _LEFT_AT_MOST = 10_000
 
@@ -175,12 +177,12 @@ class Relay:
     # -- who is served
 
     def _accept(self) -> None:
-        while True:
+        for _ in range(_MOST_AT_ONCE):
             try:
                 sock, _ = self.door.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            if not _is_ours(sock):
+            if not is_ours(sock):
                 sock.close()
                 continue
             self._lines[sock.fileno()] = Line(sock)
@@ -359,10 +361,3 @@ def _is_old(path: str) -> bool:
         return time.time() - os.stat(path).st_mtime > FOREIGN_AGE_S
     except FileNotFoundError:
         return False
-
-
-def _is_ours(sock: socket.socket) -> bool:
-    peercred = getattr(socket, "SO_PEERCRED", None)
-    if peercred is None:
-        return True  # macOS: the socket's folder keeps others out
-    return int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, peercred, 12)[4:8], "little") == os.getuid()

@@ -1,0 +1,75 @@
+"""Runs beside other users of the host, and runs with much to say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from runvitals.journal import frames
+from runvitals.monitor import launch, relay
+from tests.monitor.strangers import stranger_on
+from tests.sdk.runs import Journals, Start, environment, eventually, finished
+
+RUN = """
+    import runvitals
+    with runvitals.init(id="run1", settings={"sampling_interval": 0.1}) as run:
+        run.log({"loss": 1.0})
+"""
+
+
+def test_another_user_who_holds_the_addresses_learns_and_delays_nothing(
+    train: Start, journals: Journals, tmp_path: Path
+) -> None:
+    data = str(tmp_path)
+    names = launch.address("run1", data).name, relay.address(data).name
+    with stranger_on(str(names[0])) as told_monitor, stranger_on(str(names[1])) as told_relay:
+        out = tmp_path / "out"
+        code, _, err = finished(train(RUN, RUNVITALS_DESTINATIONS=f"files:{out}"))
+        assert code == 0, err
+        assert "did not confirm" not in err
+        assert "delivered to files:" in err
+        assert journals.end()["state"] == "finished"
+        assert len(journals.samples()) >= 2
+        assert (told_monitor(), told_relay()) == (b"", b"")
+
+
+def test_an_order_has_no_longest_size(train: Start, journals: Journals) -> None:
+    script = """
+        import runvitals
+        with runvitals.init(id="run1", notes="n" * 3_000_000) as run:
+            run.log({"loss": 1.0})
+    """
+    code, _, err = finished(train(script))
+    assert code == 0, err
+    assert "no system metrics" not in err
+    assert len(journals.samples()) >= 2
+    (info,) = [r.value["run"] for r in journals.records() if r.type == frames.INFO and "run" in r.value]
+    assert len(info["notes"]) == 3_000_000
+
+
+def test_a_command_with_many_arguments(journals: Journals, tmp_path: Path) -> None:
+    words = ["/bin/sh", "-c", "read line", *(f"argument-{number}" for number in range(15_000))]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "runvitals", "run", "--id", "run1", "--", *words],
+        env=environment(tmp_path), stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    argv = eventually(
+        lambda: [
+            r.value["machine"]["program"]["argv"]
+            for r in journals.records()
+            if r.type == frames.INFO and "program" in r.value.get("machine", {})
+        ]
+    )
+    _, err = command.communicate("\n", timeout=15)
+    assert command.returncode == 0, err
+    assert argv == [words]
+    assert journals.end()["state"] == "finished"
+
+
+def test_a_variable_that_no_program_can_be_started_with(train: Start, journals: Journals) -> None:
+    code, _, err = finished(train('import os\nos.environ["BIG"] = "x" * 200_000\n' + textwrap.dedent(RUN)))
+    assert code == 0, err
+    assert "no system metrics" not in err
+    assert len(journals.samples()) >= 2
