@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 
+from runvitals.store import private
 from runvitals.store.catalogue.database import CatalogueError
 
 
@@ -21,7 +21,7 @@ def backup(path: str, into: str) -> None:
     try:
         source = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)
         try:
-            os.close(os.open(into, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            private.make(into, exclusive=True)
             target = sqlite3.connect(into)
             try:
                 source.backup(target)

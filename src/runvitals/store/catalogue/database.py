@@ -36,6 +36,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from runvitals.store import private
+
 T = TypeVar("T")
 Insert = sqlite.Insert | postgresql.Insert
 
@@ -146,7 +148,8 @@ def _sqlite(url: URL) -> Engine:
     path = url.database or ""
     try:
         # Configurations are nobody else's business: the file, and so what SQLite puts beside it, is private.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        private.make(path)
+        private.take_back(path)
     except OSError as error:
         raise CatalogueError(f"the catalogue {path} cannot be opened: {error.strerror}") from error
     engine = create_engine(url, connect_args={"timeout": BUSY_S}, pool_size=8, max_overflow=24)

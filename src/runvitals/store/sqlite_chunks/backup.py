@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 
+from runvitals.store import private
 from runvitals.store.contract import StoreError
 from runvitals.store.sqlite_chunks import database, log, months
 from runvitals.store.sqlite_chunks.database import Format
@@ -22,7 +23,7 @@ def backup(folder: str, into: str) -> int:
     """
     path = log.existing(folder)
     try:
-        os.makedirs(into, exist_ok=True)
+        os.makedirs(into, mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreError(f"{into} cannot be made: {error.strerror}") from error
     if os.listdir(into):
@@ -41,6 +42,10 @@ def backup(folder: str, into: str) -> int:
 def _copy(path: str, into: str, form: Format) -> None:
     source = database.open_for_reading(path, form)
     try:
+        try:
+            private.make(into, exclusive=True)
+        except OSError as error:
+            raise StoreError(f"{into} cannot be made: {error.strerror}") from error
         with database.failing(into):
             target = sqlite3.connect(into)
             try:

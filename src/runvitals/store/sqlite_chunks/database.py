@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from runvitals.store import private
 from runvitals.store.contract import StoreError, StoreUnavailable
 
 Migration = Callable[[sqlite3.Connection], None]
@@ -50,6 +51,7 @@ def open_for_writing(path: str, form: Format) -> sqlite3.Connection:
     with failing(path):
         if not os.path.exists(path):
             _make(path, form)
+        private.take_back(path)
         connection = _connect(f"file:{_quoted(path)}?mode=rw")
         try:
             connection.execute("PRAGMA synchronous=FULL")
@@ -73,7 +75,11 @@ def _make(path: str, form: Format) -> None:
     for left_behind in (new, f"{new}-wal", f"{new}-shm", f"{new}-journal"):
         if os.path.exists(left_behind):
             os.unlink(left_behind)
-    connection = _connect(f"file:{_quoted(new)}?mode=rwc")
+    try:
+        private.make(new)
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: {error.strerror}") from error
+    connection = _connect(f"file:{_quoted(new)}?mode=rw")
     try:
         # Both must be said before the first page is written.
         connection.execute(f"PRAGMA page_size={_PAGE}")

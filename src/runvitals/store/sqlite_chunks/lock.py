@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 
+from runvitals.store import private
 from runvitals.store.contract import StoreError
 
 if sys.platform == "win32":
@@ -28,9 +29,10 @@ class FolderLock:
     def __init__(self, folder: str) -> None:
         path = os.path.join(folder, NAME)
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except OSError as error:
             raise StoreError(f"the store in {folder} cannot be written to: {error.strerror}") from error
+        private.take_back(path)
         try:
             _lock(self._fd)
         except OSError as error:

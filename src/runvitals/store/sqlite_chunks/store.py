@@ -59,7 +59,7 @@ class SqliteChunks:
     ) -> None:
         settings = settings or Settings()
         try:
-            os.makedirs(folder, exist_ok=True)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
             raise StoreError(f"the store in {folder} cannot be made: {error.strerror}") from error
         self.folder = folder
