@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.collectors.tool import Stream, Tool, ToolFailed, find
+from runvitals.collectors.tool import StillFailing, Stream, Tool, ToolFailed, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,11 +47,13 @@ def output(tool: Tool, mono_s: float) -> bytes:
 
 
 def failure(ask: Callable[[], object]) -> ToolFailed:
-    """The failure that comes of asking."""
+    """The new failure that comes of asking."""
 
     def attempt() -> ToolFailed | None:
         try:
             ask()
+        except StillFailing:
+            return None
         except ToolFailed as failed:
             return failed
         return None
@@ -283,7 +285,10 @@ def lines(stream: Stream, mono_s: float, count: int) -> list[bytes]:
     got: list[bytes] = []
 
     def enough() -> bool:
-        got.extend(stream.lines(mono_s))
+        try:
+            got.extend(stream.lines(mono_s))
+        except StillFailing:  # it has been started again, and has printed nothing yet
+            return False
         return len(got) >= count
 
     soon(enough)
@@ -315,7 +320,7 @@ def test_a_stream_of_very_long_lines_does_not_fall_behind(tmp_path: Path) -> Non
     stream.close()
 
 
-def test_a_stream_that_ends_is_told_once_and_started_again_later_and_later(tmp_path: Path) -> None:
+def test_a_stream_that_ends_is_started_again_later_and_later(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     script = f"echo start >> {starts}; echo line; echo half; echo 'lost the driver' >&2; exit 7"
     stream = Stream([program(tmp_path, "monitor", script)])
@@ -324,19 +329,47 @@ def test_a_stream_that_ends_is_told_once_and_started_again_later_and_later(tmp_p
         assert lines(stream, mono_s, 2) == [b"line", b"half"]
         failed = failure(lambda now_s=mono_s: stream.lines(now_s))
         assert str(failed) == f"{tmp_path}/monitor exited with 7: lost the driver"
-        assert stream.lines(mono_s + delay_s - 0.01) == []  # told once; not started yet
+        with pytest.raises(StillFailing, match="exited with 7: lost the driver"):
+            stream.lines(mono_s + delay_s - 0.01)  # not started yet
         mono_s += delay_s
     assert starts.read_text().count("start") == 8
+
+
+def test_a_stream_that_always_fails_says_why_at_each_tick_until_it_works(tmp_path: Path) -> None:
+    stream = Stream([program(tmp_path, "monitor", f"[ -e {tmp_path}/ok ] || exit 7; echo line; sleep 69.5")])
+    failure(lambda: stream.lines(0.0))
+    for tick in range(1, 240):
+        with pytest.raises(ToolFailed, match="exited with 7"):
+            stream.lines(float(tick))
+    (tmp_path / "ok").touch()
+    assert lines(stream, 1000.0, 1) == [b"line"]
+    assert stream.lines(1001.0) == []
+    stream.close()
+
+
+def test_lines_that_are_refused_are_a_failure_until_others_come(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"echo '| no | such |'; until [ -e {gate} ]; do sleep 0.005; done; echo good; exec sleep 69.6"
+    stream = Stream([program(tmp_path, "monitor", script)])
+    refused = stream.refuse(lines(stream, 1.0, 1))
+    assert str(refused) == f"{tmp_path}/monitor: nothing is understood of what it prints: 'no | such'"
+    with pytest.raises(StillFailing, match="nothing is understood"):
+        stream.lines(2.0)
+    gate.touch()
+    assert lines(stream, 3.0, 1) == [b"good"]
+    assert stream.lines(4.0) == []
+    stream.close()
 
 
 def test_a_stream_that_lived_long_is_started_again_at_once(tmp_path: Path) -> None:
     stream = Stream([program(tmp_path, "monitor", "exit 0")])
     for mono_s in (0.0, 1.0, 3.0):
         failure(lambda now_s=mono_s: stream.lines(now_s))
-    stream.lines(7.0)
-    time.sleep(0.05)
+    with pytest.raises(StillFailing):
+        stream.lines(7.0)  # starts it
     failure(lambda: stream.lines(100.0))
-    assert stream.lines(100.9) == []
+    with pytest.raises(StillFailing):
+        stream.lines(100.9)
     failure(lambda: stream.lines(101.1))
 
 
@@ -344,7 +377,8 @@ def test_a_stream_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
     stream = Stream([f"{tmp_path}/monitor"])
     with pytest.raises(ToolFailed, match="monitor cannot be started: No such file"):
         stream.lines(1.0)
-    assert stream.lines(1.5) == []
+    with pytest.raises(StillFailing):
+        stream.lines(1.5)
     program(tmp_path, "monitor", "echo here; exec sleep 67.5")
     assert lines(stream, 2.0, 1) == [b"here"]
     stream.close()
@@ -353,7 +387,8 @@ def test_a_stream_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
 def test_an_endless_line_ends_a_stream(tmp_path: Path) -> None:
     stream = Stream([program(tmp_path, "monitor", "yes | tr -d '\\n'")], limit_bytes=100_000)
     assert "printed a line of more than 100000 bytes" in str(failure(lambda: stream.lines(1.0)))
-    assert stream.lines(1.5) == []
+    with pytest.raises(StillFailing):
+        stream.lines(1.5)
     stream.close()
 
 
@@ -375,7 +410,7 @@ import _signal, sys, time
 sys.path.insert(0, sys.argv[1])
 _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
 before = set(sys.modules)
-from runvitals.collectors.tool import Tool
+from runvitals.collectors.tool import StillFailing, Stream, Tool, ToolFailed, find
 tool = Tool([sys.argv[2]])
 tool.output(1.0)
 while (answer := tool.output(1.0)) is None:
@@ -394,7 +429,7 @@ def test_a_child_that_prints_for_ever_ends_when_the_monitor_is_killed(tmp_path: 
     script = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from runvitals.collectors.tool import Stream
+from runvitals.collectors.tool import StillFailing, Stream, Tool, ToolFailed, find
 stream = Stream([sys.argv[2]])
 while not stream.lines(1.0):
     time.sleep(0.005)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runvitals.collectors.printed import first_lines
 from runvitals.journal import jsontext
 
 TYPE_CHECKING = False
@@ -30,13 +31,13 @@ def find(output: bytes) -> Any:
             if text[start + 1 :].lstrip()[:1] in ("{", "[", '"'):
                 # Not a bracket in a remark. What follows must not be searched: in a text that breaks off,
                 # some inner object is whole, and would be taken for all.
-                raise ValueError(f"damaged JSON was printed: {error}") from None
+                raise ValueError(f"damaged JSON was printed: {error}: {first_lines(output)}") from None
         else:
             if isinstance(value, dict) or (isinstance(value, list) and _objects(value)):
                 return value
         start = _next(text, start + 1)
-    shown = " ".join(text[:400].split())[:80]
-    raise ValueError(f"no JSON in what was printed: {shown!r}" if shown else "nothing was printed")
+    lines = first_lines(output)
+    raise ValueError("nothing was printed" if lines == "nothing" else f"no JSON in what was printed: {lines}")
 
 
 def _next(text: str, position: int) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Every
 from runvitals.collectors.child import Child, ToolFailed
+from runvitals.collectors.printed import first_lines
 from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Stream", "Tool", "ToolFailed", "find"]
+__all__ = ["StillFailing", "Stream", "Tool", "ToolFailed", "find"]
 
 MIB = 1 << 20
 # A vendor's tool takes a conversation with the driver each time; none is asked more often than this.
@@ -25,6 +26,10 @@ FIRST_RESTART_S, LONGEST_RESTART_S = 1.0, 60.0
 LONG_LIFE_S = 60.0
 # A killed program is gone within milliseconds, unless a driver holds it.
 DYING_S = 5.0
+
+
+class StillFailing(ToolFailed):
+    """A stream that has failed before has printed nothing since; the text is that of the failure."""
 
 
 class Tool:
@@ -142,15 +147,43 @@ class Stream:
         self._rest = b""
         self._start_at_s = float("-inf")
         self._delay_s = FIRST_RESTART_S
+        self._failure = ""
 
     def lines(self, mono_s: float) -> list[bytes]:
         """The complete lines since the last call, without their line ends. Starts the child when there is
         none: 1, 2, 4 … 60 s after the last one's end.
 
         Raises:
-            ToolFailed: it could not be started, has ended (once for each end, after its last lines), or
-                printed an endless line; or one that was killed does not go.
+            ToolFailed: it could not be started, has ended (after its last lines), or printed an endless line;
+                or one that was killed does not go.
+            StillFailing: at each call from then on, until lines come: no news is not good news.
         """
+        try:
+            lines = self._read(mono_s)
+        except ToolFailed as failed:
+            self._failure = str(failed)
+            raise
+        if lines:
+            self._failure = ""
+        elif self._failure:
+            raise StillFailing(self._failure)
+        return lines
+
+    def refuse(self, lines: Sequence[bytes]) -> ToolFailed:
+        """The error to raise where nothing is understood of some lines; it stands until others come."""
+        said = first_lines(b"\n".join(lines))
+        self._failure = f"{self.argv[0]}: nothing is understood of what it prints: {said}"
+        return ToolFailed(self._failure)
+
+    def close(self) -> None:
+        """Kill what runs, and forget its failure."""
+        for child in (self._child, self._killed):
+            if child is not None:
+                child.bury()
+        self._child = self._killed = None
+        self._failure = ""
+
+    def _read(self, mono_s: float) -> list[bytes]:
         if self._child is None:
             if _gone(self._killed, mono_s, self.argv[0]) and mono_s >= self._start_at_s:
                 self._killed = None
@@ -169,13 +202,6 @@ class Stream:
             self._pause(mono_s, child)
             raise ToolFailed(f"{self.argv[0]} {child.fate(self._rest)}")
         return lines
-
-    def close(self) -> None:
-        """Kill what runs."""
-        for child in (self._child, self._killed):
-            if child is not None:
-                child.bury()
-        self._child = self._killed = None
 
     def _complete(self, data: bytes) -> list[bytes]:
         if b"\n" not in data:

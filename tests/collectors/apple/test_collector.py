@@ -221,7 +221,27 @@ def test_warnings_are_passed_over_and_a_damaged_line_is_told(bench: Bench, start
     bench.macmon(SAMPLE, before="echo 'macmon: state count (3) does not match'; printf '\\377\\376 {\\n'")
     until(open_here(bench, started), 100.0)
     bench.macmon(before="echo '{\"gpu_power\": 1'")
-    assert "macmon printed a damaged line: " in why(open_here(bench, started), 100.0)
+    told = "nothing is understood of what it prints: '{\"gpu_power\": 1'"
+    assert told in why(open_here(bench, started), 100.0)
+
+
+def test_a_macmon_whose_lines_hold_nothing_we_know_fails_until_they_do(
+    bench: Bench, started: list[Mac]
+) -> None:
+    bench.macmon({"gpu_watts": 1}, {"gpu_watts": 2})
+    mac = open_here(bench, started)
+    assert "nothing is understood" in why(mac, 100.0)
+    with pytest.raises(ToolFailed, match="gpu_watts"):
+        mac.sample(Tick(200.0))
+
+
+def test_a_macmon_that_always_fails_says_why_at_each_tick(bench: Bench, started: list[Mac]) -> None:
+    bench.macmon(before="echo 'macmon: a remark'", after="exit 3")
+    mac = open_here(bench, started)
+    why(mac, 100.0)
+    for moment in range(101, 340):
+        with pytest.raises(ToolFailed, match=r"exited with 3|printed nothing|printed no sample"):
+            mac.sample(Tick(float(moment)))
 
 
 def test_a_macmon_that_ends_is_started_again(bench: Bench, started: list[Mac]) -> None:

@@ -151,14 +151,51 @@ def test_nonsense_is_left_out(make: Make) -> None:
     }
 
 
-def test_no_devices_at_first(make: Make, tmp_path: Path) -> None:
-    smi = make(HEADER)
-    smi.sample(Tick(1.0))
-    soon(lambda: (smi.sample(Tick(1.0)), smi.absent.get("devices"))[1])
-    assert smi.absent["devices"].endswith("acme-smi lists none")
+def test_a_tool_that_lists_none_fails_until_it_lists_one_and_its_lines_are_told(
+    make: Make, tmp_path: Path
+) -> None:
+    smi = make("Acme tools 3.0\n" + HEADER)
+    assert failure(smi, 1.0) == (
+        f"{tmp_path}/bin/acme-smi: it lists no device; it printed 'Acme tools 3.0', "
+        "'index, name, pci, load, used, total, heat, draw, cap, errors'"
+    )
     say(tmp_path, TWO)
-    assert soon(lambda: values(smi, 2.0))["gpu.1.temp"] == 60.0
-    assert "devices" not in smi.absent
+    assert recovered(smi, mono_s=2.0) == 60.0
+    assert smi.absent == {"fanSpeed": "it has no fan"}
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("", "it lists no device; it printed nothing"),
+        ("\x1b[31mindex, load?\n", "it lists no device; it printed '\ufffd[31mindex, load?'"),
+        ("index, colour\n0, red\n", "nothing of what it says of its devices is understood; it printed"),
+        ("+----+\n| index |\n|====|\n" + "long " * 999, "it lists no device; it printed 'index', 'long long"),
+    ],
+)
+def test_what_is_not_understood_is_an_error_with_the_first_lines(make: Make, output: str, says: str) -> None:
+    told = failure(make(output), 1.0)
+    assert says in told
+    assert len(told) < 600
+
+
+def test_devices_that_are_all_lost(make: Make, tmp_path: Path) -> None:
+    smi = make(TWO)
+    answer(smi, 1.0)
+    say(tmp_path, HEADER)
+    events: list[object] = []
+
+    def attempt() -> str:
+        tick = Tick(2.0)
+        try:
+            smi.sample(tick)
+        except ToolFailed as failed:
+            events.extend(event["name"] for event in tick.events)
+            return str(failed)
+        return ""
+
+    assert "it lists no device" in soon(attempt)
+    assert events == ["device_lost", "device_lost"]
 
 
 def test_a_device_that_is_lost_and_back(make: Make, tmp_path: Path) -> None:
@@ -232,25 +269,28 @@ def test_a_tool_that_hangs_is_killed_and_delays_nobody(make: Make) -> None:
     soon(lambda: not processes_with("71.5"))
 
 
-def test_other_options_are_tried_as_long_as_none_worked(make: Make, tmp_path: Path) -> None:
-    script = (
-        '[ "$1" = old ] || { echo "unknown option $1" >&2; exit 2; }; echo \'0, A, , 1 %, , , 40 C, , , \''
-    )
-    smi = make(HEADER, script, acme(commands=(("newest",), ("newer",), ("old",))))
+OPTIONS = acme(commands=(("newest",), ("newer",), ("old",)))
+
+
+@pytest.mark.parametrize(
+    "others", ["echo unknown option >&2; exit 2", "exit 0", "echo '| Acme | 4 |'; exit 0"]
+)
+def test_other_options_are_tried_where_one_fails_or_lists_none(make: Make, others: str) -> None:
+    smi = make("", f"[ \"$1\" = old ] || {{ {others}; }}; echo '{TWO}'", OPTIONS)
     smi.sample(Tick(1.0))
-    assert failure(smi, 1.0).endswith("unknown option newest")
     assert smi.pending  # who wants one reading only waits for what is left to try
-    assert "unknown option" in failure(smi, 2.0)
+    assert values(smi, 1.0)["gpu.1.temp"] == 60.0
 
-    def works() -> dict[str, float]:
-        tick = Tick(time.monotonic())
-        try:
-            smi.sample(tick)
-        except ToolFailed:
-            pass
-        return tick.gauges
 
-    assert soon(works) == {"gpu.0.gpu": 1.0, "gpu.0.temp": 40.0}
+def test_where_no_options_work_all_reasons_are_told(make: Make) -> None:
+    script = "[ $1 = newest ] && echo no option >&2 && exit 2; [ $1 = newer ] && echo 'Acme 9'"
+    smi = make("", script, OPTIONS)
+    told = failure(smi, 1.0)
+    assert "exited with 2: no option; " in told
+    assert "acme-smi newer: it lists no device; it printed 'Acme 9'; " in told
+    assert "acme-smi exited with 1" in told
+    with pytest.raises(ToolFailed, match="no option"):
+        smi.sample(Tick(1.5))
 
 
 def test_a_good_answer_before_a_crash(make: Make) -> None:

@@ -11,7 +11,8 @@ import sys
 
 from runvitals.collectors.apple.chip import UNKNOWN_WATTS
 from runvitals.collectors.apple.samples import Sample, elapsed_s, mean
-from runvitals.collectors.tool import Stream, ToolFailed, find
+from runvitals.collectors.printed import MOST_LINES, first_lines
+from runvitals.collectors.tool import StillFailing, Stream, ToolFailed, find
 from runvitals.journal import jsontext
 
 TYPE_CHECKING = False
@@ -79,6 +80,8 @@ class Macmon:
         self._period_s = period_s
         self._streams = [Stream(way) for way in ways]
         self._works = False
+        self._failed = ""
+        self._remarks: list[bytes] = []
         self._joules: dict[str, float] = {}
         self._clock_s: float | None = None
         self._heard_s: float | None = None
@@ -92,35 +95,54 @@ class Macmon:
         """Write the mean of the lines since the last tick.
 
         Raises:
-            ToolFailed: macmon has ended, hangs, or cannot be started.
-            ValueError: none of its lines can be understood.
+            ToolFailed: macmon has ended, hangs, cannot be started, or prints nothing that is understood;
+                again at each call until a line is.
         """
         if self._heard_s is None:
             self._heard_s = tick.mono_s
         try:
-            samples = _samples(self._streams[0].lines(tick.mono_s))
-        except ToolFailed:
+            samples = self._samples(tick.mono_s)
+        except StillFailing:
+            raise
+        except ToolFailed as failed:
+            self._failed = str(failed)
             self._next()
             raise
-        if not samples:
-            if tick.mono_s - self._heard_s > SILENCE_S + self._period_s:
-                self._streams[0].close()
-                program = " ".join(self._streams[0].argv[:2])
-                self._next()
-                raise ToolFailed(f"{program} has printed nothing for {SILENCE_S:.0f} s and was killed")
-            return
-        self._works = True
-        self._heard_s = tick.mono_s
-        self._write(tick, samples)
+        if samples:
+            self._works = True
+            self._failed = ""
+            self._heard_s = tick.mono_s
+            self._write(tick, samples)
+        elif self._failed:
+            raise StillFailing(self._failed)
 
     def close(self) -> None:
         """End what runs."""
         for stream in self._streams:
             stream.close()
 
+    def _samples(self, mono_s: float) -> list[Sample]:
+        """The samples since the last call. Remarks before the first one are no fault, unless none follows."""
+        stream = self._streams[0]
+        lines = [line for line in stream.lines(mono_s) if line.strip()]
+        samples = _samples(lines)
+        if samples:
+            self._remarks = []
+            return samples
+        if any(line.lstrip().startswith(b"{") for line in lines):
+            raise stream.refuse(lines)
+        self._remarks = [*self._remarks, *lines][:MOST_LINES]
+        if self._heard_s is not None and mono_s - self._heard_s > SILENCE_S + self._period_s:
+            program, remarks = " ".join(stream.argv[:2]), first_lines(b"\n".join(self._remarks))
+            stream.close()
+            said = "nothing" if remarks == "nothing" else f"no sample, but {remarks},"
+            raise ToolFailed(f"{program} has printed {said} for {SILENCE_S:.0f} s and was killed")
+        return []
+
     def _next(self) -> None:
         """It has ended: what it told last is not true now, and there may be another way to ask."""
         self._heard_s = self._clock_s = None
+        self._remarks = []
         self.tells_load = False
         if not self._works:
             self._streams = [*self._streams[1:], self._streams[0]]
@@ -143,20 +165,19 @@ class Macmon:
 
 
 def _samples(lines: Sequence[bytes]) -> list[Sample]:
-    """The lines that hold a sample; a warning before them is no fault."""
-    found, fault = [], ""
+    """The lines that hold a sample with a reading that we know."""
+    found = []
     for line in lines:
         text = line.decode("utf-8", "replace").strip()
         if not text.startswith("{"):
             continue
         try:
             value = jsontext.loads(text)
-        except ValueError as error:
-            fault = str(error)
+        except ValueError:
             continue
         if "error" in value:
             raise ToolFailed(f"macmon-lib: {value['error']}")
-        found.append(Sample(value))
-    if fault and not found:
-        raise ValueError(f"macmon printed a damaged line: {fault}")
+        sample = Sample(value)
+        if sample.gauges:
+            found.append(sample)
     return found

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from runvitals.collectors import pci
 from runvitals.collectors.base import Absent
+from runvitals.collectors.printed import first_lines
 from runvitals.collectors.quantity import amount
 from runvitals.collectors.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.doors import first_index
@@ -86,7 +87,8 @@ class Vendor:
         name: of the source; facts about the devices are kept as ``accelerator_{name}``.
         title: for people.
         programs: its file names, best first; `folders` are searched too when none is on PATH.
-        commands: arguments, best first. The next ones are tried as long as none has worked.
+        commands: arguments, best first. The next one is tried where one fails, or prints nothing that is
+            understood, as long as none has worked.
         rows: makes rows of what was printed, one for each device. Raises ValueError where it cannot.
         readings: what the rows hold.
         identity: index, name, uuid, pci, serial: the rows' names for them, best first.
@@ -136,6 +138,12 @@ class Vendor:
         self.environ = environ
         self.answers_and_fails = answers_and_fails
         self.missing = missing or {}
+
+    def understands(self, rows: Sequence[Row]) -> bool:
+        """Whether a device has a name we know, of a reading or of who it is, be its value "N/A"."""
+        known = {name for reading in self.readings for name in reading.names}
+        known.update(name for what, names in self.identity.items() if what != "index" for name in names)
+        return any(not known.isdisjoint(row) for row in rows)
 
 
 class Device:
@@ -188,24 +196,26 @@ class Smi:
             Tool([path, *command], vendor.every_s, vendor.timeout_s, environ=vendor.environ)
             for command in vendor.commands
         ]
+        # Arguments -> why they did not work, for as long as none has worked.
+        self._refused: dict[str, str] = {}
         self._failed = ""
         self._worked = False
-        self._refused = 0
         self._seen = False
         self._roll = Roll(vendor.name, path)
 
     @property
     def pending(self) -> bool:
-        """Whether the first answer is under way, or other options are left to try."""
-        return not self._worked and (self._tools[0].running or 0 < self._refused < len(self._tools))
+        """Whether the first answer is under way."""
+        return not self._worked and self._tools[0].running
 
     def sample(self, tick: Tick) -> None:
         """Write the newest answer, if there is one.
 
         Raises:
-            ToolFailed: the tool could not be asked or understood; again at each call until it answers.
+            ToolFailed: the tool could not be asked or understood, or lists no device; again at each call
+                until it answers.
         """
-        rows = self._ask(tick.mono_s)
+        rows = self._ask(tick)
         if rows is None:
             return
         devices = self._roll.devices(rows, self._vendor)
@@ -218,11 +228,9 @@ class Smi:
         facts = self._roll.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
-        if devices and not self._seen:
+        if not self._seen:
             self._seen = True
             self.absent = {**_silent(self._vendor, devices), **self._vendor.missing}
-        elif not self._seen and not self.absent.get("devices"):
-            self.absent = {**self.absent, "devices": f"{self._tools[0].argv[0]} lists none"}
         elif any(device.has(key) for device in devices for key in self.absent):
             still = [key for key in self.absent if not any(device.has(key) for device in devices)]
             self.absent = {key: self.absent[key] for key in still}
@@ -232,26 +240,51 @@ class Smi:
         for tool in self._tools:
             tool.close()
 
-    def _ask(self, mono_s: float) -> list[Row] | None:
-        tool = self._tools[0]
-        try:
-            output = self._output(tool, mono_s)
-            rows = None if output is None else self._vendor.rows(output)
-        except (ToolFailed, ValueError) as error:
-            text = str(error) if isinstance(error, ToolFailed) else f"{tool.argv[0]}: {error}"
-            self._failed = text
-            if not self._worked:  # perhaps this release wants to be asked in another way
-                self._refused += 1
-                self._tools = [*self._tools[1:], tool]
-            raise ToolFailed(text) from None
+    def _ask(self, tick: Tick) -> list[Row] | None:
+        while True:
+            tool = self._tools[0]
+            try:
+                output = self._output(tool, tick.mono_s)
+                rows = None if output is None else self._rows(output, tick)
+            except (ToolFailed, ValueError) as error:
+                text = str(error) if isinstance(error, ToolFailed) else f"{' '.join(tool.argv)}: {error}"
+                if self._worked:
+                    self._failed = text
+                elif self._try_another(tool, text):
+                    continue
+                raise ToolFailed(self._failed) from None
+            break
         if rows is None:
             if self._failed:
                 raise ToolFailed(self._failed)  # no news is not good news
             return None
         self._worked = True
         was_failing, self._failed = bool(self._failed), ""
-        if was_failing and mono_s - tool.moment_s > STALE_S:
+        if was_failing and tick.mono_s - tool.moment_s > STALE_S:
             return None  # as old as the pause after the failure: a good sign, but no readings
+        return rows
+
+    def _try_another(self, tool: Tool, why: str) -> bool:
+        """Whether other arguments are left that were never tried: perhaps this release wants those."""
+        self._refused[" ".join(tool.argv)] = why
+        self._tools = [*self._tools[1:], tool]
+        if len(self._refused) < len(self._tools):
+            return True
+        self._failed = "; ".join(dict.fromkeys(self._refused.values()))
+        return False
+
+    def _rows(self, output: bytes, tick: Tick) -> list[Row]:
+        """What was printed, as rows; ValueError, with its first lines, where nothing of it is understood."""
+        try:
+            rows = self._vendor.rows(output)
+        except ValueError as error:
+            lines = first_lines(output)
+            raise ValueError(str(error) if lines in str(error) else f"{error}; it printed {lines}") from None
+        if not rows and self._worked:
+            tick.events += self._roll.changes((), self._offset)
+        if not self._vendor.understands(rows):
+            what = "nothing of what it says of its devices is understood" if rows else "it lists no device"
+            raise ValueError(f"{what}; it printed {first_lines(output)}")
         return rows
 
     def _output(self, tool: Tool, mono_s: float) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.tool import ToolFailed
+from runvitals.collectors.tool import StillFailing, ToolFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ class Parts:
 
     Args:
         name: of the whole.
-        parts: sources. One that fails is left alone for 1, 2, 4 … 300 s; `absent` tells why meanwhile.
+        parts: sources. One that fails is left alone for 1, 2, 4 … 300 s; `absent` tells why meanwhile. One
+            that waits for its program to begin again is asked at each tick, which costs next to nothing.
     """
 
     def __init__(self, name: str, parts: Sequence[Collector]) -> None:
@@ -46,6 +47,8 @@ class Parts:
                 continue
             try:
                 part.sample(tick)
+            except StillFailing as error:
+                self._failures[part.name] = str(error)
             except (ToolFailed, OSError, ValueError) as error:
                 self._failures[part.name] = str(error)
                 self._pauses[number] = min(self._pauses[number] * 2.0 or FIRST_PAUSE_S, LONGEST_PAUSE_S)
