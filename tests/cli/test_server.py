@@ -76,7 +76,7 @@ def test_what_is_posted_is_there_and_survives_an_orderly_end(tmp_path: Path) -> 
         assert values(client) == [0.0, 1.0, 2.0]
         assert client.get("/api/v1/runs").json()["runs"][0]["project"] == "digits"
         assert client.get("/healthz").text == "ok\n"
-        assert client.get("/readyz").json() == {"ready": True, "problem": None}
+        assert client.get("/readyz").json() == {"ready": True, "problem": None, "warnings": []}
         assert "runvitals_ingest_points_total 6\n" in client.get("/metrics").text
         assert "<title>" in client.get("/").text
         process.send_signal(signal.SIGTERM)

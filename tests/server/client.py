@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, directory: Path, **how: Any) -> None:
         self.now_ms = T0 + 3_600_000
-        self.app = create_app(str(directory), lambda: self.now_ms, **how)
+        self.app: Any = create_app(str(directory), lambda: self.now_ms, **how)
 
     def request(self, method: str, path: str, base: str = BASE, **how: Any) -> httpx.Response:
         async def send() -> httpx.Response:

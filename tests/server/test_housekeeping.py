@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 
 from runvitals.server import shared
 from runvitals.server.housekeeping import Housekeeping, Keeping
+from runvitals.server.shared_app import SharedServer
 from runvitals.server.tally import Tally
 from runvitals.store.catalogue import Joining, Update
-from runvitals.store.contract import StoreUnavailable
 from tests.query.journals import T0
+from tests.server.client import Client
 from tests.server.stored import Shared
 
 DAY_MS = 86_400_000
@@ -38,6 +40,15 @@ def run(server: Shared, name: str, days_ago: int, values: int = 1000) -> int:
     server.catalogue.sections.merge([Update(who.run_id, "summary", {"loss": 0.5}, start_ms)])
     server.store.flush()
     return who.run_id
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    ended = threading.Event()
+    for _ in range(1000):
+        if condition():
+            return
+        ended.wait(0.02)
+    raise AssertionError("it did not come about")
 
 
 class Forgotten(list[int]):
@@ -124,21 +135,33 @@ def test_it_looks_at_ages_once_an_hour(server: Shared) -> None:
 
 
 def test_what_fails_is_told_and_done_later(
-    server: Shared, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: Shared, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whatever it is that fails; the thread goes on."""
     run(server, "old", 120)
     keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+    failing = SharedServer(server.store, server.catalogue, clock=lambda: server.now_ms)
+    failing.threads.append(keeper.thread)
+    client = Client(tmp_path)
+    client.app = failing
 
     def full(t_ms: int) -> None:
-        raise StoreUnavailable("/data: no space left")
+        raise OSError("/data: no space left")
 
     with monkeypatch.context() as patched:
         patched.setattr(server.store, "drop_before", full)
-        keeper.look()
-    assert keeper.kept.problem == "/data: no space left"
-    assert "old samples and runs cannot be removed" in caplog.text
-    keeper.look()
-    assert (keeper.kept.problem, samples(server, "old")) == (None, 0)
+        with keeper:
+            wait(lambda: keeper.thread.problem is not None)
+            ready = client.get("/readyz")
+            assert ready.status_code == 200
+            assert ready.json()["warnings"] == ["housekeeping: /data: no space left"]
+            assert 'runvitals_thread_failing{thread="housekeeping"} 1\n' in client.get("/metrics").text
+            assert 'runvitals_thread_failing{thread="store-sealer"} 0\n' in client.get("/metrics").text
+            patched.undo()
+            wait(lambda: keeper.thread.problem is None)
+    assert caplog.text.count("housekeeping fails, and goes on: /data: no space left") == 1
+    assert samples(server, "old") == 0
+    failing.close()
 
 
 def test_projects_are_renamed_and_thrown_away(server: Shared) -> None:

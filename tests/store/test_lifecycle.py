@@ -246,3 +246,42 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: os.PathLike[str]) -> No
         pass
     with pytest.raises(StoreError, match=r"the store in .*/file/store cannot be made: Not a directory"):
         SqliteChunks(os.path.join(file, "store"))
+
+
+def test_a_reader_of_a_deleted_month_is_not_used_for_the_next_file_of_that_month(folder: str) -> None:
+    with SqliteChunks(folder, SMALL) as store:
+        store.append([batch(1, range(10), np.ones(10))])
+        store.flush()
+        months = store._months
+        (month,) = months.there()
+        with months.reader(month):  # a long read, while the month is dropped and made again
+            store.drop_before(T0 + 90 * DAY)
+            store.append([batch(2, range(10), np.full(10, 2.0))])
+            store.flush()
+        assert told(store.read([1], [1], *ALL)) == {(1, 1): [(t, 2.0) for t in range(10)]}
+
+
+def test_work_that_was_queued_when_the_store_was_closed_is_done(folder: str) -> None:
+    store = SqliteChunks(folder, SMALL)
+    store.append([batch(1, [0], [1.0])])
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def hold_up() -> None:
+        begun.set()
+        may_go_on.wait()
+
+    threads = [
+        threading.Thread(target=work, daemon=True)
+        for work in (lambda: store._sealer.call(hold_up), store.flush, store.close)
+    ]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    _wait(lambda: len(store._sealer._work) == 1)
+    threads[2].start()
+    _wait(store._sealer.thread.closing.is_set)
+    may_go_on.set()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert [file.samples for file in inventory(folder)] == [None, 1]

@@ -115,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         keeping = Keeping(arguments.keep, arguments.max_size, arguments.keep_deleted)
         housekeeping = Housekeeping(store, catalogue, keeping, app.forget, now_ms)
         app.kept = housekeeping.kept
+        app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
         name, bound = listener.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name

@@ -7,15 +7,13 @@ its facts, summary, events and output.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from runvitals.store.catalogue import Catalogue
-from runvitals.store.contract import SampleStore, StoreError
+from runvitals.store.contract import SampleStore
+from runvitals.store.threads import SupervisedThread
 
 _MINUTE_MS = 60_000
 _LOOK_MS = 5 * _MINUTE_MS
@@ -49,18 +47,16 @@ class Kept:
         bytes, samples: that were dropped; of those that are in their final form.
         runs: that were thrown away and are now gone for good.
         done_ms: when it was last done in good order.
-        problem: why it was not the last time.
     """
 
     bytes: int = 0
     samples: int = 0
     runs: int = 0
     done_ms: int = 0
-    problem: str | None = None
 
 
 class Housekeeping:
-    """A thread that looks every five minutes, from the start on; `with` ends it.
+    """A supervised thread that looks every five minutes, from the start on; `with` ends it.
 
     Args:
         forget: is told the numbers of runs that are gone for good.
@@ -85,35 +81,32 @@ class Housekeeping:
         self._clock = clock
         self.kept = Kept()
         self._old_due_ms = self._statistics_due_ms = 0
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="runvitals-housekeeping", daemon=True)
+        self.thread = SupervisedThread("housekeeping", self._turn, every_s=_LOOK_MS / 1000)
 
     def __enter__(self) -> Housekeeping:
-        self._thread.start()
+        self.thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._closing.set()
-        self._thread.join()
+        self.thread.close()
 
     def look(self) -> None:
-        """Do what is to be done now. What fails is logged, and done at another look."""
-        now_ms = self._clock()
-        try:
-            self._do(now_ms)
-        except (StoreError, SQLAlchemyError) as error:
-            self.kept.problem = str(error)
-            log.error("old samples and runs cannot be removed", extra={"fields": {"reason": str(error)}})
-        else:
-            self.kept.problem = None
-            self.kept.done_ms = now_ms
+        """Do what is to be done now.
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            self.look()
-            self._closing.wait(_LOOK_MS / 1000)
+        Raises:
+            Exception: whatever kept it from that; it is done at another look.
+        """
+        now_ms = self._clock()
+        self._do(now_ms)
+        self.kept.done_ms = now_ms
+
+    def _turn(self) -> bool:
+        if self.thread.closing.is_set():
+            return False
+        self.look()
+        return True
 
     def _do(self, now_ms: int) -> None:
         if now_ms >= self._old_due_ms:

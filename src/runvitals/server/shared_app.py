@@ -24,6 +24,7 @@ from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
 from runvitals.store.catalogue import Catalogue
 from runvitals.store.contract import SampleStore, StoreError
+from runvitals.store.threads import SupervisedThread
 
 
 class SharedServer:
@@ -36,6 +37,7 @@ class SharedServer:
 
     Attributes:
         kept: what housekeeping has done, for `/metrics`; the caller may set it.
+        threads: those whose failures `/readyz` and `/metrics` tell; the caller may add to them.
 
     Example:
         >>> with SqliteChunks(folder) as store, open_catalogue(address) as catalogue:
@@ -56,6 +58,7 @@ class SharedServer:
         self.kept = Kept()
         self._store = store
         self._recorder = Recorder(store, catalogue, clock, limits)
+        self.threads: list[SupervisedThread] = list(self._recorder.threads)
         self._ingest = Ingest(self._recorder, limits, self.tally)
         self._api = self._with_health(application(StoredLibrary(store, catalogue, clock), static))
         describe(self._api)
@@ -93,15 +96,22 @@ class SharedServer:
         return app
 
     async def _ready(self, request: Request) -> Response:
+        warnings: list[str] = []
         try:
-            problem = (await run_in_threadpool(self._store.stats)).problem
+            stats = await run_in_threadpool(self._store.stats)
         except StoreError as error:
-            problem = str(error)
-        return JSONResponse({"ready": problem is None, "problem": problem}, 503 if problem else 200)
+            problem: str | None = str(error)
+        else:
+            problem = stats.problem
+            warnings += stats.warnings
+        warnings += [f"{one.name}: {one.problem}" for one in self.threads if one.problem]
+        found = {"ready": problem is None, "problem": problem, "warnings": warnings}
+        return JSONResponse(found, 503 if problem else 200)
 
     async def _metrics(self, request: Request) -> Response:
         stats = await run_in_threadpool(self._store.stats)
-        text = self.tally.exposition(stats, self.kept)
+        threads = {**stats.threads, **{one.name: one.problem for one in self.threads}}
+        text = self.tally.exposition(stats, self.kept, threads)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 

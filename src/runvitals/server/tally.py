@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Mapping
 from itertools import accumulate
 
 from runvitals.server.housekeeping import Kept
@@ -41,8 +42,8 @@ class Tally:
         """A request was not taken in."""
         self._refused[status] += 1
 
-    def exposition(self, store: Stats, kept: Kept) -> str:
-        """Everything, with how the store fares and what housekeeping has done."""
+    def exposition(self, store: Stats, kept: Kept, threads: Mapping[str, str | None] | None = None) -> str:
+        """Everything, with how the store fares, what housekeeping has done, and which threads fail."""
         lines = []
         for name in ("requests", "envelopes", "points", "body_bytes"):
             lines += _counter(f"runvitals_ingest_{name}_total", self._totals[name])
@@ -58,7 +59,12 @@ class Tally:
         lines += [
             "# TYPE runvitals_store_failing gauge",
             f"runvitals_store_failing {int(store.problem is not None)}",
+            "# TYPE runvitals_store_warnings gauge",
+            f"runvitals_store_warnings {len(store.warnings)}",
+            "# TYPE runvitals_thread_failing gauge",
         ]
+        for thread, problem in (threads or {}).items():
+            lines.append(f'runvitals_thread_failing{{thread="{thread}"}} {int(problem is not None)}')
         for name, count in (("samples", kept.samples), ("bytes", kept.bytes), ("runs", kept.runs)):
             lines += _counter(f"runvitals_housekeeping_dropped_{name}_total", count)
         done = "runvitals_housekeeping_last_success_timestamp_seconds"

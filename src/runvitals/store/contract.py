@@ -232,6 +232,8 @@ class Stats:
         waiting_batches: appended, not yet durable.
         size_bytes: on disk, everything included.
         problem: why work in the background fails at present; None where it does not.
+        warnings: what else an operator should look at; samples are taken in and served all the same.
+        threads: which work in the background, by name, and why each fails at present.
     """
 
     runs: int
@@ -240,6 +242,8 @@ class Stats:
     waiting_batches: int
     size_bytes: int
     problem: str | None
+    warnings: tuple[str, ...] = ()
+    threads: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @runtime_checkable

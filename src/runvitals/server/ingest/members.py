@@ -13,6 +13,7 @@ from runvitals.server.ingest.refusal import out_of_range
 from runvitals.server.ingest.together import Together
 from runvitals.store.catalogue import Catalogue, Joined, Joining, Process, Schema, Update
 from runvitals.store.catalogue.states import TRAIN
+from runvitals.store.threads import SupervisedThread
 
 _MOST_MEMBERS = 100_000
 
@@ -78,6 +79,10 @@ class Members:
         self._members: dict[tuple[str, str], Member] = {}
         self._joins = Together("joins", self._join, (ValueError,))
         self._lists = Together("key-lists", self._note_lists, (ValueError,))
+
+    @property
+    def threads(self) -> list[SupervisedThread]:
+        return [self._joins.thread, self._lists.thread]
 
     def close(self) -> None:
         self._joins.close()

@@ -6,20 +6,17 @@ run, which waits for ten silent seconds at least, does not get worse from a seco
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterable
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from runvitals.store.catalogue import Catalogue, Heard
+from runvitals.store.threads import SupervisedThread
 
 EVERY_S = 1.0
+_LONGEST_PAUSE_S = 5.0
 _ASKED_FOR_S = 300.0
 """Runs that were silent for longer are not asked about."""
-
-log = logging.getLogger("runvitals.server")
 
 
 class Presence:
@@ -37,9 +34,10 @@ class Presence:
         self._signs: dict[int, tuple[int, int]] = {}
         self._active: dict[int, float] = {}
         self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="runvitals-presence", daemon=True)
-        self._thread.start()
+        self.thread = SupervisedThread(
+            "presence", self._turn, every_s=EVERY_S, longest_pause_s=_LONGEST_PAUSE_S
+        )
+        self.thread.start()
 
     def heard(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
         """Note that something came from a writer; its newest record is of `last_ms`."""
@@ -69,7 +67,7 @@ class Presence:
             active = list(self._active)
         try:
             self._catalogue.writers.heard([Heard(writer_id, *sign) for writer_id, sign in signs.items()])
-        except SQLAlchemyError:
+        except BaseException:
             with self._lock:
                 self._signs = {**signs, **self._signs}
             raise
@@ -78,16 +76,10 @@ class Presence:
 
     def close(self) -> None:
         """Tell what is left to tell, and end."""
-        self._closing.set()
-        self._thread.join()
+        self.thread.close()
 
-    def _run(self) -> None:
-        while True:
-            ends = self._closing.wait(EVERY_S)
-            if self._signs or self._active:
-                try:
-                    self.flush()
-                except SQLAlchemyError as error:
-                    log.error("the catalogue cannot be told who is alive: %s", error)
-            if ends:
-                return
+    def _turn(self) -> bool:
+        ends = self.thread.closing.is_set()
+        if self._signs or self._active:
+            self.flush()
+        return not ends

@@ -24,6 +24,7 @@ from runvitals.server.ingest.refusal import Refused, out_of_range, unavailable
 from runvitals.server.ingest.together import Together
 from runvitals.store.catalogue import Catalogue, Schema, UnknownRun
 from runvitals.store.contract import Batch, SampleStore, StoreError
+from runvitals.store.threads import SupervisedThread
 
 _NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
 
@@ -48,6 +49,11 @@ class Recorder:
         self.commits = Commits(store)
         self._preparation = Preparation(catalogue.metrics, self.members, limits)
         self._notes = Together("notes", self._write_notes, (ValueError, UnknownRun))
+
+    @property
+    def threads(self) -> list[SupervisedThread]:
+        """The threads that write to the catalogue."""
+        return [self._notes.thread, *self.members.threads, self.presence.thread]
 
     def close(self) -> None:
         """Finish what was begun. No more envelopes may come."""

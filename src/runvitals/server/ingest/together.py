@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from runvitals.store.threads import SupervisedThread
+
 T = TypeVar("T")
 R = TypeVar("R")
 _MOST = 500
+_LONGEST_PAUSE_S = 5.0
 
 
 class Together(Generic[T, R]):
@@ -33,15 +36,14 @@ class Together(Generic[T, R]):
         self._own = own
         self._something = threading.Condition()
         self._waiting: list[tuple[T, Future[R]]] = []
-        self._closing = False
-        self._thread = threading.Thread(target=self._run, name=f"runvitals-{name}", daemon=True)
-        self._thread.start()
+        self.thread = SupervisedThread(name, self._turn, self._wake, longest_pause_s=_LONGEST_PAUSE_S)
+        self.thread.start()
 
     async def ask(self, question: T) -> R:
         """The answer to a question, once the work is done."""
         future: Future[R] = Future()
         with self._something:
-            if self._closing:
+            if self.thread.closing.is_set():
                 raise RuntimeError("the server is ending")
             self._waiting.append((question, future))
             self._something.notify()
@@ -54,27 +56,32 @@ class Together(Generic[T, R]):
 
     def close(self) -> None:
         """Do what waits, and end."""
-        with self._something:
-            self._closing = True
-            self._something.notify()
-        self._thread.join()
+        with self._something:  # so that nobody asks what would not be answered
+            self.thread.closing.set()
+        self.thread.close()
 
-    def _run(self) -> None:
-        while True:
-            with self._something:
-                while not (self._waiting or self._closing):
-                    self._something.wait()
-                if not self._waiting:
-                    return
-                group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-            # Who has left meanwhile wants no answer; and from here on nobody can leave.
-            self._answer([one for one in group if one[1].set_running_or_notify_cancel()])
+    def _wake(self) -> None:
+        with self._something:
+            self._something.notify()
+
+    def _turn(self) -> bool:
+        with self._something:
+            while not (self._waiting or self.thread.closing.is_set()):
+                self._something.wait()
+            if not self._waiting:
+                return False
+            group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+        # Who has left meanwhile wants no answer; and from here on nobody can leave.
+        self._answer([one for one in group if one[1].set_running_or_notify_cancel()])
+        return True
 
     def _answer(self, group: list[tuple[T, Future[R]]]) -> None:
         if not group:
             return
         try:
             answers = self._work([question for question, _ in group])
+            if len(answers) != len(group):
+                raise RuntimeError(f"{len(answers)} answers to {len(group)} questions")
         except self._own as error:
             if len(group) == 1:
                 group[0][1].set_exception(error)

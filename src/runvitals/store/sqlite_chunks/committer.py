@@ -15,11 +15,13 @@ from runvitals.store.contract import Ack, Batch, StoreClosed, StoreError, StoreU
 from runvitals.store.sqlite_chunks.head import Heads
 from runvitals.store.sqlite_chunks.log import Log
 from runvitals.store.sqlite_chunks.settings import Settings
+from runvitals.store.threads import SupervisedThread
 
 _MOST_BATCHES = 1024
 _MOST_BYTES = 16 << 20
 _POLL_S = 0.0005
 _LONGEST_WAIT_FOR_ROOM_S = 30.0
+_LONGEST_PAUSE_S = 5.0
 _LOOK_S = 0.02
 
 T = TypeVar("T")
@@ -62,12 +64,13 @@ class Committer:
         self._waiting: list[_Waiting] = []
         self._work: list[Callable[[], None]] = []
         self._idle = True
-        self._closing = False
         self._last_group = 0
-        self._thread = threading.Thread(target=self._run, name="runvitals-store-committer", daemon=True)
+        self.thread = SupervisedThread(
+            "store-committer", self._turn, self._wake, longest_pause_s=_LONGEST_PAUSE_S
+        )
 
     def start(self) -> None:
-        self._thread.start()
+        self.thread.start()
 
     def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
         """Queue batches that were checked.
@@ -77,7 +80,7 @@ class Committer:
         """
         waiting = _Waiting(batches)
         with self._something:
-            if self._closing:
+            if self.thread.closing.is_set():
                 raise StoreClosed("the store is closed")
             self._waiting.append(waiting)
             if self._idle:
@@ -99,7 +102,7 @@ class Committer:
                 future.set_exception(error)
 
         with self._something:
-            if self._closing:
+            if self.thread.closing.is_set():
                 raise StoreClosed("the store is closed")
             self._work.append(run)
             self._something.notify()
@@ -113,25 +116,28 @@ class Committer:
 
     def close(self) -> None:
         """Commit what waits, and end."""
-        with self._something:
-            self._closing = True
-            self._something.notify()
-        self._thread.join()
+        with self._something:  # so that nobody submits anything that would not be committed
+            self.thread.closing.set()
+        self.thread.close()
 
-    def _run(self) -> None:
-        while True:
-            with self._something:
-                while not (self._waiting or self._work or self._closing):
-                    self._idle = True
-                    self._something.wait()
-                self._idle = False
-                ends = self._closing and not self._waiting
-            self._do_work()
-            if ends:
-                return
-            group = self._collect()
-            if group:
-                self._commit(group)
+    def _wake(self) -> None:
+        with self._something:
+            self._something.notify()
+
+    def _turn(self) -> bool:
+        with self._something:
+            while not (self._waiting or self._work or self.thread.closing.is_set()):
+                self._idle = True
+                self._something.wait()
+            self._idle = False
+            ends = self.thread.closing.is_set() and not self._waiting
+        self._do_work()
+        if ends:
+            return False
+        group = self._collect()
+        if group:
+            self._commit(group)
+        return True
 
     def _collect(self) -> list[_Waiting]:
         """What to commit together: as many as came last time, if they come soon enough.
@@ -140,7 +146,11 @@ class Committer:
         single writer waits for nobody.
         """
         until_s = time.monotonic() + self._settings.group_wait_s
-        while 0 < len(self._waiting) < self._last_group and not self._closing and time.monotonic() < until_s:
+        while (
+            0 < len(self._waiting) < self._last_group
+            and not self.thread.closing.is_set()
+            and time.monotonic() < until_s
+        ):
             time.sleep(_POLL_S)
         with self._something:
             batches = size = count = 0

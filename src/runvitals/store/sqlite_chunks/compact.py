@@ -4,15 +4,17 @@ days rolled up.
 
 from __future__ import annotations
 
+import json
+import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
 from runvitals.store import codec
 from runvitals.store.codec import Corrupt
-from runvitals.store.contract import END_OF_TIME_MS
+from runvitals.store.contract import END_OF_TIME_MS, StoreError, StoreUnavailable
 from runvitals.store.sqlite_chunks import chunks, database, rollup
 from runvitals.store.sqlite_chunks.blocks import Group
 from runvitals.store.sqlite_chunks.chunks import Chunk, Decoder, Writer
@@ -22,6 +24,10 @@ from runvitals.store.sqlite_chunks.settings import Settings
 _MOST_SAMPLES = 250_000
 _SEALS = 8
 _LOOK_S = 30.0
+_FIRST_RETRY_S, _LAST_RETRY_S = 60.0, 6 * 3600.0
+"""Between two tries of what cannot be compacted; each time twice as long."""
+
+log = logging.getLogger("runvitals.store")
 
 
 def compact(connection: sqlite3.Connection, run: int, settings: Settings) -> bool:
@@ -65,62 +71,135 @@ def _to_join(there: Sequence[Chunk], most_ticks: int) -> Iterator[list[Chunk]]:
     yield from (some for some in stretches if len(some) > 1)
 
 
-def _due(connection: sqlite3.Connection, seals: int, quiet_since_ms: int) -> tuple[int, bool] | None:
+def _due(
+    connection: sqlite3.Connection, seals: int, quiet_since_ms: int, without: Collection[int]
+) -> tuple[int, bool] | None:
     """A run sealed so many times since it was compacted, or not since a time; whether the latter."""
     row = connection.execute(
         """SELECT run, sealed_ms < ?2 FROM run WHERE seals > 0 AND (seals >= ?1 OR sealed_ms < ?2)
-        ORDER BY sealed_ms LIMIT 1""",
-        (seals, quiet_since_ms),
+        AND run NOT IN (SELECT value FROM json_each(?3)) ORDER BY sealed_ms LIMIT 1""",
+        (seals, quiet_since_ms, json.dumps(list(without))),
     ).fetchone()
     return None if row is None else (int(row[0]), bool(row[1]))
 
 
-class Compactor:
-    """Finds what there is to compact, and does it a step at a time, in the sealer's thread."""
+class _Failure:
+    """What failed, how often in a row, and when it is tried again on the monotonic clock."""
 
-    def __init__(self, months: Months, settings: Settings, clock_ms: Callable[[], int]) -> None:
+    __slots__ = ("retry_s", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.retry_s = 0.0
+
+    def again(self, now_s: float) -> None:
+        self.times += 1
+        self.retry_s = now_s + min(_FIRST_RETRY_S * 2 ** min(self.times - 1, 16), _LAST_RETRY_S)
+
+
+class Compactor:
+    """Finds what there is to compact, and does it a step at a time, in the sealer's thread.
+
+    A run that cannot be compacted is passed over for a while, and holds up no other; so is a month that
+    cannot be written at present.
+
+    Args:
+        clock_ms: the time of day.
+        clock_s: a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        months: Months,
+        settings: Settings,
+        clock_ms: Callable[[], int],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._months = months
         self._settings = settings
         self._clock_ms = clock_ms
-        # Month → when to look, on the monotonic clock, whether there is something to do.
+        self._clock_s = clock_s
+        # Month → when to look, whether there is something to do.
         self._look_s = dict.fromkeys(months.there(), 0.0)
+        self._failed: dict[tuple[Month, int | None], _Failure] = {}
+        self._told: set[tuple[Month, str]] = set()
 
     def sealed(self, month: Month) -> None:
         """Something was sealed in a month."""
-        self._look_s.setdefault(month, time.monotonic() + _LOOK_S)
+        self._look_s.setdefault(month, self._clock_s() + _LOOK_S)
 
     def step(self) -> None:
         """Compact some of a run, if there is one that should be."""
-        now_s = time.monotonic()
+        now_s = self._clock_s()
         quiet_since_ms = self._clock_ms() - int(self._settings.quiet_s * 1000)
+        there = self._months.there()
         for month, look_s in list(self._look_s.items()):
-            if month not in self._months.there():
-                del self._look_s[month]
+            if month not in there:
+                self._forget(month)
             elif look_s <= now_s:
-                if self._compact_one(month, _SEALS, quiet_since_ms):
+                if self._try_one(month, quiet_since_ms, now_s):
                     return
                 self._look_s[month] = now_s + _LOOK_S
 
     def all(self) -> None:
-        """Compact all runs, and give back the space that it freed."""
+        """Compact all runs, and give back the space that it freed.
+
+        Raises:
+            StoreError: a run cannot be compacted.
+        """
         for month in self._months.there():
-            while self._compact_one(month, 1, self._clock_ms() + 1):
-                pass
+            while (due := self._find(month, 1, self._clock_ms() + 1, ())) is not None:
+                self._compact(month, *due)
             with database.failing(self._months.path(month)):
                 database.give_back(self._months.writer(month))
 
-    def _compact_one(self, month: Month, seals: int, quiet_since_ms: int) -> bool:
-        """Compact some of one run; False if there is none that is due."""
-        connection = self._months.writer(month)
-        with database.failing(self._months.path(month)):
-            due = _due(connection, seals, quiet_since_ms)
+    def _try_one(self, month: Month, quiet_since_ms: int, now_s: float) -> bool:
+        """Compact some of a run, or note that it fails; False if there is none to be compacted now."""
+        waiting = {run for (of, run), one in self._failed.items() if of == month and one.retry_s > now_s}
+        if None in waiting:
+            return False
+        run: int | None = None
+        try:
+            due = self._find(month, _SEALS, quiet_since_ms, {one for one in waiting if one is not None})
             if due is None:
                 return False
-            run, is_quiet = due
-            with database.transaction(connection):
-                if not compact(connection, run, self._settings):
-                    _finish(connection, month, run, is_quiet)
-            return True
+            run = due[0]
+            self._compact(month, *due)
+        except Exception as error:  # noqa: BLE001 - told, and tried again later; others go on meanwhile
+            self._note(month, None if isinstance(error, StoreUnavailable) else run, error, now_s)
+        else:
+            self._failed.pop((month, run), None)
+            self._failed.pop((month, None), None)
+        return True
+
+    def _note(self, month: Month, run: int | None, error: Exception, now_s: float) -> None:
+        """A run, or for None the whole month, fails."""
+        self._months.drop_writer(month)
+        self._failed.setdefault((month, run), _Failure()).again(now_s)
+        if (month, str(error)) not in self._told:
+            self._told.add((month, str(error)))
+            what = self._months.path(month) if run is None else f"{self._months.path(month)}, run {run}"
+            known = isinstance(error, StoreError)
+            log.error("%s cannot be compacted at present: %s", what, error, exc_info=not known)
+
+    def _forget(self, month: Month) -> None:
+        """The month is gone."""
+        del self._look_s[month]
+        self._failed = {key: one for key, one in self._failed.items() if key[0] != month}
+        self._told = {key for key in self._told if key[0] != month}
+
+    def _find(
+        self, month: Month, seals: int, quiet_since_ms: int, without: Collection[int]
+    ) -> tuple[int, bool] | None:
+        with database.failing(self._months.path(month)):
+            return _due(self._months.writer(month), seals, quiet_since_ms, without)
+
+    def _compact(self, month: Month, run: int, is_quiet: bool) -> None:
+        """Compact some of a run."""
+        connection = self._months.writer(month)
+        with database.failing(self._months.path(month)), database.transaction(connection):
+            if not compact(connection, run, self._settings):
+                _finish(connection, month, run, is_quiet)
 
 
 def _finish(connection: sqlite3.Connection, month: Month, run: int, is_quiet: bool) -> None:

@@ -96,9 +96,14 @@ def _make(path: str, form: Format) -> None:
 
 
 class Connection(sqlite3.Connection):
-    """`frozen`: it takes the file for one that never changes, and sees nothing that is written later."""
+    """
+    Attributes:
+        frozen: it takes the file for one that never changes, and sees nothing that is written later.
+        generation: how often the month's file had been deleted when this one was opened (see `Months`).
+    """
 
     frozen = False
+    generation = 0
 
 
 def open_for_reading(path: str, form: Format) -> Connection:

@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -99,6 +100,7 @@ class Months:
         self._lock = threading.Lock()
         self._writers: dict[Month, sqlite3.Connection] = {}
         self._idle: dict[Month, list[Connection]] = {}
+        self._generations: Counter[Month] = Counter()
         self._frozen: list[Month] = []
         self._thawed = threading.Condition(self._lock)
         self._there = {
@@ -155,7 +157,9 @@ class Months:
             idle = self._idle.get(month)
             if idle:
                 return idle.pop()
+            generation = self._generations[month]
         connection = database.open_for_reading(self.path(month), FORMAT)
+        connection.generation = generation
         if not connection.frozen:
             return connection
         with self._lock:
@@ -170,23 +174,43 @@ class Months:
             if connection.frozen:
                 self._frozen.remove(month)
                 self._thawed.notify_all()
-            elif month in self._there and sum(map(len, self._idle.values())) < _MOST_OPEN:
+            elif (
+                connection.generation == self._generations[month]
+                and sum(map(len, self._idle.values())) < _MOST_OPEN
+            ):
                 self._idle.setdefault(month, []).append(connection)
                 return
         connection.close()
 
     def remove(self, month: Month) -> None:
         """Delete a month's file."""
-        with self._lock:
-            self._there.discard(month)
-            idle = self._idle.pop(month, [])
-        for connection in (*idle, *filter(None, [self._writers.pop(month, None)])):
-            connection.close()
+        self._let_go(month)
         # The write-ahead log first: left behind alone, it would be played into the next file of this name.
         for suffix in ("-wal", "-shm", ""):
             path = self.path(month) + suffix
             if os.path.exists(path):
                 os.unlink(path)
+        self._start_generation(month)
+
+    def _let_go(self, month: Month) -> None:
+        """Close what is open of a month but for what readers are using."""
+        with self._lock:
+            self._there.discard(month)
+            unused = self._idle.pop(month, [])
+            writer = self._writers.pop(month, None)
+        for connection in (*unused, *filter(None, [writer])):
+            connection.close()
+
+    def _start_generation(self, month: Month) -> None:
+        """The month's file is gone: no connection that was opened before may be used again.
+
+        A connection that was opened while the file was being deleted is of the old generation as well.
+        """
+        with self._lock:
+            self._generations[month] += 1
+            unused = self._idle.pop(month, [])
+        for connection in unused:
+            connection.close()
 
     def size(self) -> int:
         """Bytes on disk."""

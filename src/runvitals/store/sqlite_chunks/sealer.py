@@ -23,6 +23,7 @@ from runvitals.store.sqlite_chunks.months import Month, Months
 from runvitals.store.sqlite_chunks.read import Reader, by_month
 from runvitals.store.sqlite_chunks.seal import seal
 from runvitals.store.sqlite_chunks.settings import Settings
+from runvitals.store.threads import SupervisedThread
 
 _LOOK_S = 1.0
 _RETRY_S = 5.0
@@ -60,13 +61,17 @@ class Sealer:
         self._trimmed_s = 0.0
         self._something = threading.Condition()
         self._work: list[Callable[[], None]] = []
-        self._closing = False
-        self.problem: str | None = None
-        self._thread = threading.Thread(target=self._run, name="runvitals-store-sealer", daemon=True)
+        self._problem: str | None = None
+        self.thread = SupervisedThread("store-sealer", self._turn, self._wake, longest_pause_s=_RETRY_S)
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be sealed or committed at present."""
+        return self._problem or self.thread.problem or self.committer.thread.problem
 
     def start(self) -> None:
         self.committer.start()
-        self._thread.start()
+        self.thread.start()
 
     def look(self) -> None:
         """Something was appended: if there is something to seal now, do."""
@@ -91,7 +96,7 @@ class Sealer:
                 future.set_result(None)
 
         with self._something:
-            if self._closing:
+            if self.thread.closing.is_set():
                 raise StoreClosed("the store is closed")
             self._work.append(run)
             self._something.notify()
@@ -99,27 +104,27 @@ class Sealer:
 
     def close(self) -> None:
         """End after the step that is being done, and what is queued; then the committer."""
-        with self._something:
-            self._closing = True
-            self._something.notify()
-        self._thread.join()
+        with self._something:  # so that nobody queues anything that would not be done
+            self.thread.closing.set()
+        self.thread.close()
         self.committer.close()
 
-    def _run(self) -> None:
-        while True:
-            with self._something:
-                if not (self._work or self._closing or self._to_seal()):
-                    self._something.wait(_LOOK_S)
-                work, self._work = self._work, []
-            for some in work:
-                some()
-            if self._closing:
-                return
-            try:
-                self._step()
-            except Exception as error:  # noqa: BLE001 - told to the operator, and tried again; appends go on meanwhile
-                self._trouble(error)
-                time.sleep(_LOOK_S)
+    def _wake(self) -> None:
+        with self._something:
+            self._something.notify()
+
+    def _turn(self) -> bool:
+        with self._something:
+            if not (self._work or self.thread.closing.is_set() or self._to_seal()):
+                self._something.wait(_LOOK_S)
+            work, self._work = self._work, []
+            if not work and self.thread.closing.is_set():
+                return False
+        for some in work:
+            some()
+        if not self.thread.closing.is_set():
+            self._step()
+        return True
 
     def _step(self) -> None:
         """What is most urgent."""
@@ -127,7 +132,7 @@ class Sealer:
         if heads:
             self._seal(heads)
         elif not self._heads.unsealed():
-            self.problem = None
+            self._problem = None
         if self._sealed and time.monotonic() - self._trimmed_s > _LOOK_S:
             self._trim()
         if not heads:
@@ -196,9 +201,9 @@ class Sealer:
     def _trouble(self, error: Exception) -> None:
         known = isinstance(error, StoreError)
         problem = str(error) if known else repr(error)
-        if problem != self.problem:  # told once, however often it is tried again
+        if problem != self._problem:  # told once, however often it is tried again
             log.error("the store cannot seal at present: %s", problem, exc_info=not known)
-        self.problem = problem
+        self._problem = problem
 
     def _trim(self) -> None:
         """Delete from the log what is sealed."""

@@ -191,6 +191,7 @@ class SqliteChunks:
             waiting_batches=self._committer.waiting,
             size_bytes=self._size(),
             problem=self._sealer.problem,
+            threads={one.name: one.problem for one in (self._sealer.thread, self._committer.thread)},
         )
 
     def _size(self) -> int:
