@@ -1,10 +1,12 @@
-"""What a monitor hands on to the relay."""
+"""What a monitor hands on to the relay, and its line to it."""
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from runvitals.monitor.relay import own_variables
+from runvitals.monitor.relay import RelayLine, own_variables
 
 ENVIRON = {
     "MLFLOW_TRACKING_USERNAME": "me",
@@ -27,3 +29,50 @@ ENVIRON = {
 )
 def test_a_destinations_variables_begin_with_its_name(destinations: list[str], names: list[str]) -> None:
     assert sorted(own_variables(destinations, ENVIRON)) == names
+
+
+WEEK_S = 7 * 24 * 3600
+
+
+def test_a_relay_that_cannot_be_had_for_a_week_is_asked_for_once_a_minute() -> None:
+    attempts: list[int] = []
+
+    def reach(directory: str) -> None:
+        attempts.append(now_s)
+
+    line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
+    for now_s in range(1000, 1000 + WEEK_S):
+        assert not line.mind(float(now_s))
+    assert attempts[:6] == [1000, 1001, 1002, 1004, 1008, 1016]
+    assert len(attempts) == pytest.approx(WEEK_S / 60, rel=0.01)
+
+
+def test_a_relay_that_has_lived_well_is_replaced_at_once() -> None:
+    theirs: list[socket.socket] = []
+
+    def reach(directory: str) -> socket.socket:
+        ours, end = socket.socketpair()
+        theirs.append(end)
+        return ours
+
+    def dies() -> None:
+        theirs.pop().close()
+        assert line.messages() == []
+        assert line.fd == -1
+
+    line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
+    for at_s in (1000.0, 1000.1):
+        assert line.mind(at_s), "the first death costs no wait"
+        dies()
+    assert not line.mind(1000.2), "the second one does"
+    assert line.mind(1002.0)
+    dies()
+    assert not line.mind(1003.0)
+    assert line.mind(1004.0)
+    dies()
+    assert line.mind(1010.0)
+    assert not line.mind(1100.0), "there is one"
+    dies()
+    assert line.mind(1100.1)
+    line.close()
+    theirs.pop().close()

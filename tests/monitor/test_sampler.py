@@ -69,6 +69,18 @@ def test_backoff_ends_at_five_minutes() -> None:
     assert 9 + (4000 - 511) // 300 - 1 <= broken.asked <= 9 + 4000 // 300
 
 
+@pytest.mark.parametrize("interval_s", [100.0, 300.0, 600.0, 3600.0])
+def test_at_long_intervals_too_a_failure_is_reported_once(interval_s: float) -> None:
+    broken = Scripted(*[OSError("gone")] * 5, {"x": 1.0}, OSError("gone again"), OSError("gone again"))
+    reports = Reports()
+    sampler = Sampler([broken], interval_s, reports)
+    now_s = 0.0
+    while broken.script:
+        now_s += interval_s
+        sampler.sample(now_s)
+    assert reports == [("scripted", "gone"), ("scripted", None), ("scripted", "gone again")]
+
+
 def test_only_the_chosen_gpus_are_kept() -> None:
     readings = {
         "gpu.0.temp": 1.0,

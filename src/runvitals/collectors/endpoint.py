@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from runvitals.backoff import Backoff
 from runvitals.collectors import exposition, http
 from runvitals.collectors.aside import Aside, Hung
 
@@ -126,7 +127,7 @@ class Endpoint:
     """
 
     __slots__ = (
-        "_address", "_aside", "_backoff_s", "_bad_lines", "_cpu_s", "_fault", "_filters", "_headers", "_hung",
+        "_address", "_aside", "_backoff", "_bad_lines", "_cpu_s", "_fault", "_filters", "_headers", "_hung",
         "_known", "_next_s", "_series", "_tell_s", "_told_count", "name", "told",
     )  # fmt: skip
 
@@ -147,7 +148,7 @@ class Endpoint:
         self._known: dict[str, tuple[str, dict[str, str]]] = {}
         self._aside = Aside(self._ask, EVERY_S, PATIENCE_S)
         self._next_s = self._tell_s = -INFINITY
-        self._backoff_s = 0.0
+        self._backoff = Backoff(EVERY_S, LONGEST_BACKOFF_S)
         self._told_count = 0
         self._fault = self._hung = self._bad_lines = ""
         # Another object whenever there is more to tell.
@@ -186,11 +187,11 @@ class Endpoint:
         try:
             found = self._scrape()
         except (http.HttpError, ValueError) as error:
-            self._backoff_s = min(self._backoff_s * 2 or EVERY_S, LONGEST_BACKOFF_S)
-            self._next_s = tick.mono_s + self._backoff_s
+            self._backoff.failed(tick.mono_s)
+            self._next_s = self._backoff.until_s
             self._fault = str(error)
             return
-        self._backoff_s = 0.0
+        self._backoff.worked()
         self._fault = "; ".join(self._write(found, tick))
         self._tell(tick.mono_s)
         self._next_s = tick.mono_s + (self._cpu_s() - began_s) / SHARE_OF_CORE

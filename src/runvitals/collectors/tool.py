@@ -7,6 +7,7 @@ overstays its time is killed with everything it has started.
 
 from __future__ import annotations
 
+from runvitals.backoff import Backoff
 from runvitals.collectors.base import Every
 from runvitals.collectors.child import Child, ToolFailed
 from runvitals.collectors.printed import first_lines
@@ -145,8 +146,7 @@ class Stream:
         self._child: Child | None = None
         self._killed: Child | None = None
         self._rest = b""
-        self._start_at_s = float("-inf")
-        self._delay_s = FIRST_RESTART_S
+        self._backoff = Backoff(FIRST_RESTART_S, LONGEST_RESTART_S)
         self._failure = ""
 
     def lines(self, mono_s: float) -> list[bytes]:
@@ -185,7 +185,7 @@ class Stream:
 
     def _read(self, mono_s: float) -> list[bytes]:
         if self._child is None:
-            if _gone(self._killed, mono_s, self.argv[0]) and mono_s >= self._start_at_s:
+            if _gone(self._killed, mono_s, self.argv[0]) and self._backoff.due(mono_s):
                 self._killed = None
                 self._start(mono_s)
             return []
@@ -221,9 +221,8 @@ class Stream:
     def _pause(self, mono_s: float, child: Child | None) -> None:
         self._child = None
         if child is not None and mono_s - child.started_s > LONG_LIFE_S:
-            self._delay_s = FIRST_RESTART_S
-        self._start_at_s = mono_s + self._delay_s
-        self._delay_s = min(self._delay_s * 2.0, LONGEST_RESTART_S)
+            self._backoff.worked()
+        self._backoff.failed(mono_s)
 
 
 def _gone(killed: Child | None, mono_s: float, program: str) -> bool:

@@ -16,19 +16,22 @@ import os
 import sys
 import zlib
 
+from runvitals.backoff import Backoff
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor import background
 from runvitals.monitor.address import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 DOOR_FD = 3  # the listening socket, in a relay
 _HIGHEST_INHERITED_FD = 5  # a monitor's order, door and trainer, which a relay must not hold open
-# A relay that dies is replaced at once, then after 1, 2, 4 … 60 s.
+# A relay that dies is replaced at once, then after 1, 2, 4 … 60 s. One that lived longer than a minute was a
+# good one: what failed before it is forgotten.
 _LONGEST_WAIT_S = 60.0
+_GOOD_LIFE_S = 60.0
 _URLS = {"http", "https"}
 _OURS = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
 
@@ -82,6 +85,23 @@ def own_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> di
     return {name: text for name, text in environ.items() if name in ours or name.startswith(prefixes)}
 
 
+def reached(directory: str) -> _socket.socket | None:
+    """A connection to the relay of a data folder, started if there is none; None where there can be none."""
+    sock = call(directory)
+    if sock is not None:
+        return sock
+    try:
+        door = address(directory).bind()
+        if door is not None:
+            try:
+                start(directory, door)
+            finally:
+                door.close()
+    except OSError:
+        return None  # no process can be made just now; the journal waits
+    return call(directory)
+
+
 class RelayLine:
     """A run's line to the relay, which is started if there is none, and again if it dies.
 
@@ -90,6 +110,8 @@ class RelayLine:
         run: the run's id.
         destinations: where it goes.
         cwd: what relative paths of destinations are relative to.
+        reach: makes a connection to the relay of a data folder, which it starts where there is none; None
+            where it cannot.
 
     Attributes:
         fd: to be polled; -1 while there is no relay.
@@ -101,10 +123,28 @@ class RelayLine:
         [{'op': 'stop', 'text': 'asked for on http://127.0.0.1:8900'}]
     """
 
-    __slots__ = ("_buffer", "_directory", "_losses", "_retry_at_s", "_said", "_sock", "_unsent", "fd")
+    __slots__ = (
+        "_backoff",
+        "_buffer",
+        "_connected_s",
+        "_directory",
+        "_reach",
+        "_said",
+        "_sock",
+        "_unsent",
+        "fd",
+    )
 
-    def __init__(self, directory: str, run: str, destinations: list[str], cwd: str) -> None:
+    def __init__(
+        self,
+        directory: str,
+        run: str,
+        destinations: list[str],
+        cwd: str,
+        reach: Callable[[str], _socket.socket | None] | None = None,
+    ) -> None:
         self._directory = directory
+        self._reach = reach or reached
         # In the memory of the two processes only: there are passwords among them.
         environ = own_variables(destinations, os.environ)
         self._said = {
@@ -116,8 +156,8 @@ class RelayLine:
         }
         self._sock: _socket.socket | None = None
         self._buffer = self._unsent = b""
-        self._losses = 0
-        self._retry_at_s = 0.0
+        self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
+        self._connected_s = 0.0
         self.fd = -1
 
     def mind(self, now_s: float) -> bool:
@@ -127,15 +167,18 @@ class RelayLine:
             if self._unsent:
                 self._send()
             return False
-        if now_s < self._retry_at_s:
+        if self._connected_s:
+            if now_s - self._connected_s > _GOOD_LIFE_S:
+                self._backoff.worked()
+            self._connected_s = 0.0
+        if not self._backoff.due(now_s):
             return False
-        self._retry_at_s = now_s + min(2.0**self._losses, _LONGEST_WAIT_S)
-        self._losses += 1
-        sock = call(self._directory) or self._start()
+        self._backoff.failed(now_s)
+        sock = self._reach(self._directory)
         if sock is None:
             return False
         sock.setblocking(False)
-        self._sock, self.fd = sock, sock.fileno()
+        self._sock, self.fd, self._connected_s = sock, sock.fileno(), now_s
         self._unsent = dumps(self._said) + b"\n"
         self._send()
         return self._sock is not None
@@ -150,18 +193,6 @@ class RelayLine:
             return
         except OSError:
             self.close()
-
-    def _start(self) -> _socket.socket | None:
-        try:
-            door = address(self._directory).bind()
-            if door is not None:
-                try:
-                    start(self._directory, door)
-                finally:
-                    door.close()
-        except OSError:
-            return None  # no process can be made just now; the journal waits
-        return call(self._directory)
 
     def messages(self) -> list[Mapping[str, Any]]:
         """What the relay says. When it has gone, `fd` is -1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from runvitals.backoff import Backoff
 from runvitals.collectors.base import MIB, PAGE, PseudoFile, Tick, open_if_there
 from runvitals.collectors.sources import close, state
 
@@ -57,18 +58,17 @@ class Source:
     """A collector with its record: how often it failed, when it is asked again, what it has told."""
 
     __slots__ = (
-        "absent", "backoff_s", "collector", "facts", "failures", "failures_key", "ms_key", "name",
-        "retry_at_s",
+        "absent", "backoff", "collector", "facts", "failures", "failures_key", "ms_key", "name", "retry_at_s",
     )  # fmt: skip
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: Collector, interval_s: float) -> None:
         self.collector = collector
         self.name = collector.name
         self.ms_key = f"monitor.{collector.name}.ms"
         self.failures_key = f"monitor.{collector.name}.failures"
         self.failures = 0
-        self.backoff_s = 0.0
-        self.retry_at_s = 0.0
+        self.backoff = Backoff(interval_s, LONGEST_BACKOFF_S)
+        self.retry_at_s = self.backoff.until_s
         self.facts: object = None
         self.absent: object = getattr(collector, "absent", None)
 
@@ -93,7 +93,7 @@ class Sampler:
         gpu_ids: Iterable[int] | None = None,
         baselines: Mapping[str, float] | None = None,
     ) -> None:
-        self.sources = [Source(collector) for collector in collectors]
+        self.sources = [Source(collector, interval_s) for collector in collectors]
         self.interval_s = interval_s
         self.report = report
         self.baselines = Baselines(baselines)
@@ -155,13 +155,14 @@ class Sampler:
             source.collector.sample(tick)
         except Exception as error:  # noqa: BLE001 - one broken source, a third party's perhaps, must not end the others
             source.failures += 1
-            source.backoff_s = min(source.backoff_s * 2 or self.interval_s, LONGEST_BACKOFF_S)
-            source.retry_at_s = tick.mono_s + source.backoff_s
-            if source.backoff_s == self.interval_s:
+            source.backoff.failed(tick.mono_s)
+            source.retry_at_s = source.backoff.until_s
+            if source.backoff.failures == 1:
                 self.report(source.name, error)
         else:
-            if source.backoff_s:
-                source.backoff_s = source.retry_at_s = 0.0
+            if source.backoff.failures:
+                source.backoff.worked()
+                source.retry_at_s = source.backoff.until_s
                 source.absent = None  # what parts it misses is told again, after "it works"
                 self.report(source.name, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runvitals.journal import paths
-from runvitals.relay.courier import backoff_s
+from runvitals.relay.courier import backoff
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.delivery import DELIVERED, Delivery, is_over
 from runvitals.relay.destination import Gone, NotLetIn, Retry
@@ -58,18 +58,18 @@ def deliver_rest(cursor: Cursor, sleep: Callable[[float], None], tries: int = TR
 
 
 def _all_of(delivery: Delivery, sleep: Callable[[float], None], tries: int) -> None:
-    failures = 0
+    waits = backoff()
     while True:
         try:
             if not delivery.step(0.0, flush=True):
                 return
         except (Retry, OSError) as error:
-            failures += 1
-            if failures >= tries or isinstance(error, NotLetIn):
+            wait_s = waits.failed(0.0, error.after_s if isinstance(error, Retry) else None)
+            if waits.failures >= tries or isinstance(error, NotLetIn):
                 raise
-            sleep(backoff_s(failures - 1, error.after_s if isinstance(error, Retry) else None))
+            sleep(wait_s)
         else:
-            failures = 0
+            waits.worked()
 
 
 def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:

@@ -9,13 +9,13 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
+from runvitals.backoff import Backoff
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.delivery import DELIVERED, Delivery, is_over
 from runvitals.relay.destination import Gone, NotLetIn, Retry
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
-LONGEST_ASKED_S = 3600.0
 # Where a person must do something first, and nothing shows that it was done.
 NOT_LET_IN_S = 600.0
 
@@ -51,8 +51,7 @@ class Courier(threading.Thread):
         self._left: deque[Delivery] = deque()
         self._flush: set[str] = set()
         self._flushed: dict[str, int] = {}
-        self._failures = 0
-        self._not_before_s = 0.0
+        self._backoff = backoff()
 
     # -- what other threads call
 
@@ -86,7 +85,7 @@ class Courier(threading.Thread):
             before = self._flushed.get(run_id, 0)
             self._flush.add(run_id)
             self._shut.pop(run_id, None)
-            self._not_before_s = 0.0
+            self._backoff.hurry()
             self._wake.notify_all()
             while self._flushed.get(run_id, 0) == before:
                 left_s = until_s - time.monotonic()
@@ -119,14 +118,14 @@ class Courier(threading.Thread):
             if wait_s <= 0:
                 wait_s = 0.0 if self.turn(now_s) else POLL_S
             with self._wake:
-                if wait_s > 0 and not self._ending and not (self._flush and self._not_before_s <= now_s):
+                if wait_s > 0 and not self._ending and not (self._flush and self._backoff.due(now_s)):
                     self._wake.wait(wait_s)
         for delivery in (*self._live, *self._left):
             self._release(delivery)
 
     def wait_s(self, now_s: float) -> float:
         """How long to leave the far side alone; less than 0: not at all."""
-        return self._not_before_s - now_s
+        return self._backoff.until_s - now_s
 
     def turn(self, now_s: float) -> bool:
         """Serve every run that is due; True when there is more to do at once."""
@@ -154,7 +153,7 @@ class Courier(threading.Thread):
                 self._failed(delivery, error, now_s, wanted)
                 return False
             else:
-                self._failures = 0
+                self._backoff.worked()
                 if not delivery.cursor.error:  # something was delivered since
                     self._told.discard(delivery.run_id)
                 if delivery.caught_up:
@@ -198,10 +197,8 @@ class Courier(threading.Thread):
         delivery.cursor.error = _text(error)
         _keep(delivery.cursor)
         asked_s = error.after_s if isinstance(error, Retry) else None
-        wait_s = backoff_s(self._failures, asked_s)
-        self._failures += 1
         with self._wake:
-            self._not_before_s = now_s + wait_s
+            self._backoff.failed(now_s, asked_s)
             if wanted:
                 self._flush.add(delivery.run_id)
             self._put_last(delivery)
@@ -212,7 +209,8 @@ class Courier(threading.Thread):
         _keep(delivery.cursor)
         run_id = delivery.run_id
         with self._wake:
-            self._shut[run_id] = now_s + backoff_s(0, NOT_LET_IN_S), error.remedied
+            wait_s = Backoff(NOT_LET_IN_S, NOT_LET_IN_S, random.random).failed(now_s)
+            self._shut[run_id] = now_s + wait_s, error.remedied
             self._put_last(delivery)
             self._wake.notify_all()
         if delivery.live and run_id not in self._told:
@@ -251,14 +249,8 @@ def _text(error: Exception) -> str:
     return traceback.format_exception_only(error)[-1].strip()
 
 
-def backoff_s(failures: int, asked_s: float | None) -> float:
-    """How long to wait after so many failures before: what the far side asked for, else 1, 2, 4 … 60 s; up to
-    a half longer, so that a thousand senders do not come back at once.
-
-    Example:
-        >>> 1.0 <= backoff_s(0, None) <= 1.5, 7.0 <= backoff_s(5, asked_s=7.0) <= 10.5
-        (True, True)
+def backoff() -> Backoff:
+    """The waits of whoever delivers: what the far side asks for, else 1, 2, 4 … 60 s; up to a half longer, so
+    that a thousand senders do not come back at once.
     """
-    own_s = min(2.0 ** min(failures, 10), LONGEST_WAIT_S)
-    wait_s = own_s if asked_s is None else min(max(asked_s, 0.0), LONGEST_ASKED_S)
-    return wait_s * (1.0 + 0.5 * random.random())
+    return Backoff(1.0, LONGEST_WAIT_S, random.random)

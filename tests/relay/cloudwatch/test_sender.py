@@ -3,8 +3,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from runvitals.backoff import Backoff
 from runvitals.relay.cloudwatch.datum import Datum, Series
-from runvitals.relay.cloudwatch.sender import Refused, Sender, Unavailable, jittered_pause_s
+from runvitals.relay.cloudwatch.sender import Refused, Sender, Unavailable
 
 
 def datum(name: str, readings: int = 1) -> Datum:
@@ -23,21 +24,18 @@ def test_requests_arrive_in_order() -> None:
 
 def test_what_is_throttled_is_tried_again() -> None:
     calls: list[int] = []
-    pauses: list[int] = []
 
     def put(request: Sequence[Datum]) -> None:
         calls.append(len(request))
         if len(calls) < 4:
             raise Unavailable("Throttling: Rate exceeded")
 
-    def pause(failures: int) -> float:
-        pauses.append(failures)
-        return 0.0
-
-    sender = Sender(put, pause=pause)
+    backoff = Backoff(first_s=0.001, longest_s=0.001)
+    sender = Sender(put, backoff=backoff)
     sender.offer([datum("a")])
     assert sender.close(5.0)
-    assert (calls, pauses, sender.dropped, sender.problem) == ([1] * 4, [1, 2, 3], 0, "")
+    assert (calls, sender.dropped, sender.problem) == ([1] * 4, 0, "")
+    assert backoff.failures == 0
 
 
 def test_offers_never_wait_and_the_oldest_are_dropped_when_the_network_hangs() -> None:
@@ -71,10 +69,3 @@ def test_one_bad_datum_does_not_take_the_others_with_it() -> None:
     assert sender.close(5.0)
     assert arrived == ["a", "b", "c", "d"]
     assert sender.dropped == 1
-
-
-def test_pauses_grow_to_a_minute_and_differ() -> None:
-    assert all(jittered_pause_s(1) <= 1.0 for _ in range(50))
-    long = {jittered_pause_s(2000) for _ in range(50)}
-    assert max(long) <= 60.0
-    assert len(long) > 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from runvitals.backoff import Backoff
 from runvitals.collectors.amd.device import Device
 from runvitals.collectors.amd.gpu_metrics import GpuMetrics
 from runvitals.collectors.amd.presence import card_names
@@ -109,7 +110,7 @@ class File:
     """
 
     __slots__ = (
-        "_every_s", "_file", "_next_s", "_parse", "_path", "_pause_s", "_value", "reading", "works"
+        "_backoff", "_every_s", "_file", "_next_s", "_parse", "_path", "_value", "reading", "works"
     )  # fmt: skip
 
     def __init__(
@@ -122,7 +123,7 @@ class File:
         self._every_s = every_s
         self._file: PseudoFile | None = None
         self._next_s = float("-inf")
-        self._pause_s = 0.0
+        self._backoff = Backoff(1.0, LONGEST_PAUSE_S)
         self._value: float | None = None
 
     def value(self, mono_s: float) -> float | None:
@@ -136,11 +137,12 @@ class File:
             self.close()
             self._value = None
             self.works = False
-            self._pause_s = min(self._pause_s * 2.0 or 1.0, LONGEST_PAUSE_S)
-            self._next_s = mono_s + self._pause_s
+            self._backoff.failed(mono_s)
+            self._next_s = self._backoff.until_s
             return None
-        self.works = True
-        self._pause_s = 0.0
+        if not self.works:
+            self.works = True
+            self._backoff.worked()
         self._next_s = mono_s + self._every_s * 0.995
         return self._value
 

@@ -6,7 +6,7 @@ import ctypes
 
 from runvitals.collectors.nvidia import gpm, mig
 from runvitals.collectors.nvidia.library import NvmlError
-from runvitals.collectors.nvidia.pacing import Backoff
+from runvitals.collectors.nvidia.pacing import Retries
 from runvitals.collectors.nvidia.processes import Members, Usage
 from runvitals.collectors.nvidia.readings import Readings, memory_of, try_read
 
@@ -70,7 +70,7 @@ class Device:
         except NvmlError:  # it shares the host's memory
             self.memory_bytes = 0
         self._profile = gpm.open_profile(nvml, self.handle)
-        self._profile_backoff = Backoff()
+        self._profile_backoff = Retries()
         self._readings = Readings(nvml, self.handle, self._profile is not None)
         self._usage = Usage(nvml, self.handle, members, self.memory_bytes)
         self.slices, self.slice_problems = mig.slices(nvml, self.handle)

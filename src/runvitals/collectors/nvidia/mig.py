@@ -10,7 +10,7 @@ import ctypes
 
 from runvitals.collectors.nvidia import gpm
 from runvitals.collectors.nvidia.library import FUNCTION_NOT_FOUND, NOT_FOUND, NOT_SUPPORTED, NvmlError
-from runvitals.collectors.nvidia.pacing import Backoff
+from runvitals.collectors.nvidia.pacing import Retries
 from runvitals.collectors.nvidia.readings import memory_of, try_read
 
 TYPE_CHECKING = False
@@ -56,8 +56,8 @@ class Slice:
         self.uuid = nvml.text("nvmlDeviceGetUUID", handle)
         self.name = _profile_name(nvml, handle)
         self._key = f"mig.{gpu_instance}.{compute_instance}."
-        self._memory_backoff = Backoff()
-        self._profile_backoff = Backoff()
+        self._memory_backoff = Retries()
+        self._profile_backoff = Retries()
         self._profile = gpm.open_profile(nvml, parent, gpu_instance)
 
     def sample(self, mono_s: float) -> dict[str, float]:

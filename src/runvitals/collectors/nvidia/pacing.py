@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from runvitals.backoff import Backoff
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.nvidia.library import NvmlError
@@ -49,30 +51,28 @@ class Paced:
         self._next_s = mono_s + max(self._least_s * 0.995, took_s / self._share)
 
 
-class Backoff:
+class Retries:
     """When a reading that failed is asked for again: after 1, 2, 4 … s, at most 5 minutes; at once after 5
     minutes what the device does not have. Never not at all.
+
+    Attributes:
+        reason: why it failed last; None while it works.
     """
 
-    __slots__ = ("_retry_at_s", "_wait_s", "reason")
+    __slots__ = ("_backoff", "reason")
 
     def __init__(self) -> None:
-        self._wait_s = 0.0
-        self._retry_at_s = float("-inf")
+        self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S)
         self.reason: str | None = None
 
     def due(self, mono_s: float) -> bool:
-        return mono_s >= self._retry_at_s
+        return mono_s >= self._backoff.until_s
 
     def failed(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:
-        self._wait_s = (
-            LONGEST_BACKOFF_S if for_good else min(self._wait_s * 2 or FIRST_BACKOFF_S, LONGEST_BACKOFF_S)
-        )
-        self._retry_at_s = mono_s + self._wait_s * 0.995
+        self._backoff.failed(mono_s, LONGEST_BACKOFF_S if for_good else None)
         self.reason = error.reason
 
     def worked(self) -> None:
         if self.reason is not None:
-            self._wait_s = 0.0
-            self._retry_at_s = float("-inf")
+            self._backoff.worked()
             self.reason = None

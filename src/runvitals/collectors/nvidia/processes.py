@@ -18,7 +18,7 @@ from runvitals.collectors.nvidia.library import (
     NOT_SUPPORTED,
     NvmlError,
 )
-from runvitals.collectors.nvidia.pacing import Backoff, Paced
+from runvitals.collectors.nvidia.pacing import Paced, Retries
 from runvitals.collectors.nvidia.readings import try_read
 from runvitals.collectors.run_processes import RunProcesses
 
@@ -140,7 +140,7 @@ class Usage:
         self._paced = Paced(COMPUTE_SHARE)
         self._graphics = Paced(GRAPHICS_SHARE, GRAPHICS_EVERY_S)
         self._drawing: dict[int, int | None] = {}
-        self._backoffs = {"processes": Backoff(), "process gpu, memory": Backoff()}
+        self._backoffs = {"processes": Retries(), "process gpu, memory": Retries()}
         self._last_us = 0
         self._processes = (Process * 32)()
         self._shares = (Share * 128)()

@@ -14,7 +14,7 @@ from runvitals.collectors.nvidia.library import (
     UNINITIALIZED,
     NvmlError,
 )
-from runvitals.collectors.nvidia.pacing import Backoff, Paced
+from runvitals.collectors.nvidia.pacing import Paced, Retries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def memory_of(nvml: Nvml, handle: object) -> tuple[int, int]:
     return used, total
 
 
-def try_read(read: Callable[[float], dict[str, float]], backoff: Backoff, mono_s: float) -> dict[str, float]:
+def try_read(read: Callable[[float], dict[str, float]], backoff: Retries, mono_s: float) -> dict[str, float]:
     """What `read` finds; nothing where it fails, or has failed not long ago.
 
     Raises:
@@ -153,7 +153,7 @@ class Readings:
         self.values: dict[str, float] = {}
         self.counters: dict[str, float] = {}
         self.mono_s = 0.0
-        self._backoffs = {name: Backoff() for name, _ in (*_FAST, *_SLOW)}
+        self._backoffs = {name: Retries() for name, _ in (*_FAST, *_SLOW)}
         self._slow = Paced(SLOW_SHARE, SLOW_EVERY_S)
         self._windows = Paced(SLOW_SHARE * 2, SLOW_EVERY_S)
         self._fields = Fields(FAST_FIELDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals import protobuf
+from runvitals.backoff import Backoff
 from runvitals.collectors.tpu import answers
 from runvitals.collectors.tpu.grpc import (
     NOT_FOUND,
@@ -42,7 +43,7 @@ class Runtime:
         self.failure = ""
         self._connection = connection
         self._retry_at_s = float("-inf")
-        self._retry_s = RETRY_S
+        self._backoff = Backoff(RETRY_S, LONGEST_RETRY_S)
         self._offered: frozenset[str] | None = None
         self._offer_at_s = float("-inf")
 
@@ -63,7 +64,7 @@ class Runtime:
         except (GrpcError, Refused, protobuf.Malformed) as error:
             self._fail(error, mono_s)
             return {}
-        self._retry_s = RETRY_S
+        self._backoff.worked()
         self.failure = ""
         return found
 
@@ -71,10 +72,12 @@ class Runtime:
         self._connection.close()
         self._offer_at_s = float("-inf")
         self.failure = str(error)
-        self._retry_at_s = mono_s + self._retry_s
-        if not isinstance(error, NobodyListens):
+        if isinstance(error, NobodyListens):
+            self._retry_at_s = mono_s + RETRY_S
+        else:
             # To ask costs the others' answers two seconds.
-            self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+            self._backoff.failed(mono_s)
+            self._retry_at_s = self._backoff.until_s
 
     def close(self) -> None:
         self._connection.close()

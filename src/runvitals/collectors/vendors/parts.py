@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runvitals.backoff import Backoff
 from runvitals.collectors.tool import StillFailing, ToolFailed
 
 TYPE_CHECKING = False
@@ -25,8 +26,7 @@ class Parts:
     def __init__(self, name: str, parts: Sequence[Collector]) -> None:
         self.name = name
         self.parts = parts
-        self._pauses = [0.0 for _ in parts]
-        self._retry_at_s = [float("-inf") for _ in parts]
+        self._backoffs = [Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S) for _ in parts]
         self._failures: dict[str, str] = {}
         self.absent = self._absent()
         self.facts = self._facts()
@@ -42,8 +42,8 @@ class Parts:
         Raises:
             ToolFailed: none of them works.
         """
-        for number, part in enumerate(self.parts):
-            if tick.mono_s < self._retry_at_s[number]:
+        for part, backoff in zip(self.parts, self._backoffs, strict=True):
+            if not backoff.due(tick.mono_s):
                 continue
             try:
                 part.sample(tick)
@@ -51,11 +51,10 @@ class Parts:
                 self._failures[part.name] = str(error)
             except (ToolFailed, OSError, ValueError) as error:
                 self._failures[part.name] = str(error)
-                self._pauses[number] = min(self._pauses[number] * 2.0 or FIRST_PAUSE_S, LONGEST_PAUSE_S)
-                self._retry_at_s[number] = tick.mono_s + self._pauses[number]
+                backoff.failed(tick.mono_s)
             else:
                 self._failures.pop(part.name, None)
-                self._pauses[number] = 0.0
+                backoff.worked()
         if (absent := self._absent()) != self.absent:
             self.absent = absent
         if (facts := self._facts()) != self.facts:

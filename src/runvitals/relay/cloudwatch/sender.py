@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from runvitals.backoff import Backoff
 from runvitals.relay.cloudwatch.datum import Datum
 
 LONGEST_PAUSE_S = 60.0
@@ -29,7 +31,7 @@ class Sender:
     Args:
         put: sends one request, or raises `Unavailable` or `Refused`.
         waiting_data: more data than this do not wait: the oldest are dropped, and counted.
-        pause: how long to wait after so many failures in a row.
+        backoff: how long to wait after failures in a row.
 
     Attributes:
         requests, readings: how many were delivered.
@@ -41,7 +43,7 @@ class Sender:
         self,
         put: Callable[[Sequence[Datum]], None],
         waiting_data: int = WAITING_DATA,
-        pause: Callable[[int], float] | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         self.requests = 0
         self.readings = 0
@@ -49,7 +51,7 @@ class Sender:
         self.problem = ""
         self._put = put
         self._waiting_data = waiting_data
-        self._pause = pause or jittered_pause_s
+        self._backoff = backoff or Backoff(1.0, LONGEST_PAUSE_S, random.random)
         self._queue: deque[Sequence[Datum]] = deque()
         self._data = 0
         self._sending: Sequence[Datum] | None = None
@@ -86,17 +88,21 @@ class Sender:
         self._data -= len(request)
 
     def _run(self) -> None:
-        failures = 0
+        pause_s = 0.0
         while True:
             with self._changed:
-                if failures:
-                    self._rest(self._pause(failures))
+                if pause_s:
+                    self._rest(pause_s)
                 self._changed.wait_for(lambda: self._queue or self._closing)
                 if not self._queue:
                     return
                 request = self._queue.popleft()
                 self._sending = request
-            failures = 0 if self._sent(request) else failures + 1
+            if self._sent(request):
+                pause_s = 0.0
+                self._backoff.worked()
+            else:
+                pause_s = self._backoff.failed(time.monotonic())
 
     def _rest(self, seconds: float) -> None:
         """Wait after a failure; not for long when it is time to end."""
@@ -140,8 +146,3 @@ class Sender:
     def _done(self) -> None:
         self._sending = None
         self._changed.notify_all()
-
-
-def jittered_pause_s(failures: int) -> float:
-    """A random time up to 1, 2, 4 … 60 s: many senders that were throttled together do not come back so."""
-    return random.uniform(0.0, min(LONGEST_PAUSE_S, 2.0 ** min(failures - 1, 6)))
