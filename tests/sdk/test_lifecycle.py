@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.query.runs import RunList
 from tests.sdk.runs import Journals, Start, eventually, finished, line, say
 
 TRAIN_FOREVER = """
@@ -161,6 +162,32 @@ def test_a_killed_monitor_is_replaced_at_the_next_call_and_the_gap_is_on_record(
     assert received == sorted(received), (
         "counters go on from the run's first sample, not from the new monitor's"
     )
+
+
+def test_a_run_whose_monitor_is_killed_again_and_again_ends_well(train: Start, journals: Journals) -> None:
+    process = train("""
+        import runvitals
+        run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
+        print("up", flush=True)
+        while input() != "end":
+            run.log({"loss": 1.0})
+            print("logged", flush=True)
+        run.log({"loss": 0.0})   # the monitor is not replaced yet: too many have died
+        run.finish()
+        print("finished", flush=True)
+    """)
+    assert line(process) == "up"
+    for _ in range(2):
+        (monitor,) = eventually(lambda: sampled(journals) and journals.monitors())
+        os.kill(monitor, signal.SIGKILL)
+        eventually(lambda: not journals.monitors())
+        say(process, "log")
+        assert line(process) == "logged"
+    say(process, "end")
+    assert line(process) == "finished"
+    end = journals.end()
+    assert (end["state"], end["exit_code"]) == ("finished", 0)
+    assert RunList(str(journals.directory)).run("run1", end["t"]).state == "finished"
 
 
 def test_forked_workers_do_not_end_the_run(train: Start, journals: Journals) -> None:

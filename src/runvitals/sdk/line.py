@@ -146,7 +146,6 @@ class MonitorLine:
 
     def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
         """Say that this process is done, and wait for the last sample."""
-        self._tie.mind()
         if self._tie.ask(message, timeout_s) is None and timeout_s:
             tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
         say = not self._values["quiet"] and not self._place.get("rank")

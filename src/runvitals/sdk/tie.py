@@ -5,9 +5,10 @@ row.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from runvitals.backoff import Backoff
 from runvitals.monitor import launch
 from runvitals.sdk.console import tell
 
@@ -18,6 +19,8 @@ _LONGEST_WAIT_S = 60.0
 _GOOD_LIFE_S = 60.0
 # That many losses in short order are worth a word.
 _WORTH_A_WORD = 3
+# How many monitors may die while the last word is said to them.
+_LAST_ATTEMPTS = 3
 
 
 class Tie:
@@ -25,6 +28,8 @@ class Tie:
 
     Args:
         order: see `runvitals.monitor.launch.connect`.
+        connect: makes the connection; `launch.connect`.
+        clock: monotonic seconds.
 
     Example:
         >>> tie = Tie(order)
@@ -33,13 +38,20 @@ class Tie:
         {'op': 'done', 'state': 'finished'}
     """
 
-    def __init__(self, order: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        order: Mapping[str, Any],
+        connect: Callable[[Mapping[str, Any]], launch.Line] = launch.connect,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._order = order
+        self._reach = connect
+        self._clock = clock
         self._line: launch.Line | None = None
-        self._losses = 0
+        self._deaths = 0
         self._connected_s = 0.0
-        self._retry_at_s = 0.0
-        self.mind()
+        self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
+        self._connect()
 
     def mind(self) -> None:
         """See that there is a monitor. One system call, 1 µs, when there is."""
@@ -47,17 +59,28 @@ class Tie:
             if self._line.alive():
                 return
             self.close()
-            self._lost(time.monotonic())
-        if time.monotonic() >= self._retry_at_s:
+            self._died()
+        if self._backoff.due(self._clock()):
             self._connect()
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """The monitor's answer, or None where none came in time; then the tie is cut."""
-        if self._line is None:
-            return None
-        answer = self._line.ask(message, timeout_s)
-        self.close()
-        return answer
+        """The monitor's answer, or None where none came in time; then the tie is cut.
+
+        It is the run's last word: where there is no monitor, or it dies over it, another is started to
+        write it down, however many have died before.
+        """
+        until_s = self._clock() + timeout_s
+        for _ in range(_LAST_ATTEMPTS):
+            if self._line is None:
+                self._connect()
+            if self._line is None:
+                return None
+            answer = self._line.ask(message, max(0.0, until_s - self._clock()))
+            lives = self._line.alive()
+            self.close()
+            if answer is not None or lives:
+                return answer
+        return None
 
     def close(self) -> None:
         """Cut the tie. In a forked child: let go of the parent's."""
@@ -67,19 +90,20 @@ class Tie:
 
     def _connect(self) -> None:
         try:
-            self._line = launch.connect(self._order)
-            self._connected_s = time.monotonic()
+            self._line = self._reach(self._order)
+            self._connected_s = self._clock()
         except launch.Unavailable as error:
-            if not self._losses:
+            if not self._backoff.failures:
                 tell(f"no system metrics for run {self._order['run']} for now: {error}")
-            self._lost(time.monotonic(), started=False)
+            self._backoff.failed(self._clock())
 
-    def _lost(self, now_s: float, started: bool = True) -> None:
-        """Wait a little longer after each loss, but forget them after a good life."""
-        if started and now_s - self._connected_s > _GOOD_LIFE_S:
-            self._losses = 0
-        self._losses += 1
-        if started and self._losses == _WORTH_A_WORD:
+    def _died(self) -> None:
+        """Wait a little longer after each death, but forget them after a good life."""
+        now_s = self._clock()
+        if now_s - self._connected_s > _GOOD_LIFE_S:
+            self._deaths = 0
+            self._backoff.worked()
+        self._deaths += 1
+        self._backoff.failed(now_s)
+        if self._deaths == _WORTH_A_WORD:
             tell(f"the monitor of run {self._order['run']} keeps dying; `runvitals show` may say why")
-        waits = self._losses - 1 if started else self._losses
-        self._retry_at_s = now_s + (min(2.0 ** (waits - 1), _LONGEST_WAIT_S) if waits else 0.0)
