@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from runvitals.model.limits import (
     DEPTH,
     INTEGER_BITS,
@@ -196,9 +198,5 @@ def _type_of(value: object) -> str:
 
 
 def _first(items: Iterable[tuple[object, object]], count: int) -> list[tuple[object, object]]:
-    found: list[tuple[object, object]] = []
-    for item in items:
-        if len(found) >= count:
-            break
-        found.append(item)
-    return found
+    # One call of C code: no other thread changes the mapping in the midst of it.
+    return list(islice(items, count))

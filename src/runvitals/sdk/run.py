@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,54 +13,24 @@ from typing import TYPE_CHECKING, Any
 from runvitals.journal import frames, paths
 from runvitals.journal.jsontext import dumps
 from runvitals.journal.writer import Writer
+from runvitals.model.limits import STEP
+from runvitals.model.names import name_fault
+from runvitals.model.summary import KINDS, Tally
 from runvitals.sdk.console import tell
+from runvitals.sdk.fields import Fields, Summary
 from runvitals.sdk.line import MonitorLine
 from runvitals.sdk.turns import Turns
+from runvitals.sdk.values import Values
 
 if TYPE_CHECKING:
     from runvitals.sdk.stopping import StopHandler
 
 _INTERRUPTED = 130  # Python ends by SIGINT itself then; this is a shell's word for it
 LEVELS = ("info", "warning", "error")
-
-
-class Fields(dict[str, Any]):
-    """A dictionary whose entries are attributes too, and whose changes are written to the journal.
-
-    Example:
-        >>> run.config["lr"] = 0.1
-        >>> run.config.lr
-        0.1
-    """
-
-    def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
-        super().__init__()
-        self.__dict__["_write"] = write
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.update({name: value})
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(
-                f"there is no {name!r} here; there are {', '.join(map(str, self)) or 'none yet'}"
-            ) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Set several entries, and write them as one record."""
-        changes = dict(*args, **kwargs)
-        if changes:
-            self._write(changes)
-            super().update(changes)
-
-    def note(self, values: Mapping[str, Any]) -> None:
-        """Set entries that the journal already holds in another form."""
-        super().update(values)
+# How much may be logged until the summary so far is written down. Readers of a list look at the last 64 KiB.
+_SUMMARY_EVERY_BYTES = 48 * 1024
+# … and at least so many times what writing it down takes.
+_SUMMARY_SHARE = 20
 
 
 class Run:
@@ -68,7 +38,9 @@ class Run:
 
     Attributes:
         id, project, name: what it is called.
-        config: its hyper-parameters; `summary`: its results. Both write themselves down when changed.
+        config: its hyper-parameters. Changes are written down.
+        summary: its results: of each metric the last value, or what `define_metric` says, and what is set
+            here by hand, which stays.
         dir: the folder its journal lies in.
         rank: of this process among the run's, or None.
 
@@ -88,8 +60,8 @@ class Run:
         self.disabled = line is None
         self.finished = False
         self.dir = paths.run_dir(run_id, line.directory) if line else ""
-        self.config = Fields(lambda changes: self._write(frames.INFO, config=changes))
-        self.summary = Fields(lambda changes: self._write(frames.INFO, summary=changes))
+        self.config = Fields(lambda changes, removed: self._write_entries("config", changes, removed))
+        self.summary = Summary(lambda changes, removed: self._write_entries("summary", changes, removed))
         self.step = 0  # the step a `log()` without one gets
         self._turns = Turns()
         self._line = line
@@ -98,31 +70,69 @@ class Run:
         self._journal_pid = self.opened_by
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
+        self._values = Values(self._report_fault)
+        self._tally = Tally()
+        self._unsummed_bytes = 0  # logged since the summary was written down
+        self._sum_up_at_bytes = _SUMMARY_EVERY_BYTES
+        self._summed_segment = 0
 
     # -- what a script calls
 
     def log(self, data: Mapping[str, Any], step: int | None = None) -> None:
         """Keep a row of values. One `write()`: about 10 µs; it neither waits for a disk nor for the monitor.
 
+        What cannot be kept does not stop the training: a short text stands for it, the run says so once, and
+        counts.
+
         Args:
             data: name → number, text, boolean, list; nested mappings become dotted names. Scalars of NumPy
-                and PyTorch are fine.
+                and PyTorch are fine; of an array of more than 32 elements the histogram is kept.
             step: position of the row; default: one more than the last row's. Rows of one step belong
                 together.
 
         Raises:
-            TypeError: `data` is no mapping with text keys, or `step` no whole number.
+            TypeError: `data` is no mapping, or `step` no whole number.
             RuntimeError: the run is finished.
         """
         if self.disabled:
             return
         self._must_be_open("log")
-        row = _flat(data)
-        step = self.step if step is None else _whole(step)
+        row = self._values.row(data)
+        step = self.step if step is None else self._whole(step)
         self.step = step + 1
-        self._write(frames.HISTORY, step=step, data=row)
-        self.summary.note(row)
+        now_ms = time.time_ns() // 1_000_000
+        payload = dumps({"t": now_ms, "step": step, "data": row})
+        self._turns.do(lambda: self._record_row(payload, row, now_ms))
         self._mind_the_monitor()
+
+    def define_metric(self, name: str, summary: str = "last") -> None:
+        """Say what of a metric's values the summary has. It holds for what is logged from then on.
+
+        Args:
+            name: of the metric, or a pattern: `*` stands for any letters. A name goes before patterns, a
+                newer pattern before older ones.
+            summary: `last`, `min`, `max`, `mean`, or `none`.
+
+        Raises:
+            TypeError: a name that is no text.
+            ValueError: an empty or overlong name, or another word for `summary`.
+
+        Example:
+            >>> run.define_metric("val/loss", summary="min")
+            >>> run.define_metric("val/*", summary="max")
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"define_metric({type(name).__name__}): a name is a text")
+        if fault := name_fault(name):
+            raise ValueError(f"define_metric(): {fault}")
+        if summary not in KINDS:
+            raise ValueError(f"define_metric({name!r}, summary={summary!r}): it is one of {', '.join(KINDS)}")
+        if self.disabled:
+            return
+        self._must_be_open("define_metric")
+        definition = {name: {"summary": summary}}
+        self._write(frames.INFO, metrics=definition)
+        self._turns.do(lambda: self._tally.definitions.define(definition))
 
     def alert(self, title: str, text: str = "", level: str = "info") -> None:
         """Record that something happened which a person should know of.
@@ -133,11 +143,14 @@ class Run:
         Raises:
             ValueError: another level.
         """
-        if level not in LEVELS:
-            raise ValueError(f"alert(level={level!r}): a level is one of {', '.join(LEVELS)}")
+        if not isinstance(level, str) or level not in LEVELS:
+            raise ValueError(
+                f"alert(level={self._values.text(level)!r}): a level is one of {', '.join(LEVELS)}"
+            )
         if self.disabled:
             return
         self._must_be_open("alert")
+        title, text = self._values.text(title), self._values.text(text)
         self._write(frames.EVENT, name="alert", level=level, title=title, text=text)
         self._mind_the_monitor()
 
@@ -154,8 +167,9 @@ class Run:
         if self.disabled:
             return
         self._must_be_open("mark")
-        fields = {**_flat(about), "name": "marker", "level": "info", "text": text}
-        self._write(frames.EVENT, **fields)
+        fields = self._values.row(about)
+        fields.update(name="marker", level="info", text=self._values.text(text))
+        self._write(frames.EVENT, **{key: value for key, value in fields.items() if key != "t"})
         self._mind_the_monitor()
 
     def on_stop(self, callback: Callable[[], object]) -> None:
@@ -227,6 +241,7 @@ class Run:
         own.
         """
         self._turns = Turns()  # another thread of the parent may have been at it, and is not here to finish
+        self._tally = Tally()  # what the parent has logged is in its own journal
         if self._line is not None:
             self._line.forget()
         if self._journal is not None:
@@ -248,6 +263,9 @@ class Run:
         self._turns.do(lambda: self._say_finished(message))
 
     def _say_finished(self, message: Mapping[str, object]) -> None:
+        if self._journal is not None:
+            self._sum_up()
+            self._count_faults()
         if self._line is not None:
             self._line.finish(message, self._finish_timeout_s)
         if self._journal is not None:
@@ -264,11 +282,67 @@ class Run:
         if self.finished:
             raise RuntimeError(f"{call}(): run {self.id} is finished; runvitals.init() begins another")
 
+    def _whole(self, step: Any) -> int:
+        """A step as an int: Python's or NumPy's whole numbers."""
+        if isinstance(step, bool) or not hasattr(step, "__index__"):
+            raise TypeError(f"log(step={step!r}): a step is a whole number")
+        number = index(step)
+        if -STEP <= number <= STEP:
+            return number
+        self._values.fault(f"a step beyond {STEP}")
+        return self.step
+
+    def _write_entries(self, section: str, changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
+        """Write what was set in one of the sections of facts, and what was taken out of it."""
+        if self.disabled:
+            return
+        record: dict[str, Any] = {}
+        if removed:
+            record["removed"] = {section: list(self._values.facts(dict.fromkeys(removed)))}
+        if changes:
+            record[section] = self._values.facts(changes)
+        self._write(frames.INFO, **record)
+
     def _write(self, type: int, **value: Any) -> None:
+        """Write a record of values that it can hold."""
         if self.disabled:
             return
         payload = dumps({"t": time.time_ns() // 1_000_000, **value})
         self._turns.do(lambda: self._record(type, payload))
+
+    def _record_row(self, payload: bytes, row: dict[str, Any], now_ms: int) -> None:
+        self._record(frames.HISTORY, payload)
+        self._tally.add(row, now_ms)
+        self.summary.note(self._tally.shown(row) if self._tally.definitions else row)
+        self._unsummed_bytes += len(payload)
+        begun = self._journal is not None and self._journal.segment != self._summed_segment
+        if begun or self._unsummed_bytes > self._sum_up_at_bytes:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Write the summary so far, so that who lists runs need not read all rows."""
+        if not self._unsummed_bytes:
+            return
+        payload = dumps({"t": time.time_ns() // 1_000_000, "logged": self._tally.state()})
+        self._record(frames.INFO, payload)
+        self._summed_segment = 0 if self._journal is None else self._journal.segment
+        self._unsummed_bytes = 0
+        self._sum_up_at_bytes = max(_SUMMARY_EVERY_BYTES, _SUMMARY_SHARE * len(payload))
+
+    def _report_fault(self, fault: str) -> None:
+        """Say once that something could not be kept as it was."""
+        text = f"{fault}: it is kept as well as can be"
+        tell(f"run {self.id} was given {text}")
+        self._write(frames.EVENT, name="values_mended", level="warning", text=text, count=1)
+
+    def _count_faults(self) -> None:
+        faults = self._values.faults
+        if any(count > 1 for count in faults.values()):
+            text = "; ".join(f"{count} times {fault}" for fault, count in faults.items())
+            event = {"name": "values_mended", "level": "warning", "count": sum(faults.values())}
+            self._record(
+                frames.EVENT, dumps({"t": time.time_ns() // 1_000_000, **event, "text": text[:10_000]})
+            )
 
     def _record(self, type: int, payload: bytes) -> None:
         journal = self._journal
@@ -290,27 +364,6 @@ class Run:
         """Start another monitor if ours has died. One system call, 1 µs, when it has not."""
         if self._line is not None and self._journal_pid == self.opened_by:
             self._turns.do(self._line.mind)
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    if not isinstance(data, Mapping):
-        raise TypeError(f"log({data!r}): it takes a mapping of names to values")
-    row: dict[str, Any] = {}
-    for name, value in data.items():
-        if not isinstance(name, str):
-            raise TypeError(f"log(): the name {name!r} is not a text")
-        if isinstance(value, Mapping):
-            row.update(_flat(value, f"{prefix}{name}."))
-        else:
-            row[prefix + name] = value
-    return row
-
-
-def _whole(step: Any) -> int:
-    """A step as an int: Python's or NumPy's whole numbers."""
-    if isinstance(step, bool) or not hasattr(step, "__index__"):
-        raise TypeError(f"log(step={step!r}): a step is a whole number")
-    return index(step)
 
 
 def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:

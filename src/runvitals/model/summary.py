@@ -1,0 +1,190 @@
+"""A run's summary: one value for each metric, from the rows of `log()`. The one rule of trainings, readers of
+journals, and the server.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+KINDS = ("last", "min", "max", "mean", "none")
+"""What of a metric's values the summary has: `define_metric(name, summary=…)`."""
+TEXT_CHARACTERS = 1000
+"""Longer texts, lists and mappings are no part of a summary."""
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name is one that a pattern stands for; `*` stands for any letters. In linear time.
+
+    Example:
+        >>> matches("val/*", "val/loss"), matches("*loss", "loss/a")
+        (True, False)
+    """
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    last = rest.pop()
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    place, end = len(first), len(name) - len(last)
+    for part in rest:
+        found = name.find(part, place, end)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True
+
+
+class Definitions:
+    """What the summary has of each metric, as `define_metric()` says; of others the last value.
+
+    Example:
+        >>> definitions = Definitions()
+        >>> definitions.define({"val/*": {"summary": "max"}, "val/loss": {"summary": "min"}})
+        >>> definitions.kind("val/acc"), definitions.kind("val/loss"), definitions.kind("lr")
+        ('max', 'min', 'last')
+    """
+
+    __slots__ = ("_kinds", "_known")
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def define(self, metrics: Mapping[str, Any]) -> None:
+        """Take in names or patterns with their definitions; what is not understood is passed over."""
+        for pattern, said in metrics.items():
+            kind = said.get("summary") if isinstance(said, dict) else None
+            if kind in KINDS:
+                self._kinds.pop(pattern, None)  # the newest is the last
+                self._kinds[pattern] = kind
+        self._known = {}
+
+    def kind(self, name: str) -> str:
+        """One of `KINDS`: what the name itself was defined as, else the newest pattern that matches."""
+        kind = self._known.get(name)
+        if kind is None:
+            kind = self._known[name] = self._kinds.get(name) or next(
+                (kind for pattern, kind in reversed(self._kinds.items()) if matches(pattern, name)), "last"
+            )
+        return kind
+
+
+class Tally:
+    """What one writer's rows come to so far.
+
+    Attributes:
+        values: name → value, by the definitions that held when the rows came; of a mean the sum.
+        times: name → when it came last, in ms.
+        counts: name → how many values a mean is of.
+    """
+
+    __slots__ = ("counts", "definitions", "times", "values")
+
+    def __init__(self) -> None:
+        self.definitions = Definitions()
+        self.values: dict[str, Any] = {}
+        self.times: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+
+    def add(self, row: Mapping[str, Any], time_ms: int) -> None:
+        """Take in one row of `log()`."""
+        if not self.definitions:
+            self.values.update(row)
+            self.times.update(dict.fromkeys(row, time_ms))
+            return
+        for name, value in row.items():
+            kind = self.definitions.kind(name)
+            if kind == "last":
+                self.values[name] = value
+            elif kind == "none" or not is_number(value) or value != value:
+                continue
+            elif kind == "mean":
+                before = self.counts.get(name, 0)
+                self.counts[name] = before + 1
+                self.values[name] = float(value) + (self.values[name] if before else 0.0)
+            else:
+                known = self.values.get(name)
+                better = not is_number(known) or (value < known if kind == "min" else value > known)
+                self.values[name] = value if better else known
+            self.times[name] = time_ms
+
+    def shown(self, names: Iterable[str]) -> dict[str, Any]:
+        """The summary's values of some metrics."""
+        found = {}
+        for name in names:
+            if name in self.values and self.definitions.kind(name) != "none":
+                count = self.counts.get(name) if self.definitions.kind(name) == "mean" else None
+                found[name] = self.values[name] / count if count else self.values[name]
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """All of it but the definitions, as JSON can hold it; see `restore`."""
+        values = {name: value for name, value in self.values.items() if is_short(value)}
+        return {
+            "values": values,
+            "times": {name: self.times[name] for name in values},
+            "counts": dict(self.counts),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave.
+
+        Raises:
+            TypeError, KeyError: it is none.
+        """
+        values, times, counts = state["values"], state["times"], state["counts"]
+        if not all(isinstance(one, dict) for one in (values, times, counts)):
+            raise TypeError("values, times and counts are objects")
+        self.values = {name: value for name, value in values.items() if is_short(value)}
+        self.times = {name: time for name, time in times.items() if type(time) is int}
+        self.counts = {name: count for name, count in counts.items() if type(count) is int and count > 0}
+
+
+def combined(tallies: Iterable[Tally], definitions: Definitions) -> dict[str, Any]:
+    """The summary of all writers of a run: the newest of last values, the least of the least …
+
+    Args:
+        definitions: of the whole run.
+    """
+    found: dict[str, Any] = {}
+    newest: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    for tally in tallies:
+        for name, value in tally.values.items():
+            kind = definitions.kind(name)
+            if kind == "none" or not is_short(value):
+                continue
+            time_ms = tally.times.get(name, 0)
+            if name not in found:
+                found[name], newest[name] = value, time_ms
+                counts[name] = tally.counts.get(name, 1)
+            elif kind == "last":
+                if time_ms >= newest[name]:
+                    found[name], newest[name] = value, time_ms
+            elif not is_number(value) or not is_number(found[name]):
+                continue
+            elif kind == "mean":
+                found[name] += value
+                counts[name] += tally.counts.get(name, 1)
+            else:
+                found[name] = min(value, found[name]) if kind == "min" else max(value, found[name])
+    return {
+        name: value / counts[name] if definitions.kind(name) == "mean" and is_number(value) else value
+        for name, value in found.items()
+    }
+
+
+def is_number(value: object) -> bool:
+    """Whether a value counts in a least, greatest or mean one."""
+    return isinstance(value, float) or (type(value) is int and value.bit_length() < 1024)
+
+
+def is_short(value: object) -> bool:
+    """Whether a value may be in a summary: a number, a truth value, a short text."""
+    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS)

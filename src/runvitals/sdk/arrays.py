@@ -1,0 +1,124 @@
+"""Objects of other packages as JSON: a scalar of NumPy or PyTorch is its number, a short array a list, a long
+one a histogram, and anything else its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+LISTED = 32
+"""Elements up to which an array is kept as a list."""
+SAMPLED = 10_000
+"""Elements that a histogram looks at, evenly over a larger array."""
+EXACT = 1 << 24
+"""Elements up to which the least and the greatest are looked for among all."""
+BINS = 64
+
+
+def as_plain(value: object) -> object:
+    """What stands for an object: a number, a text, a list, or a mapping.
+
+    Example:
+        >>> as_plain(numpy.float32(0.5)), as_plain(numpy.arange(3))
+        (0.5, [0, 1, 2])
+        >>> as_plain(numpy.zeros(1000))["count"]
+        1000
+    """
+    if not hasattr(value, "tolist") and callable(getattr(value, "numpy", None)):
+        value = value.numpy()  # type: ignore[attr-defined]  # TensorFlow
+    shape = _shape(value)
+    if shape:
+        size = _product(shape)
+        if size > LISTED:
+            return histogram(value, shape, size)
+    for method in ("item", "tolist"):
+        convert = getattr(value, method, None)
+        if callable(convert):
+            try:
+                converted: object = convert()
+            except (ValueError, TypeError, RuntimeError):
+                continue  # `.item()` of an array with several elements: `.tolist()` is the way then
+            if type(converted) is not type(value):
+                return converted
+    return str(value)
+
+
+def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
+    """An array's distribution, in W&B's form, with its extremes and mean; its text where it holds no numbers.
+
+    Looks at `SAMPLED` elements at most, so that it takes some milliseconds however large the array is.
+    """
+    numbers = [
+        float(number) for number in _flat(_grid(array, shape).tolist()) if isinstance(number, (int, float))
+    ]
+    if not numbers:
+        return f"({type(array).__name__} of {size} elements)"
+    finite = [number for number in numbers if isfinite(number)]
+    found: dict[str, object] = {"_type": "histogram", "count": size}
+    if len(numbers) < size:
+        found["sampled"] = len(numbers)
+    if len(finite) < len(numbers):
+        found["not_finite"] = len(numbers) - len(finite)
+    if finite:
+        low, high = _extremes(array, finite, size)
+        found.update(min=low, max=high, mean=sum(finite) / len(finite))
+        found["values"], found["bins"] = _counts(finite)
+    return found
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    shape = getattr(value, "shape", None)
+    try:
+        return tuple(int(length) for length in shape)  # type: ignore[union-attr]
+    except TypeError:
+        return ()
+
+
+def _product(lengths: Any) -> int:
+    product = 1
+    for length in lengths:
+        product *= length
+    return product
+
+
+def _grid(array: Any, shape: tuple[int, ...]) -> Any:
+    """A view of so many elements as are looked at: every second, fourth … along the longest axes."""
+    steps, lengths = [1] * len(shape), list(shape)
+    while _product(lengths) > SAMPLED:
+        longest = lengths.index(max(lengths))
+        steps[longest] *= 2
+        lengths[longest] = (lengths[longest] + 1) // 2
+    if max(steps) == 1:
+        return array
+    return array[tuple(slice(None, None, step) for step in steps)]
+
+
+def _flat(nested: object) -> Iterator[object]:
+    if isinstance(nested, list):
+        for inner in nested:
+            yield from _flat(inner)
+    else:
+        yield nested
+
+
+def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]:
+    """The least and the greatest finite number: of all elements, where that is quick and all are finite."""
+    if SAMPLED < size <= EXACT:
+        low, high = float(array.min()), float(array.max())
+        if isfinite(low) and isfinite(high):
+            return low, high
+    return min(finite), max(finite)
+
+
+def _counts(finite: list[float]) -> tuple[list[int], list[float]]:
+    """How many numbers lie in each bin, and the edges of the bins."""
+    low, high = min(finite), max(finite)
+    width = high / BINS - low / BINS
+    if not width:
+        return [len(finite)], [low, high]
+    counts = [0] * BINS
+    for number in finite:
+        counts[min(BINS - 1, int((number - low) / width))] += 1
+    return counts, [low + width * edge for edge in range(BINS)] + [high]

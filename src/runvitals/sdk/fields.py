@@ -1,0 +1,114 @@
+"""`run.config` and `run.summary`: mappings that write their changes down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from runvitals.sdk.values import entries
+
+_ABSENT: Any = object()
+Write = Callable[[Mapping[Any, Any], Sequence[Any]], None]
+
+
+class Fields(dict[Any, Any]):
+    """A dictionary whose entries are attributes too, and whose changes are written to the journal.
+
+    Entries of a mapping that lies in an entry are not watched: assign the entry again to have them written.
+
+    Args:
+        write: called with the entries that are set and the names of those that are removed.
+
+    Example:
+        >>> run.config["lr"] = 0.1
+        >>> run.config.lr
+        0.1
+    """
+
+    def __init__(self, write: Write) -> None:
+        super().__init__()
+        self.__dict__["_write"] = write
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        self.update({name: value})
+
+    def __delitem__(self, name: Any) -> None:
+        super().__delitem__(name)
+        self._write({}, [name])
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(
+                f"there is no {name!r} here; there are {', '.join(map(str, self)) or 'none yet'}"
+            ) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        if name not in self:
+            raise AttributeError(f"there is no {name!r} here")
+        del self[name]
+
+    def __ior__(self, other: Any) -> Fields:  # type: ignore[misc]
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, here or in another process, is a plain dictionary: it writes nothing."""
+        return dict, (dict(self),)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Set several entries, and write them as one record."""
+        if len(args) == 1 and isinstance(args[0], Mapping) and not isinstance(args[0], dict):
+            args = (entries(args[0]),)
+        changes = dict(*args, **kwargs)
+        if changes:
+            super().update(changes)
+            self._write(changes, ())
+
+    def setdefault(self, name: Any, default: Any = None) -> Any:
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def pop(self, name: Any, default: Any = _ABSENT) -> Any:
+        if name not in self and default is not _ABSENT:
+            return default
+        value = self[name]
+        del self[name]
+        return value
+
+    def popitem(self) -> tuple[Any, Any]:
+        name, value = super().popitem()
+        self._write({}, [name])
+        return name, value
+
+    def clear(self) -> None:
+        names = list(self)
+        super().clear()
+        if names:
+            self._write({}, names)
+
+
+class Summary(Fields):
+    """The summary: what is logged comes into it by itself, what is set by hand stays."""
+
+    def __init__(self, write: Write) -> None:
+        by_hand: set[Any] = set()
+
+        def noted(changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
+            by_hand.difference_update(removed)
+            by_hand.update(changes)
+            write(changes, removed)
+
+        super().__init__(noted)
+        self.__dict__["_by_hand"] = by_hand
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Set entries that follow from the rows of `log()`."""
+        if self._by_hand:
+            values = {name: value for name, value in values.items() if name not in self._by_hand}
+        dict.update(self, values)

@@ -1,0 +1,242 @@
+"""What a training script hands over to `log()`, `alert()`, `mark()` and `config`, as a record can hold it.
+
+Nothing of it may break the training: what can be kept is kept, a short text stands for the rest, and what had
+to be changed is counted. What is valid is defined in `runvitals.model`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from runvitals.model.limits import DEPTH, INT64, ROW_NAMES
+from runvitals.model.names import name_fault
+from runvitals.model.values import Mending
+from runvitals.sdk.arrays import as_plain
+
+_SHORT_TEXT = 1000
+_SIMPLE_NAMES = 1000  # of a row that cannot be too long for a record
+_KNOWN_NAMES = 20_000
+_FAULTS = 20  # kinds that are told one by one
+# How often a mapping is looked at again that another thread changes meanwhile.
+_ATTEMPTS = 5
+_NESTED = 16  # levels of mappings that become dotted names; what lies deeper stays one value
+
+Entries = list[tuple[object, object]]
+
+
+class Values:
+    """Makes what a script hands over into what a record can hold.
+
+    Args:
+        report: called with what was wrong, once for each kind of fault.
+
+    Attributes:
+        faults: what was wrong, for a person, with how often it was.
+
+    Example:
+        >>> Values(print).row({"loss": 0.5, "layer": {"lr": numpy.float32(0.1)}, "note": {1, 2}})
+        {'loss': 0.5, 'layer.lr': 0.10000000149011612, 'note': [1, 2]}
+    """
+
+    __slots__ = ("_known", "_report", "faults")
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._known: set[str] = set()
+        self.faults: dict[str, int] = {}
+
+    def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of `log()`: nested mappings become dotted names. 1 µs for a dozen numbers.
+
+        Raises:
+            TypeError: `data` is no mapping.
+        """
+        if type(data) is dict:
+            row = self._simple(data)
+            if row is not None:
+                return row
+        elif not isinstance(data, Mapping):
+            raise TypeError(f"log(): it takes a mapping of names to values, not {_type_name(data)}")
+        mending = _mending()
+        flat: dict[str, Any] = {}
+        for name, value in _leaves(data, mending):
+            flat[name] = _value(value, mending)
+        names = Mending()
+        row = names.row(flat)
+        self._note({**mending.faults, **names.faults})
+        return row
+
+    def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
+        """Entries of `config` or `summary`; nested mappings stay as they are."""
+        mending = _mending()
+        found = {name: _value(value, mending) for name, value in _named(changes, mending)}
+        whole = Mending()
+        kept: dict[str, Any] = whole.value(found, DEPTH)
+        self._note({**mending.faults, **whole.faults})
+        return kept
+
+    def text(self, value: object) -> str:
+        """A text for a person, of anything."""
+        mending = _mending()
+        made = _value(value, mending)
+        self._note(mending.faults)
+        return made if isinstance(made, str) else str(made)
+
+    def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        """A copy of a row of numbers and short texts under valid names; None of any other."""
+        if len(data) > _SIMPLE_NAMES:
+            return None
+        row = data.copy()  # another thread may change it
+        known = self._known
+        for name, value in row.items():
+            kind = type(value)
+            if kind is float or kind is bool or value is None:
+                pass
+            elif kind is int:
+                if not -INT64 <= value < INT64:
+                    return None
+            elif kind is str:
+                if len(value) > _SHORT_TEXT or not value.isascii():
+                    return None
+            else:
+                number = _number(value)
+                if number is None:
+                    return None
+                row[name] = number
+            if name not in known:
+                if type(name) is not str or name_fault(name):
+                    return None
+                if len(known) < _KNOWN_NAMES:
+                    known.add(name)
+        return row
+
+    def fault(self, text: str, count: int = 1) -> None:
+        """Count something that was wrong."""
+        if text not in self.faults and len(self.faults) >= _FAULTS:
+            text = "something else that a record cannot hold"
+        known = self.faults.get(text, 0)
+        self.faults[text] = known + count
+        if not known:
+            self._report(text)
+
+    def _note(self, faults: Mapping[str, int]) -> None:
+        for text, count in faults.items():
+            self.fault(text, count)
+
+
+def _number(value: object) -> float | int | None:
+    """A scalar of NumPy, PyTorch …: the number that it holds, None of anything else."""
+    try:
+        if isinstance(value, float):
+            return float(value)
+        number = value.item()  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 - whatever it is, it is looked at again, and its error reported then
+        return None
+    kind = type(number)
+    return number if kind is float or kind is bool or (kind is int and -INT64 <= number < INT64) else None
+
+
+def _value(value: object, mending: Mending) -> Any:
+    """A value as JSON can hold it, whatever it does when it is looked at."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return mending.value(value, DEPTH - 1)
+        except RuntimeError:  # "dictionary changed size during iteration": of another thread
+            continue
+        except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
+            return _stand_in(value, error, mending)
+    return _stand_in(value, RuntimeError("it changes all the time"), mending)
+
+
+def _stand_in(value: object, error: Exception, mending: Mending) -> str:
+    mending.fault(f"a value of the type {_type_name(value)} that raises {_type_name(error)}")
+    return f"({_type_name(value)}: {_type_name(error)})"
+
+
+def _mending() -> Mending:
+    mending = Mending(lambda value: _known_to_json(value, mending))
+    return mending
+
+
+def _known_to_json(value: object, mending: Mending) -> object:
+    """Something in the place of a value that JSON does not know."""
+    try:
+        if isinstance(value, Mapping):
+            return dict(entries(value))
+        if isinstance(value, (set, frozenset, deque)):
+            return list(value)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return f"({len(value)} bytes)"
+        return as_plain(value)
+    except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
+        return _stand_in(value, error, mending)
+
+
+def _leaves(data: Mapping[Any, Any], mending: Mending) -> Iterable[tuple[str, object]]:
+    """The values of a row by dotted name, in order; no more than a row may have, but for one."""
+    left = ROW_NAMES + 1
+    pending: list[tuple[str, object, tuple[int, ...]]] = [("", data, ())]
+    while pending and left:
+        prefix, value, above = pending.pop()
+        if id(value) in above:
+            mending.fault("a mapping that holds itself")
+            value = "(holds itself)"
+        elif len(above) < _NESTED and (type(value) is dict or _is_mapping(value)):
+            inner = [
+                (f"{prefix}.{name}" if above else name, item, (*above, id(value)))
+                for name, item in _named(value, mending)
+            ]
+            pending.extend(reversed(inner))
+            continue
+        left -= 1
+        yield prefix, value
+
+
+def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
+    """The entries of a mapping, with texts for names."""
+    try:
+        found = entries(mapping)
+    except Exception as error:  # noqa: BLE001 - the user's own type of mapping
+        return [("(unreadable)", _stand_in(mapping, error, mending))]
+    return [(name if isinstance(name, str) else _name(name, mending), value) for name, value in found]
+
+
+def _name(key: object, mending: Mending) -> str:
+    try:
+        return str(next(iter(mending.value({key: None}))))
+    except Exception as error:  # noqa: BLE001 - the key's own code
+        return _stand_in(key, error, mending)
+
+
+def entries(mapping: Mapping[Any, Any]) -> Entries:
+    """The first entries of a mapping, more than a row may have; of one whose values cannot all be read those
+    that can."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return list(islice(mapping.items(), 2 * ROW_NAMES))
+        except RuntimeError:  # another thread has changed it
+            continue
+        except Exception:  # noqa: BLE001 - the user's own type of mapping: one by one, some may be readable
+            break
+    return [(key, _item(mapping, key)) for key in list(islice(mapping, 2 * ROW_NAMES))]
+
+
+def _item(mapping: Mapping[Any, Any], key: object) -> object:
+    try:
+        return mapping[key]
+    except Exception as error:  # noqa: BLE001 - as above; the text says what happened
+        return f"({_type_name(mapping)}: {_type_name(error)})"
+
+
+def _is_mapping(value: object) -> bool:
+    try:
+        return isinstance(value, Mapping)
+    except Exception:  # noqa: BLE001 - a `__class__` that raises
+        return False
+
+
+def _type_name(value: object) -> str:
+    return type(value).__name__[:60]
