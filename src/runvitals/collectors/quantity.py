@@ -12,7 +12,7 @@ SENTINELS = frozenset((0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
 # Unit in lower case -> factor to ours. Vendors write MB and mean MiB, and nobody means megawatts by "MW".
 FACTORS: Mapping[str, Mapping[str, float]] = {
     "%": {"%": 1.0},
-    "°C": {"c": 1.0, "°c": 1.0, "mc": 1e-3},
+    "°C": {"c": 1.0, "°c": 1.0, "℃": 1.0, "mc": 1e-3},
     "W": {"w": 1.0, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6},
     "J": {"j": 1.0, "kj": 1e3, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6},
     "MHz": {"mhz": 1.0, "ghz": 1e3, "khz": 1e-3, "hz": 1e-6},
@@ -20,6 +20,7 @@ FACTORS: Mapping[str, Mapping[str, float]] = {
     "bytes": {
         "b": 1.0, "bytes": 1.0, "kb": 2.0**10, "kib": 2.0**10, "mb": 2.0**20, "mib": 2.0**20,
         "gb": 2.0**30, "gib": 2.0**30, "tb": 2.0**40, "tib": 2.0**40,
+        "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40,
     },
     "1": {"": 1.0},
 }  # fmt: skip

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
     from runvitals.collectors.base import Collector
+    from runvitals.collectors.vendors.formats import Row
     from tests.collectors.trees import Tree
 
 
@@ -55,3 +56,8 @@ def values(collector: Collector, mono_s: float = 100.0) -> dict[str, float]:
     """The readings of one answer."""
     tick = answer(collector, mono_s)
     return tick.gauges | tick.counters
+
+
+def known(row: Row) -> Row:
+    """What of a table's row is under names that are the same for all tools."""
+    return {name: value for name, value in row.items() if name.islower()}

@@ -1,11 +1,13 @@
-"""FuriosaAI: `furiosa-smi status` (load, memory) and `furiosa-smi info` (temperature, power)."""
+"""FuriosaAI: `furiosa-smi status` (load, memory), `furiosa-smi info` (temperature, power), JSON or tables."""
 
 from __future__ import annotations
 
 from runvitals.collectors import loosejson
+from runvitals.collectors.quantity import split
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, locate
 from runvitals.collectors.vendors.doors import first_index
-from runvitals.collectors.vendors.formats import objects
+from runvitals.collectors.vendors.formats import objects, text_of
+from runvitals.collectors.vendors.grids import grid
 from runvitals.collectors.vendors.parts import Parts
 
 TYPE_CHECKING = False
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 def rows(output: bytes) -> list[Row]:
     """A row for each device; `index` is the number in its name, "npu3"."""
+    drawn = grid(text_of(output), ("device",))
+    for row in drawn:
+        row["load"] = _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or ""))
+    if drawn:
+        return drawn
     found = objects(loosejson.find(output))
     for row in found:
         name = str(row.get("dev_name") or row.get("device") or row.get("npu") or "")
@@ -24,6 +31,13 @@ def rows(output: bytes) -> list[Row]:
             row["index"] = number
         row["load"] = _mean_load(row.get("pe_utilizations"))
     return found
+
+
+def _mean_share(text: str) -> float | None:
+    """The mean of the percentages in a cell: "Core 0: 12.00%, Core 1: 0.00%"."""
+    words = [split(word.rstrip(",")) for word in text.split()]
+    shares = [word[0] for word in words if word is not None and word[1] == "%"]
+    return sum(shares) / len(shares) if shares else None
 
 
 def _mean_load(elements: object) -> float | None:
@@ -38,31 +52,31 @@ def _mean_load(elements: object) -> float | None:
 
 _IDENTITY = {
     "index": ("index",),
-    "name": ("arch",),
-    "uuid": ("device_uuid",),
-    "pci": ("pci_bdf",),
-    "serial": ("device_sn",),
+    "name": ("arch", "Arch"),
+    "uuid": ("device_uuid", "UUID"),
+    "pci": ("pci_bdf", "pci"),
+    "serial": ("device_sn", "S/N"),
 }
 INFO = Vendor(
     name="furiosa",
     title="FuriosaAI NPU",
     programs=("furiosa-smi",),
     # RNGD's tool says --format, Warboy's --output.
-    commands=(("info", "--format", "json"), ("info", "--output", "json")),
+    commands=(("info", "--format", "json"), ("info", "--output", "json"), ("info",)),
     rows=rows,
-    readings=(Reading("temp", "°C", "temperature"), Reading(POWER, "W", "power")),
+    readings=(Reading("temp", "°C", "temperature", "temp"), Reading(POWER, "W", "power")),
     identity=_IDENTITY,
 )
 STATUS = Vendor(
     name="furiosa status",
     title="FuriosaAI NPU",
     programs=("furiosa-smi",),
-    commands=(("status", "--format", "json"), ("status", "--output", "json")),
+    commands=(("status", "--format", "json"), ("status", "--output", "json"), ("status",)),
     rows=rows,
     readings=(
         Reading("gpu", "%", "load"),
-        Reading(USED, "bytes", "memory.DRAM.used_size", "dram.used_size"),
-        Reading(TOTAL, "bytes", "memory.DRAM.total_size", "dram.total_size"),
+        Reading(USED, "bytes", "memory.DRAM.used_size", "dram.used_size", "memory.used"),
+        Reading(TOTAL, "bytes", "memory.DRAM.total_size", "dram.total_size", "memory.total"),
     ),
     identity=_IDENTITY,
 )

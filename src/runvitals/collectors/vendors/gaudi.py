@@ -1,9 +1,10 @@
-"""Intel Gaudi (Habana): hl-smi."""
+"""Intel Gaudi (Habana): hl-smi, by query or, where it does not know a column we ask for, by its table."""
 
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import csv, text_of
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ COLUMNS = (
 
 
 def rows(output: bytes) -> list[Row]:
-    return csv(text_of(output), COLUMNS)
+    text = text_of(output)
+    return grid(text, ("aip", "hpu")) or csv(text, COLUMNS)
 
 
 GAUDI = Vendor(
@@ -25,15 +27,15 @@ GAUDI = Vendor(
     title="Intel Gaudi",
     programs=("hl-smi",),
     folders=("/opt/habanalabs/bin",),
-    commands=(("-Q", ",".join(COLUMNS), "--format", "csv,noheader"),),
+    commands=(("-Q", ",".join(COLUMNS), "--format", "csv,noheader"), ()),
     rows=rows,
     readings=(
-        Reading("gpu", "%", "utilization.aip"),
+        Reading("gpu", "%", "utilization.aip", "utilization"),
         Reading(USED, "bytes", "memory.used", bare="MiB"),
         Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
-        Reading("temp", "°C", "temperature.aip"),
-        Reading(POWER, "W", "power.draw"),
-        Reading(LIMIT, "W", "power.max"),
+        Reading("temp", "°C", "temperature.aip", "temp"),
+        Reading(POWER, "W", "power.draw", "power"),
+        Reading(LIMIT, "W", "power.max", "limit"),
     ),
 )
 

@@ -1,10 +1,11 @@
-"""Moore Threads: `mthreads-gmi -q --json`."""
+"""Moore Threads: `mthreads-gmi -q --json`, or its table, which tells no power."""
 
 from __future__ import annotations
 
 from runvitals.collectors import loosejson
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import objects
+from runvitals.collectors.vendors.formats import objects, text_of
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
+    drawn = grid(text_of(output), ("id",))
+    if drawn:
+        return drawn
     answer = loosejson.find(output)
     return objects(answer.get("GPU", []) if isinstance(answer, dict) else answer)
 
@@ -21,23 +25,23 @@ MOORE_THREADS = Vendor(
     name="moorethreads",
     title="Moore Threads GPU",
     programs=("mthreads-gmi",),
-    commands=(("-q", "--json"),),
+    commands=(("-q", "--json"), ()),
     rows=rows,
     readings=(
-        Reading("gpu", "%", "Utilization.Gpu"),
+        Reading("gpu", "%", "Utilization.Gpu", "utilization"),
         Reading("memory", "%", "Utilization.Memory"),
-        Reading(USED, "bytes", "FB Memory Usage.Used", bare="MiB"),
-        Reading(TOTAL, "bytes", "FB Memory Usage.Total", bare="MiB"),
-        Reading("temp", "°C", "Temperature.GPU Current Temp"),
-        Reading(POWER, "W", "Power Readings.Power Draw"),
+        Reading(USED, "bytes", "FB Memory Usage.Used", "memory.used", bare="MiB"),
+        Reading(TOTAL, "bytes", "FB Memory Usage.Total", "memory.total", bare="MiB"),
+        Reading("temp", "°C", "Temperature.GPU Current Temp", "temp"),
+        Reading(POWER, "W", "Power Readings.Power Draw", "power"),
         # "Max Power Limit" is what could be set, not what is.
-        Reading(LIMIT, "W", "Power Readings.Current Power Limit"),
+        Reading(LIMIT, "W", "Power Readings.Current Power Limit", "limit"),
     ),
     identity={
-        "index": ("Index",),
-        "name": ("Product Name",),
+        "index": ("Index", "index"),
+        "name": ("Product Name", "name"),
         "uuid": ("GPU UUID",),
-        "pci": ("PCI.Bus ID",),
+        "pci": ("PCI.Bus ID", "pci"),
         "serial": ("Serial Number",),
     },
 )

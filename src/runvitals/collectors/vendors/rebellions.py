@@ -1,10 +1,14 @@
-"""Rebellions: `rbln-stat --json` (rbln-smi in newer SDKs)."""
+"""Rebellions: `rbln-stat --json` (rbln-smi in newer SDKs), or its table.
+
+Of a card with several devices the table names the first one only, and tells the card's power there.
+"""
 
 from __future__ import annotations
 
 from runvitals.collectors import loosejson
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import objects
+from runvitals.collectors.vendors.formats import objects, text_of
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +17,9 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
+    drawn = grid(text_of(output), ("npu",))
+    if drawn:
+        return drawn
     answer = loosejson.find(output)
     return objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
 
@@ -21,20 +28,20 @@ REBELLIONS = Vendor(
     name="rebellions",
     title="Rebellions NPU",
     programs=("rbln-smi", "rbln-stat"),
-    commands=(("--json",), ("-j",)),
+    commands=(("--json",), ("-j",), ()),
     rows=rows,
     readings=(
-        Reading("gpu", "%", "util"),
+        Reading("gpu", "%", "util", "utilization"),
         Reading(USED, "bytes", "memory.used"),
         Reading(TOTAL, "bytes", "memory.total"),
-        Reading("temp", "°C", "temperature"),
-        Reading(POWER, "W", "card_power"),
+        Reading("temp", "°C", "temperature", "temp"),
+        Reading(POWER, "W", "card_power", "power"),
     ),
     identity={
-        "index": ("npu",),
+        "index": ("npu", "index"),
         "name": ("name",),
         "uuid": ("uuid",),
-        "pci": ("pci.bus_id",),
+        "pci": ("pci.bus_id", "pci"),
         "serial": ("sid",),
     },
     missing={"powerPercent": "the tool tells no power limit"},

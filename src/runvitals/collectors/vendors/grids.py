@@ -1,0 +1,306 @@
+"""Tables that vendors' tools draw for people, as rows; what a cell holds goes by the head of its column.
+
+Columns wander, come and go with releases; some tools tell a device in one line, others in two or three, and
+where a cell is full it goes on in the next line. So nothing here counts characters.
+
+Beside each cell under its head ("Memory(used/total)") a row has, under names that are the same for all tools,
+what was recognised: index, name, pci, temp, power, limit, memory.used, memory.total, memory (a size that is
+alone), utilization, fan.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors import pci
+from runvitals.collectors.quantity import FACTORS, split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from runvitals.collectors.vendors.formats import Row
+
+    Lines = list[list[str]]
+
+_RULER = frozenset("|+-=*_~: ")
+_BORDERS = "|*"
+_NOTHING = ("N/A", "[N/A]", "NA", "-", "--")
+_CELSIUS, _WATTS, _BYTES = FACTORS["°C"], FACTORS["W"], FACTORS["bytes"]
+_UNITS = {"%", *_CELSIUS, *_WATTS, *_BYTES}
+
+
+def grid(text: str, numbered: Sequence[str]) -> list[Row]:
+    """Devices of a table whose cells are parted by "|".
+
+    Args:
+        numbered: how the head of the column may begin that numbers the devices, in small letters.
+
+    Example:
+        >>> grid("| NPU | Temp |\\n+=====+======+\\n| 0   | 38C  |\\n", ["npu"])
+        [{'NPU': '0', 'index': '0', 'Temp': '38C', 'temp': '38C'}]
+    """
+    rows: list[Row] = []
+    heads: Lines = []
+    place = 0
+    for group in _groups(text):
+        found = _column(group, numbered)
+        if found is not None:
+            width = len(next(cells for cells in group if _begins(cells, found, numbered)))
+            heads = [cells for cells in group if len(cells) == width]
+            place = found
+            if _is_about_processes(group):
+                heads = []
+        elif heads:
+            rows += [_row(heads, record, place) for record in _records(heads, group, place)]
+    return rows
+
+
+def columns(text: str, numbered: Sequence[str]) -> list[Row]:
+    """Devices of a table without lines: a head of single words, and below each what belongs to it.
+
+    Example:
+        >>> columns("HCU  Temp   Mode\\n0    46.0C  Normal\\n", ["hcu"])
+        [{'HCU': '0', 'index': '0', 'Temp': '46.0C', 'Mode': 'Normal'}]
+    """
+    rows: list[Row] = []
+    heads: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        words = _placed(line.replace("*", " "))
+        first = words[0][1] if words else ""
+        if first.lower() in numbered and len(words) > 1:
+            heads = words
+        elif heads and first.isdigit():
+            rows.append({**_under(heads, words), "index": first})
+    return rows
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of a line, [] of one that has none. The outer borders may be missing."""
+    line = line.strip()
+    if "|" not in line and line[:1] != "*":
+        return []
+    start, end = line[:1] in _BORDERS, len(line) > 1 and line[-1] in _BORDERS
+    return [cell.strip() for cell in line[start : len(line) - end].split("|")]
+
+
+def _groups(text: str) -> Iterator[Lines]:
+    """The lines between two rulers."""
+    group: Lines = []
+    for line in _whole_lines(text):
+        if not line.strip() or (_RULER.issuperset(line) and ("--" in line or "==" in line)):
+            if group:
+                yield group
+            group = []
+        elif cells := cells_of(line):
+            group.append(cells)
+    if group:
+        yield group
+
+
+def _whole_lines(text: str) -> Iterator[str]:
+    """Lines; one that a narrow terminal has broken, so that its border is on the next, is put together."""
+    begun = ""
+    for line in text.splitlines():
+        line = line.rstrip()
+        if begun and line[:1] not in ("|", "+", ""):
+            line = begun + line
+        elif begun:
+            yield begun
+        begun = ""
+        if line[:1] == "|" and line[-1:] not in ("|", "+"):
+            begun = line
+        else:
+            yield line
+    if begun:
+        yield begun
+
+
+def _column(group: Lines, numbered: Sequence[str]) -> int | None:
+    """Where the devices' numbers are, if a group is the head of a table; None of any other group."""
+    for cells in group:
+        for place in range(len(cells) if len(cells) > 1 else 0):
+            if _begins(cells, place, numbered):
+                return place
+    return None
+
+
+def _begins(cells: Sequence[str], place: int, numbered: Sequence[str]) -> bool:
+    head = cells[place].lower().split() if place < len(cells) else []
+    return len(cells) > 1 and bool(head) and head[0] in numbered
+
+
+def _is_about_processes(group: Lines) -> bool:
+    words = {word for cells in group for cell in cells for word in cell.lower().split()}
+    return not words.isdisjoint(("pid", "process", "processes", "processes:"))
+
+
+def _records(heads: Lines, group: Lines, place: int) -> Iterator[Lines]:
+    """The lines of each device. A device has as many as the head, or more where cells go on."""
+    lines = [cells for cells in group if len(cells) == len(heads[0])]
+    starts: list[int] = []
+    for number, cells in enumerate(lines):
+        if _number(cells[place]) and (not starts or number - starts[-1] >= len(heads)):
+            starts.append(number)
+    # A number may stand in the middle of the lines that its device takes.
+    for start, end in zip([0, *starts[1:]], [*starts[1:], len(lines)], strict=True) if starts else ():
+        yield lines[start:end]
+
+
+def _number(cell: str) -> str:
+    """The device's number, "3" of "3  Name" and of "npu3", "" where the cell begins with none."""
+    word = (cell.split() or [""])[0]
+    digits = word.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:-_")
+    return digits if digits.isdigit() else ""
+
+
+def _row(heads: Lines, record: Lines, place: int) -> Row:
+    raw: Row = {}
+    row: Row = {}
+    if len(record) != len(heads):
+        heads, record = [_joined(heads)], [_joined(record)]
+    for head_cells, cells in zip(heads, record, strict=True):
+        for number, (head, cell) in enumerate(zip(head_cells, cells, strict=True)):
+            if not head:
+                continue
+            raw.setdefault(head, cell)
+            if number == place and "index" not in row:
+                row["index"] = _number(cell)
+                if "name" in head.lower():
+                    row["name"] = _name(head, cell)
+            elif head.lower() in ("name", "product name", "gpu name"):
+                row.setdefault("name", cell)
+            for name, value in _recognised(head, cell).items():
+                row.setdefault(name, value)
+    return {**raw, **row}
+
+
+def _joined(lines: Lines) -> list[str]:
+    return [" ".join(part for part in parts if part) for parts in zip(*lines, strict=True)]
+
+
+def _name(head: str, cell: str) -> str:
+    """What stands between a device's number and the mode that some tools put into the same cell."""
+    words = cell.split()[1:]
+    if words and any(word in head for word in ("Persist", "Firmware")):
+        words.pop()
+    return " ".join(word for word in words if word != "/")
+
+
+def _recognised(head: str, cell: str) -> Row:
+    small, words = head.lower(), _words(cell)
+    row: Row = {}
+    address = next((word for word in cell.split() if pci.normal(word)), None)
+    if address is not None:
+        row["pci"] = address
+    if "temp" in small:
+        row["temp"] = _of_unit(_CELSIUS, words) or _at("temp", small, words)
+    if "pwr" in small or "power" in small:
+        row["power"], row["limit"] = _power(small, words)
+    if "mem" in small:
+        row.update(_memory(words))
+    if _tells_load(small):
+        row["utilization"] = _per_cent("util", small, words)
+    if "fan" in small.split():
+        row["fan"] = _per_cent("fan", small, words)
+    return {name: value for name, value in row.items() if value}
+
+
+def _tells_load(head: str) -> bool:
+    """Whether a head is about how busy the device is, and not its memory or an engine of it."""
+    words = head.split()
+    for before, word in zip(["", *words], words, strict=False):
+        if word in ("%gpu", "dused"):
+            return True
+        if "util" in word and not any(other in before + word for other in ("mem", "enc", "dec", "fb")):
+            return True
+    return False
+
+
+def _words(cell: str) -> list[str]:
+    """The words of a cell: a number with its unit is one, "/" is one, and what stands for nothing is "NA".
+
+    Example:
+        >>> _words("N/A  39 C  97W/ 150 W"), _words("0%  2MiB(16384MiB)")
+        (['NA', '39C', '97W', '/', '150W'], ['0%', '2MiB', '/', '16384MiB'])
+    """
+    for nothing in _NOTHING[:2]:
+        cell = cell.replace(nothing, "NA")
+    words: list[str] = []
+    for word in cell.replace("/", " / ").replace("(", " / ").replace(")", " ").split():
+        if words and word.lower() in _UNITS and _is_bare(words[-1]):
+            words[-1] += word
+        else:
+            words.append("NA" if word in _NOTHING else word)
+    return words
+
+
+def _is_bare(word: str) -> bool:
+    parts = split(word)
+    return parts is not None and not parts[1]
+
+
+def _has_unit(word: str, units: object) -> bool:
+    parts = split(word)
+    return parts is not None and bool(parts[1]) and parts[1].lower() in units  # type: ignore[operator]
+
+
+def _of_unit(units: object, words: Sequence[str]) -> str:
+    return next((word for word in words if _has_unit(word, units)), "")
+
+
+def _at(what: str, head: str, words: Sequence[str]) -> str:
+    """The bare number in a cell that stands where its name stands in the head."""
+    place = next((place for place, word in enumerate(head.split()) if what in word), len(words))
+    return words[place] if place < len(words) and _is_bare(words[place]) else ""
+
+
+def _power(head: str, words: Sequence[str]) -> tuple[str, str]:
+    """Draw and limit: "87W / 600W", "105W  300W" under a head that tells of a cap, "51W"."""
+    for place in range(1, len(words) - 1):
+        pair = words[place - 1], words[place + 1]
+        if words[place] == "/" and any(_has_unit(word, _WATTS) for word in pair):
+            return pair
+    watts = [word for word in words if word == "NA" or _has_unit(word, _WATTS)]
+    if "cap" in head or "limit" in head:
+        return (watts[-2], watts[-1]) if len(watts) > 1 else ("".join(watts), "")
+    return _of_unit(_WATTS, words) or _at("power", head, words) or _at("pwr", head, words), ""
+
+
+def _memory(words: Sequence[str]) -> Row:
+    """Used and total: "826/65536MiB", "0.0B / 15.7GiB", "2MiB(16384MiB)"; or one size alone."""
+    for place in range(1, len(words) - 1):
+        used, total = words[place - 1], words[place + 1]
+        if words[place] == "/" and (_has_unit(total, _BYTES) or _has_unit(used, _BYTES)):
+            if _is_bare(used):
+                used += total.lstrip("0123456789.")
+            return {"memory.used": used, "memory.total": total}
+    return {"memory": _of_unit(_BYTES, words)}
+
+
+def _per_cent(what: str, head: str, words: Sequence[str]) -> str:
+    """The first percentage; but where "NA" comes before it, that is the answer, and the other is something
+    else's.
+    """
+    first = next((word for word in words if word == "NA" or word.endswith("%")), "")
+    return first or _at(what, head, words)
+
+
+def _placed(line: str) -> list[tuple[int, str]]:
+    """The words of a line, each with where it begins."""
+    words: list[tuple[int, str]] = []
+    end = 0
+    for word in line.split():
+        start = line.index(word, end)
+        end = start + len(word)
+        words.append((start, word))
+    return words
+
+
+def _under(heads: Sequence[tuple[int, str]], words: Sequence[tuple[int, str]]) -> Row:
+    """Each head's word; where there are fewer or more words than heads, that which begins under it."""
+    if len(heads) == len(words):
+        return {head: word for (_, head), (_, word) in zip(heads, words, strict=True)}
+    row: dict[str, object] = {}
+    for start, word in words:
+        head = next((name for begin, name in reversed(heads) if begin <= start), heads[0][1])
+        row[head] = f"{row[head]} {word}" if head in row else word
+    return row

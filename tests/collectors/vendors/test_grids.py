@@ -1,0 +1,190 @@
+"""Tables drawn for people: columns that wander, cells that go on, numbers without units, processes behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from runvitals.collectors.vendors.grids import columns, grid
+from tests.collectors.vendors.machines import known
+
+ONE_LINE = """\
+Some tool 1.0
++-----+--------+--------------+------+---------+---------------------+-------+
+| NPU |  Name  |  PCI BUS ID  | Temp |  Power  |  Memory(used/total) |  Util |
++=====+========+==============+======+=========+=====================+=======+
+| 0   | ACME-1 | 0000:05:00.0 |  39C |  45.2W  |  1.5GiB / 15.0GiB   |  12.5 |
+| 1   |        | 0000:06:00.0 |      |   N/A   |    0.0B / 15.0GiB   |   0.0 |
++-----+--------+--------------+------+---------+---------------------+-------+
++-----+---------+------+-----+
+| NPU | Process |  PID | Mem |
++=====+=========+======+=====+
+| 0   | python  | 4711 | 5GB |
++-----+---------+------+-----+
+"""
+
+
+def test_a_line_a_device() -> None:
+    first, second = (known(row) for row in grid(ONE_LINE, ["npu"]))
+    assert first == {
+        "index": "0",
+        "name": "ACME-1",
+        "pci": "0000:05:00.0",
+        "temp": "39C",
+        "power": "45.2W",
+        "memory.used": "1.5GiB",
+        "memory.total": "15.0GiB",
+        "utilization": "12.5",
+    }
+    assert (second["index"], second["memory.used"], second["utilization"]) == ("1", "0.0B", "0.0")
+    assert "power" not in second
+    assert "temp" not in second
+
+
+def test_processes_are_no_devices_even_where_their_table_is_as_wide() -> None:
+    text = """\
+| GPU | Temp | Util |
++=====+======+======+
+| 3   | 40C  | 7%   |
++-----+------+------+
+| GPU | PID  | Name |
++=====+======+======+
+| 3   | 40C  | x    |
+"""
+    assert [row["index"] for row in grid(text, ["gpu"])] == ["3"]
+
+
+TWO_LINES = """\
+| DEV    NAME                | FW VER          | BUS-ID      ECC           |
+| TEMP   Dpm   Pwr(Usage/Cap)| Mem     GCU Virt| DUsed       SN            |
+|--------------------------------------------------------------------------|
+| 0      S60                 | 33.6.2          | 00:01:00.0  Disable       |
+| {second}
++--------------------------------------------------------------------------+
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "heat", "draw", "cap"),
+    [
+        ("39 C   Sleep    105W  300W | 49120MiB Disable|   0.0%      A07           |", "39C", "105W", "300W"),
+        ("39C    LP1     68W / 300W  | 147456MiB Disable | 0%          A09 |", "39C", "68W", "300W"),
+        ("35     LP1     68W / 300W  | 147456MiB Disable | 0%          A09 |", "35", "68W", "300W"),
+        ("34℃    LP0      N/A        | 23552MiB  SRIOV   | 0%          A01 |", "34℃", "NA", None),
+        ("34C    LP0      N/A  300W  | 23552MiB  SRIOV   | 0%          A01 |", "34C", "NA", "300W"),
+        ("34C    LP0      99W  N/A   | 23552MiB  SRIOV   | 0%          A01 |", "34C", "99W", "NA"),
+        ("N/A    LP0      N/A / N/A  | 23552MiB  SRIOV   | 0%          A01 |", None, "NA", "NA"),
+    ],
+)
+def test_two_lines_a_device_and_power_in_many_forms(
+    second: str, heat: str | None, draw: str, cap: str | None
+) -> None:
+    (row,) = (known(row) for row in grid(TWO_LINES.format(second=second), ["dev"]))
+    assert (row.get("temp"), row["power"], row.get("limit")) == (heat, draw, cap)
+    assert (row["index"], row["name"], row["pci"]) == ("0", "S60", "00:01:00.0")
+    assert str(row["memory"]).endswith("MiB")
+    assert str(row["utilization"]).startswith("0")
+
+
+def test_borders_of_stars_and_none_at_all() -> None:
+    stars = (
+        "* DEV NAME | BUS-ID *\n* TEMP     | DUsed  *\n*---------*\n* 1 T20    | 00:3d:0.0 *\n* 30C | 5% *\n"
+    )
+    (row,) = (known(row) for row in grid(stars, ["dev"]))
+    assert (row["index"], row["temp"], row["utilization"]) == ("1", "30C", "5%")
+    bare = """\
+ID   Name           |PCIe                |%GPU  Mem
+     Device Type    |Pcie Lane Width     |Temp  MPC Capable
+                                         |      ECC Mode
++-------------------------------------------------------------+
+2    MTT S80        |00000000:04:00.0    |N/A   2MiB(16384MiB)
+     Physical       |16x(16x)            |49C   YES
+                                         |      N/A
+---------------------------------------------------------------
+"""
+    (row,) = (known(row) for row in grid(bare, ["id"]))
+    assert row == {
+        "index": "2",
+        "name": "MTT S80",
+        "pci": "00000000:04:00.0",
+        "utilization": "NA",
+        "memory.used": "2MiB",
+        "memory.total": "16384MiB",
+        "temp": "49C",
+    }
+
+
+def test_a_cell_that_goes_on_in_further_lines_and_a_number_in_their_middle() -> None:
+    text = """\
++------+--------+------------------+-----------+
+| Arch | Device | Core Utilization | Memory    |
++------+--------+------------------+-----------+
+|      |        | Core 0: 10.00%,  |           |
+| rngd | npu3   | Core 1: 20.00%,  | 1.5/4 GiB |
+|      |        | Core 2: 60.00%   |           |
++------+--------+------------------+-----------+
+|      |        | Core 0: 0.00%,   |           |
+| rngd | npu1   | Core 1: 0.00%    | 0/4 GiB   |
++------+--------+------------------+-----------+
+"""
+    first, second = grid(text, ["device"])
+    assert (first["index"], first["Arch"], first["memory.used"]) == ("3", "rngd", "1.5GiB")
+    assert first["Core Utilization"] == "Core 0: 10.00%, Core 1: 20.00%, Core 2: 60.00%"
+    assert (second["index"], second["memory.used"]) == ("1", "0GiB")
+
+
+def test_devices_without_a_ruler_between_them() -> None:
+    text = """\
+| GPU  Name       | Bus-Id        | GPU-Util |
+| Temp Pwr:Usage  | Memory-Usage  | Mode     |
+|=================+===============+==========|
+| 0    A          | 0000:01:00.0  | 1%       |
+| 40 C 5W         | 1/8 MiB       | x        |
+| 1    B          | 0000:02:00.0  | 2%       |
+| 50 C 6W         | 2/8 MiB       | x        |
+"""
+    found = [known(row) for row in grid(text, ["gpu"])]
+    assert [(row["index"], row["temp"], row["power"], row["memory.used"]) for row in found] == [
+        ("0", "40C", "5W", "1MiB"),
+        ("1", "50C", "6W", "2MiB"),
+    ]
+
+
+def test_a_line_that_a_narrow_terminal_broke() -> None:
+    text = "| NPU | Temp | Util |\n+=====+======+======+\n| 0   | 38C\n  | 7%   |\n| 1   | 39C  | 8%   |\n"
+    assert [row["utilization"] for row in grid(text, ["npu"])] == ["7%", "8%"]
+
+
+def test_the_memorys_share_and_an_engines_are_not_the_load() -> None:
+    text = "| GPU | Mem-Util | Enc Util | GPU-Util |\n|===|===|===|===|\n| 0 | 91% | 5% | 7% |\n"
+    assert grid(text, ["gpu"])[0]["utilization"] == "7%"
+
+
+@pytest.mark.parametrize("text", ["", "No devices were found\n", "|||||\n", "| 0 | 38C |\n", "|\n*\n+--+\n"])
+def test_no_table_no_rows(text: str) -> None:
+    assert grid(text, ["npu"]) == []
+    assert columns(text, ["hcu"]) == []
+
+
+HCU = """\
+=============== System Management Interface ===============
+===========================================================
+HCU     Temp     AvgPwr     Perf     PwrCap     VRAM%      HCU%      Mode
+1       46.0C    51.0W      auto     400.0W     3%         7.5%      Normal
+0       N/A                 auto     400.0W     0%         0.0%      Normal
+===========================================================
+===================== End of SMI Log ======================
+"""
+
+
+def test_columns_without_lines() -> None:
+    first, second = columns(HCU, ["hcu", "dcu"])
+    assert (first["index"], first["AvgPwr"], first["HCU%"]) == ("1", "51.0W", "7.5%")
+    assert "AvgPwr" not in second  # nothing stands below it; and the others keep their places
+    assert (second["Perf"], second["PwrCap"], second["HCU%"]) == ("auto", "400.0W", "0.0%")
+
+
+def test_a_heads_second_line_of_units_is_no_device() -> None:
+    text = "*Dev Pwr    DTemp  Mem\n*Idx W      C      MiB\n0    101    36     42976\n"
+    assert columns(text, ["dev"]) == [
+        {"Dev": "0", "Pwr": "101", "DTemp": "36", "Mem": "42976", "index": "0"}
+    ]  # fmt: skip
