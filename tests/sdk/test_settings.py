@@ -16,9 +16,7 @@ def home(tmp_path: Path) -> dict[str, str]:
         'sampling_interval = 10\nproject = "users"\nlabels = {team = "vision"}\n'
     )
     (tmp_path / "project" / "src").mkdir(parents=True)
-    (tmp_path / "project" / "runvitals.toml").write_text(
-        'sampling_interval = 5\ndisk_paths = ["/", "/data"]\n'
-    )
+    (tmp_path / "project" / "runvitals.toml").write_text('sampling_interval = 5\ntags = ["a", "b"]\n')
     return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
 
 
@@ -34,9 +32,9 @@ def test_precedence(tmp_path: Path, home: dict[str, str]) -> None:
 
 def test_places_are_merged_setting_by_setting(tmp_path: Path, home: dict[str, str]) -> None:
     values = resolve({}, home, str(tmp_path / "project"))
-    assert (values["project"], values["disk_paths"], values["labels"]) == (
+    assert (values["project"], values["tags"], values["labels"]) == (
         "users",
-        ["/", "/data"],
+        ["a", "b"],
         {"team": "vision"},
     )
 

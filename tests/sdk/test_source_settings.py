@@ -44,10 +44,11 @@ def test_forms(name: str, given: Any, value: object) -> None:
 
 
 def test_a_table_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "runvitals.toml").write_text(
+    (tmp_path / "runvitals").mkdir()
+    (tmp_path / "runvitals" / "settings.toml").write_text(
         f'openmetrics_endpoints = {{dcgm = "{DCGM}"}}\n[openmetrics_filters]\n"GPU_TEMP" = {{gpu = "[01]"}}\n'
     )
-    values = resolve({}, {}, str(tmp_path))
+    values = resolve({}, {"XDG_CONFIG_HOME": str(tmp_path)}, "/")
     assert values["openmetrics_endpoints"] == {"dcgm": DCGM}
     assert values["openmetrics_filters"] == {"GPU_TEMP": {"gpu": "[01]"}}
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "simulate",
     "metrics",
     "settings",
+    "trust",
     "sync",
     "login",
     "logout",

@@ -55,12 +55,21 @@ def reference() -> str:
         "A wrong value is an error that names the setting, the place, the value and what is allowed; so is a",
         "setting that does not exist. `runvitals settings` shows what is in force here, and from where.",
         "",
-        "| setting | environment variable | default | allowed | meaning |",
-        "|---|---|---|---|---|",
+        "A project file comes with whatever was cloned, and its author is not you. By itself it may set what",
+        "is harmless (below: “of a project”). The others are ignored, with a word about it, until you",
+        "have read the file and said `runvitals trust`. The trust is in its content and ends with any change",
+        "of it; `runvitals trust --list` shows what is trusted, `--remove` takes it back.",
+        "",
+        "| setting | environment variable | default | of a project | allowed | meaning |",
+        "|---|---|---|---|---|---|",
     ]
     for setting in SETTINGS.values():
         default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-        cells = (f"`{setting.name}`", f"`{setting.variable}`", default, setting.allowed, setting.text)
+        of_project = "yes" if setting.is_harmless(None) else "once trusted"
+        if setting.name == "mode":
+            of_project = "`offline`, `disabled`"
+        names = (f"`{setting.name}`", f"`{setting.variable}`")
+        cells = (*names, default, of_project, setting.allowed, setting.text)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     rows += ["", 'The files hold the same names: `sampling_interval = 0.5`, `disk_paths = ["/", "/data"]`.']
     return "\n".join(rows) + "\n"

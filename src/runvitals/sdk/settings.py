@@ -1,84 +1,26 @@
 """Settings: what they are called, what they may be, and where they come from.
 
 Precedence: arguments > `RUNVITALS_*` environment > project file (`runvitals.toml` here or in a folder above)
-> user file (`runvitals/settings.toml` in the user's configuration home). `docs/settings.md` lists them all.
+> user file (`runvitals/settings.toml` in the user's configuration home). Of a project file that the user has
+not trusted only what is harmless counts (`trust.py`). `docs/settings.md` lists them all.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.journal.jsontext import loads
-from runvitals.sdk import source_settings
+from runvitals.sdk import source_settings, trust
+from runvitals.sdk.setting import Setting
+from runvitals.sdk.setting import SettingError as SettingError
+from runvitals.sdk.settings_files import parsed, project_file, read, user_file
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
-PROJECT_FILE = "runvitals.toml"
-
-
-class SettingError(ValueError):
-    """A setting with a value that is not allowed. The message names the setting, where it was set, the value,
-    and what is allowed.
-    """
-
-
-class Setting:
-    """One setting: its name, default, meaning, and the function that checks a value given in any of the
-    places.
-
-    `check` takes the value as given (a Python value, a TOML value, or the text of an environment variable)
-    and returns the value in its proper type; it raises ValueError or TypeError for one that is not allowed,
-    and `allowed` says in words what is.
-
-    `of_source` is for settings that concern a single source: they are recorded only where they are set.
-    `hide` takes the secrets out of a value that is to be shown or recorded.
-    """
-
-    __slots__ = ("allowed", "check", "default", "hide", "name", "of_source", "text")
-
-    def __init__(
-        self,
-        name: str,
-        default: Any,
-        check: Callable[[Any], Any],
-        allowed: str,
-        text: str,
-        of_source: bool = False,
-        hide: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.default = default
-        self.check = check
-        self.allowed = allowed
-        self.text = text
-        self.of_source = of_source
-        self.hide = hide
-
-    def shown(self, value: Any) -> Any:
-        """The value without what may be secret in it."""
-        return value if self.hide is None or not value else self.hide(value)
-
-    @property
-    def variable(self) -> str:
-        """The environment variable of this setting."""
-        return f"RUNVITALS_{self.name.upper()}"
-
-    def parse(self, value: Any, where: str) -> Any:
-        """The checked value.
-
-        Raises:
-            SettingError: not allowed; `where` is where it was set.
-        """
-        try:
-            return self.check(value)
-        except (ValueError, TypeError):
-            raise SettingError(
-                f"{self.name} = {self.shown(value)!r} ({where}) is not allowed: it must be {self.allowed}"
-            ) from None
 
 
 def _number(low: float, high: float) -> Callable[[Any], float]:
@@ -428,9 +370,11 @@ def resolve(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> d
 def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
     """Like `resolve`, with the place that each value comes from: name → (value, place)."""
     values = {name: (setting.default, "default") for name, setting in SETTINGS.items()}
-    for path in (user_file(environ), project_file(cwd)):
-        if path is not None:
-            values.update({name: (value, path) for name, value in _from_file(path).items()})
+    users, projects = user_file(environ), project_file(cwd)
+    if users is not None:
+        values.update(_of_user(users))
+    if projects is not None:
+        values.update(_of_project(projects, environ))
     for setting in SETTINGS.values():
         text = environ.get(setting.variable)
         if text:
@@ -440,34 +384,44 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
     return values
 
 
-def user_file(environ: Mapping[str, str]) -> str | None:
-    """The user's settings file, if there is one."""
-    home = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    path = os.path.join(home, "runvitals", "settings.toml")
-    return path if os.path.isfile(path) else None
+def wanting_trust(table: Mapping[str, Any]) -> list[str]:
+    """The settings of a project file that count only if the user trusts it."""
+    return [
+        name for name, value in table.items() if name in SETTINGS and not SETTINGS[name].is_harmless(value)
+    ]
 
 
-def project_file(cwd: str) -> str | None:
-    """The nearest `runvitals.toml` in `cwd` or a folder above it."""
-    folder = os.path.abspath(cwd)
-    while True:
-        path = os.path.join(folder, PROJECT_FILE)
-        if os.path.isfile(path):
-            return path
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
+def _of_user(path: str) -> dict[str, tuple[Any, str]]:
+    return _parsed(path, _table(path)[0])
 
 
-def _from_file(path: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+def _of_project(path: str, environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    table, content = _table(path)
+    names = wanting_trust(table)
+    why = trust.objection(path, content, environ) if names else ""
+    if why and _speaks(environ):
+        trust.say_ignored(path, names, why, environ)
+    return _parsed(path, table, names if why else ())
+
+
+def _parsed(path: str, table: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, tuple[Any, str]]:
+    settings = {name: find(name, path) for name in table}
+    return {
+        name: (settings[name].parse(value, path), path)
+        for name, value in table.items()
+        if name not in without
+    }
+
+
+def _table(path: str) -> tuple[dict[str, Any], bytes]:
     try:
-        with open(path, "rb") as file:
-            table = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SettingError(f"{path} cannot be read: {error}") from None
-    return {name: find(name, path).parse(value, path) for name, value in table.items()}
+        content = read(path)
+        return parsed(path, content), content
+    except ValueError as error:
+        raise SettingError(str(error)) from None
+
+
+def _speaks(environ: Mapping[str, str]) -> bool:
+    """Of a job's processes one is enough to say something."""
+    job = launcher.identity(environ)
+    return job is None or not job.rank

@@ -1,0 +1,166 @@
+"""A cloned repository is not the user: what its `runvitals.toml` may do, before and after it was trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.sdk import trust
+from runvitals.sdk.settings import SETTINGS, SettingError, resolve
+
+HARMLESS = """
+project = "digits"
+tags = ["a"]
+sampling_interval = 5
+collectors = ["cpu"]
+mode = "offline"
+"""
+# What a hostile repository would like to set.
+WANTED = {
+    "server": '"https://evil.example"',
+    "destinations": '["mlflow:http://evil.example", "files:/home/me/.ssh"]',
+    "dir": '"/home/me"',
+    "disk_paths": '["/net/evil.example"]',
+    "host_root": '"/"',
+    "openmetrics_endpoints": '{evil = "http://evil.example"}',
+    "openmetrics_headers": '{Authorization = "x"}',
+    "openmetrics_filters": '["(a+)+$"]',
+    "dcgm_exporter": '"http://evil.example"',
+    "neuron_monitor_config": '"/etc/hostname"',
+    "run_id": '"production"',
+    "mode": '"online"',
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cloned repository that we stand in."""
+    folder = tmp_path / "cloned" / "src"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(trust, "_said", set())
+    return folder.parent / "runvitals.toml"
+
+
+def here() -> dict[str, object]:
+    return resolve({}, {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}, os.getcwd())
+
+
+def test_what_is_harmless_needs_no_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project.write_text(HARMLESS)
+    values = here()
+    assert (values["project"], values["tags"], values["sampling_interval"]) == ("digits", ["a"], 5.0)
+    assert (values["collectors"], values["mode"]) == (["cpu"], "offline")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_the_rest_counts_when_the_file_is_trusted(
+    project: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_text(f'project = "digits"\n{name} = {WANTED[name]}\n')
+    values = here()
+    assert values["project"] == "digits"
+    assert values[name] == SETTINGS[name].default
+    said = capsys.readouterr().err
+    assert f"sets {name}: ignored" in said
+    assert f"runvitals trust {project}" in said
+    here()
+    assert capsys.readouterr().err == ""  # it was said
+    assert main(["trust"]) == 0
+    assert f"{name} = " in capsys.readouterr().out
+    assert here()[name] != SETTINGS[name].default or name == "mode"
+
+
+def test_no_setting_of_a_project_counts_by_omission() -> None:
+    """Whoever adds a setting has to say that it is harmless."""
+    assert not {name for name in WANTED if name != "mode"} & {
+        name for name, setting in SETTINGS.items() if setting.is_harmless(None)
+    }
+    assert len([one for one in SETTINGS.values() if not one.is_harmless(None)]) == len(WANTED) - 1
+
+
+def test_a_project_does_not_have_delivered_what_the_user_keeps(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    users = Path(os.environ["XDG_CONFIG_HOME"], "runvitals", "settings.toml")
+    users.parent.mkdir(parents=True)
+    users.write_text('mode = "offline"\nserver = "https://mine.example"\n')
+    project.write_text('mode = "online"\n')
+    assert (here()["mode"], here()["server"]) == ("offline", "https://mine.example")
+    assert "sets mode: ignored" in capsys.readouterr().err
+
+
+def test_any_change_ends_the_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project.write_text('server = "https://mine.example"\n')
+    assert main(["trust", str(project)]) == 0
+    assert here()["server"] == "https://mine.example"
+    project.write_text('server = "https://evil.example"\n')
+    assert here()["server"] is None
+    assert "it has changed since you trusted it" in capsys.readouterr().err
+    assert main(["trust", "--list"]) == 0
+    assert "no longer: it has changed" in capsys.readouterr().out
+    project.write_text('server = "https://mine.example"\n')
+    assert here()["server"] == "https://mine.example"
+
+
+def test_the_trust_is_in_a_file_at_its_place(project: Path) -> None:
+    project.write_text('destinations = ["files:out"]\n')
+    assert main(["trust"]) == 0
+    project.rename(project.parent / "src" / "runvitals.toml")
+    assert here()["destinations"] == []
+
+
+def test_trust_is_taken_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project.write_text('server = "https://mine.example"\n')
+    assert main(["trust", "--remove"]) == 1
+    assert "is not trusted" in capsys.readouterr().err
+    assert main(["trust"]) == 0
+    assert main(["trust", "--list"]) == 0
+    assert str(project) in capsys.readouterr().out
+    assert main(["trust", "--remove"]) == 0
+    assert here()["server"] is None
+
+
+def test_what_is_kept_is_private_and_believed_only_if_it_is(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_text('server = "https://mine.example"\n')
+    assert main(["trust"]) == 0
+    kept = Path(trust.kept_in(os.environ))
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.chmod(0o666)
+    assert here()["server"] is None
+    assert "can be written by other users" in capsys.readouterr().err
+    kept.chmod(0o600)
+    kept.write_text("[]")
+    assert here()["server"] is None
+    assert main(["trust"]) == 1
+    assert "is damaged: remove it" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_is_not_trusted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trust"]) == 1
+    assert "there is no runvitals.toml here or in a folder above" in capsys.readouterr().err
+    project.write_text('servr = "x"\n')
+    assert main(["trust"]) == 1
+    assert "did you mean server?" in capsys.readouterr().err
+    project.write_text("project = '" + "x" * 2_000_000 + "'\n")
+    with pytest.raises(SettingError, match="longer than"):
+        here()
+
+
+def test_a_name_with_control_signs_is_written_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project.write_text('server = "https://mine.example"\n')
+    folder = project.parent / "a\x1b[31mb\u202e"
+    folder.mkdir()
+    project.rename(folder / "runvitals.toml")
+    os.chdir(folder)
+    here()
+    said = capsys.readouterr().err
+    assert "\\x1b[31mb\\u202e" in said
+    assert "\x1b" not in said
