@@ -15,6 +15,7 @@ import runvitals
 from runvitals.journal.paths import data_dir
 from runvitals.query.opened import UnknownRun, now_ms
 from runvitals.server import api, page
+from runvitals.server.bodies import WholeBodies
 from runvitals.server.library import JournalLibrary
 from runvitals.server.security import LoopbackOnly
 from runvitals.server.views import Library
@@ -56,6 +57,7 @@ def application(library: Library, static: str = page.FOLDER) -> FastAPI:
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
+    app.add_middleware(WholeBodies)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(UnknownRun, _unknown_run)

@@ -114,7 +114,24 @@ class AccessLog:
             if status >= 400 or (took_s > SLOW_S and not waits):
                 self._tell(scope, status, took_s)
 
+    def refused(self, client: str, status: int, reason: str) -> None:
+        """A connection was refused before there was a request for the application."""
+        self._write(
+            logging.WARNING, "connection refused", {"status": status, "client": client, "reason": reason}
+        )
+
     def _tell(self, scope: Scope, status: int, took_s: float) -> None:
+        fields = {
+            "method": scope["method"],
+            "path": scope["path"][:_LONGEST_PATH],
+            "status": status,
+            "seconds": round(took_s, 3),
+            "client": (scope.get("client") or ("-",))[0],
+        }
+        level = logging.ERROR if status >= 500 else logging.WARNING if status >= 400 else logging.INFO
+        self._write(level, _what(status), fields)
+
+    def _write(self, level: int, what: str, fields: dict[str, Any]) -> None:
         now_s = self._clock_s()
         earned = (now_s - self._counted_s) * _MOST_LINES / _PER_S
         self._allowance = min(float(_MOST_LINES), self._allowance + earned)
@@ -123,18 +140,10 @@ class AccessLog:
             self._left_out += 1
             return
         self._allowance -= 1
-        fields = {
-            "method": scope["method"],
-            "path": scope["path"][:_LONGEST_PATH],
-            "status": status,
-            "seconds": round(took_s, 3),
-            "client": (scope.get("client") or ("-",))[0],
-        }
         if self._left_out:
             fields["left_out"] = self._left_out
             self._left_out = 0
-        level = logging.ERROR if status >= 500 else logging.WARNING if status >= 400 else logging.INFO
-        log.log(level, _what(status), extra={"fields": fields})
+        log.log(level, what, extra={"fields": fields})
 
 
 def _is_stream(scope: Scope) -> bool:

@@ -1,4 +1,4 @@
-"""What keeps a server on loopback from being used by pages of other sites."""
+"""What keeps a server from being used by pages of other sites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADERS = {
     b"content-security-policy": _POLICY.encode("ascii"),
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
-    b"referrer-policy": b"no-referrer",
+    b"referrer-policy": b"same-origin",  # with no-referrer, browsers send `Origin: null` with our own forms
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
@@ -34,6 +34,39 @@ class Guarded:
             await send(message)
 
         await self.app(scope, receive, send_guarded if scope["type"] == "http" else send)
+
+
+class SameOrigin:
+    """Lets pages of other sites change nothing, whatever their requests carry.
+
+    Browsers say of each request which site it comes from: in `Sec-Fetch-Site` (over HTTPS and to this
+    machine), and in `Origin` wherever it is not a plain GET. Programs send neither.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _SAFE_METHODS or _is_of_this_site(scope):
+            await self._app(scope, receive, send)
+            return
+        error = f"{scope['method']} {scope['path'][:300]}: pages of other sites may change nothing here"
+        await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
+
+
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+def _is_of_this_site(scope: Scope) -> bool:
+    said = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
+    site = said.get(b"sec-fetch-site")
+    if site is not None:
+        return site in (b"same-origin", b"none")
+    origin = said.get(b"origin")
+    if origin is None:
+        return True
+    _, _, host = origin.decode("latin-1").lower().partition("://")
+    return bool(host) and host == _host(scope).lower()
 
 
 class LoopbackNames:
@@ -57,10 +90,10 @@ class LoopbackNames:
 
 
 class LoopbackOnly(Guarded):
-    """`LoopbackNames`, with all answers `Guarded`."""
+    """`LoopbackNames` and `SameOrigin`, with all answers `Guarded`."""
 
     def __init__(self, app: ASGIApp) -> None:
-        super().__init__(LoopbackNames(app))
+        super().__init__(LoopbackNames(SameOrigin(app)))
 
 
 def _host(scope: Scope) -> str:

@@ -19,7 +19,7 @@ from runvitals.server.authorisation import TokenRequired
 from runvitals.server.housekeeping import Kept
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
 from runvitals.server.ingest.described import describe
-from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly
+from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly, SameOrigin
 from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
 from runvitals.store.catalogue import Catalogue
@@ -66,7 +66,7 @@ class SharedServer:
         if token_required:
             self._for_programs: ASGIApp = TokenRequired(self._ingest, catalogue.tokens, clock)
             # Behind a proxy that speaks TLS, addresses that a page is sent to begin with https.
-            guarded: Any = Guarded(TokenRequired(self._api, catalogue.tokens, clock))
+            guarded: Any = Guarded(SameOrigin(TokenRequired(self._api, catalogue.tokens, clock)))
             behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn has types of its own for the same
             self._for_pages: ASGIApp = behind_proxy
         else:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +14,10 @@ import pytest
 
 from runvitals.server.ingest import PATH, Limits
 from runvitals.server.ingest.commits import Commits
-from runvitals.server.serve import Server as HttpServer
-from runvitals.server.serve import listen
-from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import open_catalogue
 from runvitals.store.contract import Ack, Batch
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.server.ingest.server import NOW, Server
+from tests.server.serving import answered, serving
 
 
 class BlockedDisk:
@@ -104,53 +97,9 @@ def test_while_the_disk_does_nothing_what_is_in_flight_is_bounded(tmp_path: Path
     server.close()
 
 
-@contextmanager
-def serving(folder: Path, **how: Any) -> Iterator[tuple[str, int]]:
-    """The address of a server that has no patience."""
-    store, catalogue = SqliteChunks(str(folder / "store")), open_catalogue(str(folder / "catalogue.db"))
-    app = SharedServer(store, catalogue, limits=Limits(body_s=0.3))
-    listener = listen(0)
-    server = HttpServer(app, **how)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    with listener:
-        thread.start()
-        yield listener.getsockname()
-        server.handle_exit(2, None)
-        thread.join(timeout=10)
-    app.close()
-    catalogue.close()
-    store.close()
-
-
-def answer(connection: socket.socket) -> bytes:
-    """All that comes until the connection is closed."""
-    return b"".join(iter(lambda: connection.recv(65536), b""))
-
-
 def test_clients_that_take_their_time_are_sent_away(tmp_path: Path) -> None:
     head = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    with serving(tmp_path, headers_s=0.3) as address:
-        began_s = time.monotonic()
-        silent, half_a_head, half_a_body = (socket.create_connection(address, timeout=10) for _ in range(3))
-        half_a_head.sendall(head)
-        half_a_body.sendall(head + b'content-length: 100\r\n\r\n{"run": ')
-        assert answer(half_a_body).startswith(b"HTTP/1.1 408 ")
-        assert answer(silent) == b""
-        assert answer(half_a_head) == b""
-        assert time.monotonic() - began_s < 8
-        assert httpx.get(f"http://127.0.0.1:{address[1]}/healthz").text == "ok\n"
-        for connection in (silent, half_a_head, half_a_body):
-            connection.close()
-
-
-def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: Path) -> None:
-    with serving(tmp_path, connections=4) as address:
-        url = f"http://127.0.0.1:{address[1]}/healthz"
-        idle = [socket.create_connection(address, timeout=10) for _ in range(4)]
-        deadline_s = time.monotonic() + 10
-        while httpx.get(url).status_code != 503:  # they are accepted after a moment
-            assert time.monotonic() < deadline_s
-        for connection in idle:
-            connection.close()
-        while httpx.get(url).status_code != 200:
-            assert time.monotonic() < deadline_s
+    with serving(tmp_path, limits=Limits(body_s=0.3)) as served, served.connect() as connection:
+        connection.sendall(head + b'content-length: 100\r\n\r\n{"run": ')
+        assert answered(connection).startswith(b"HTTP/1.1 408 ")
+        assert httpx.get(f"{served.url}/healthz").text == "ok\n"

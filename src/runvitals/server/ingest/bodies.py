@@ -34,6 +34,14 @@ class Bodies:
         self._late: set[asyncio.Task[None]] = set()
         self._looking = False
 
+    def check_length(self, length: int) -> None:
+        """
+        Raises:
+            Refused: 413 for a body that is going to be too long.
+        """
+        if length > self._most_bytes:
+            raise too_large(f"the body has {length} bytes; at most {self._most_bytes} are allowed")
+
     async def read(self, receive: Receive, hold: Callable[[int], None]) -> bytes:
         """The body of a request.
 
@@ -62,25 +70,23 @@ class Bodies:
             del self._reading[task]
 
     async def _read(self, receive: Receive, hold: Callable[[int], None]) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()  # not a list of parts: those of a byte each would take forty times as much
         while True:
             message = await receive()
             if message["type"] != "http.request":
                 raise ClientLeft
             part = message.get("body", b"")
             more = message.get("more_body", False)
-            if not parts and not more:
+            if not body and not more:
                 if len(part) > self._most_bytes:
                     raise self._too_large()
                 return bytes(part)
-            parts.append(part)
-            size += len(part)
-            if size > self._most_bytes:
+            if len(body) + len(part) > self._most_bytes:
                 raise self._too_large()
-            hold(size)
+            body += part
+            hold(len(body))
             if not more:
-                return b"".join(parts)
+                return bytes(body)
 
     def _too_large(self) -> Refused:
         return too_large(f"the body has more than {self._most_bytes} bytes; at most so many are allowed")

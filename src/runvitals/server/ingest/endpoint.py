@@ -17,13 +17,11 @@ from runvitals.server.ingest.envelope import decoded
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.prepare import Prepared
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.ingest.refusal import Refused, malformed, too_large
+from runvitals.server.ingest.refusal import Refused, malformed
 from runvitals.server.ingest.unpacking import unpacked
 
 PATH = "/api/v1/ingest"
 _LONG_BODIES_AT_ONCE = 2
-_CLOSES = (408, 413)
-"""Statuses after which the connection is not used again: who knows how much of the body is still to come."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -74,8 +72,7 @@ class Ingest:
         """The answer to a request, once its envelopes are durable."""
         began_s = time.monotonic()
         content_type, encoding, length = _headers(scope["headers"])
-        if length > self._limits.body_bytes:
-            raise too_large(f"the body has {length} bytes; at most {self._limits.body_bytes} are allowed")
+        self._bodies.check_length(length)
         visit.hold(length)
         body = await self._bodies.read(receive, visit.hold)
         size = len(body)
@@ -137,7 +134,7 @@ async def _refuse(send: Send, error: Refused) -> None:
         extra.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
     if error.status == 405:
         extra.append((b"allow", b"POST"))
-    if error.status in _CLOSES:
+    if error.status == 408:  # who knows whether the rest will come
         extra.append((b"connection", b"close"))
     await _answer(send, error.status, _encode(said), extra)
 

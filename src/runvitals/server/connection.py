@@ -1,0 +1,285 @@
+"""One HTTP connection: uvicorn's, with bounds on what a client may make this process keep and wait for.
+
+They hold before anything is known of who sends: a head of so many bytes and fields and no more, so many
+requests ahead of their answers, and a time for each part of a request to arrive and for an answer to be read.
+Sizes of bodies are a matter of what a request is for, and are looked at by the application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, cast
+
+import httptools
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+_KIB = 1 << 10
+_PIECE_BYTES = 16 * _KIB
+"""Bytes are parsed in pieces of at most this size, with a look at the bounds after each."""
+_SMALL_HEAD_BYTES = 4 * _KIB
+"""Heads that have come so far are not counted together: ten thousand of them are 40 MiB."""
+_READ_BYTES = 16 * _KIB
+"""A client reads an answer that waits for it at least so far within the time it has, and again."""
+_DROPPED_BYTES = 64 * _KIB * _KIB
+"""What is read and dropped after a refusal, so that a client that is still sending gets to see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one connection, and all together, may ask for.
+
+    Args:
+        connections: as many may be open at once; the next is answered 503.
+        head_bytes: of a request line and its header fields, and of trailers: beyond it 414 or 431.
+        fields: of a head.
+        heads_bytes: of all heads that are not complete yet, of those larger than a few KiB.
+        pipelined: requests that are sent before the one before them was answered.
+        head_s: for a head to arrive, from the connection's or its own beginning.
+        body_s: for a body to arrive, from the end of the head, whatever the request is for.
+        idle_s: between two requests. Longer than clients that send every minute pause: a new connection
+            costs both sides more than a request.
+        unread_s: for a client that reads nothing of what waits for it.
+        refused_s: for a client to stop sending after it was refused.
+    """
+
+    connections: int = 10_000
+    head_bytes: int = 64 * _KIB
+    fields: int = 128
+    heads_bytes: int = 32 * _KIB * _KIB
+    pipelined: int = 32
+    head_s: float = 30.0
+    body_s: float = 40.0
+    idle_s: float = 75.0
+    unread_s: float = 30.0
+    refused_s: float = 5.0
+
+
+class BoundedConfig(uvicorn.Config):
+    """What connections of one server share.
+
+    Args:
+        refused: is told of each connection that was refused: the client's address, the status, the reason.
+    """
+
+    def __init__(
+        self, app: Any, bounds: Bounds, refused: Callable[[str, int, str], None], **how: Any
+    ) -> None:
+        super().__init__(app, http=Connection, **how)
+        self.bounds = bounds
+        self.refused = refused
+        self.heads_bytes = 0
+
+
+class _Refused(Exception):
+    """A request that is not read on, with the status and text to answer."""
+
+
+class Connection(HttpToolsProtocol):
+    """See the module."""
+
+    def __init__(
+        self,
+        config: BoundedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._shared = config
+        self._bounds = config.bounds
+        self._requests = 0
+        self._in_head = True
+        self._moved = False
+        self._unaccounted = 0  # bytes since a head began or ended, or a piece of a body came
+        self._held = 0
+        self._refusal: tuple[int, str] | None = None
+        self._deaf = self._refused = False
+        self._dropped = 0
+        self._doing: tuple[str, int] = ("head", 0)
+        self._since_s = self.loop.time()
+
+    # What comes
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._bounds.connections:
+            self._refuse(503, f"{self._bounds.connections} connections are open already: come again later")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._hold(0)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if len(data) <= _PIECE_BYTES:
+            self._receive(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(view), _PIECE_BYTES):
+            self._receive(view[start : start + _PIECE_BYTES])
+
+    def _receive(self, piece: bytes | memoryview) -> None:
+        if self._deaf:
+            self._drop(len(piece))
+            return
+        self._moved = False
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            self._finish_after(self.cycle)  # it is answered as if it had not asked for another protocol
+            return
+        except httptools.HttpParserError as error:
+            self._refuse(*(self._refusal or (400, f"this is no HTTP request: {error}")))
+            return
+        if self._moved:
+            self._unaccounted = 0
+            return
+        self._unaccounted += len(piece)
+        if self._unaccounted > self._bounds.head_bytes - _PIECE_BYTES:
+            self._refuse(*self._too_long())
+        elif self._in_head and self._unaccounted > _SMALL_HEAD_BYTES:
+            self._hold(self._unaccounted)
+            if self._shared.heads_bytes > self._bounds.heads_bytes:
+                self._refuse(503, "too many long requests arrive at once: come again later")
+
+    def _too_long(self) -> tuple[int, str]:
+        most = self._bounds.head_bytes
+        if self._in_head and not self.headers and len(getattr(self, "url", b"")) > self._unaccounted // 2:
+            return 414, f"the address has more than {most} bytes; at most so many are allowed"
+        return 431, f"the header fields have more than {most} bytes; at most so many are allowed"
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._moved = self._in_head = True
+        self._requests += 1
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer: nobody here reads them
+        if len(self.headers) >= self._bounds.fields:
+            self._stop(431, f"more than {self._bounds.fields} header fields; at most so many are allowed")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._moved = True
+        self._hold(0)
+        if len(self.pipeline) >= self._bounds.pipelined:
+            self._stop(
+                400, f"more than {self._bounds.pipelined} requests were sent before the first was answered"
+            )
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._moved = True
+        if self.cycle.response_complete:
+            self._drop(len(body))
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        if self.cycle.response_complete:
+            self.cycle.more_body = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._unset_keepalive_if_required()  # `look` does that, for all at once
+
+    # Refusing
+
+    def _stop(self, status: int, text: str) -> None:
+        """Have the parser end: `_receive` refuses."""
+        self._refusal = (status, text)
+        raise _Refused(text)
+
+    def _refuse(self, status: int, text: str) -> None:
+        """Read no more requests; tell why, where no other answer is under way."""
+        self._hold(0)
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self._in_head or self.pipeline:
+                self._finish_after(cycle)
+                return
+            if cycle.response_started:
+                self.transport.abort()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self._deaf = self._refused = True
+        client = self.client[0] if self.client else "-"
+        self._shared.refused(client, status, text)
+        if self.transport.is_closing():
+            return
+        body = msgspec.json.encode({"error": text})
+        phrase = HTTPStatus(status).phrase
+        self.transport.write(
+            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
+            b"\r\n%b" % (status, phrase.encode("ascii"), len(body), body)
+        )
+        # Closed while bytes wait to be read, the answer would be lost with them.
+        self.transport.write_eof()
+        self.flow.resume_reading()
+
+    def _finish_after(self, cycle: Any) -> None:
+        """Answer what was asked so far, and read no more."""
+        self._deaf = True
+        cycle.keep_alive = False
+
+    def _drop(self, size: int) -> None:
+        self._dropped += size
+        if self._dropped > _DROPPED_BYTES:
+            self.transport.abort()
+
+    def _hold(self, size: int) -> None:
+        """Of the bytes that all incomplete heads may have, so many are this connection's."""
+        self._shared.heads_bytes += size - self._held
+        self._held = size
+
+    # Time
+
+    def look(self, now_s: float) -> None:
+        """End the connection where it takes too long for what it does.
+
+        Called about once a second for all connections: timers for each request would cost more than the rest
+        of this class.
+        """
+        doing, limit_s = self._now_doing()
+        if doing != self._doing:
+            self._doing, self._since_s = doing, now_s
+        elif now_s - self._since_s > limit_s:
+            if doing[0] == "body":
+                self._refuse(408, f"the body did not arrive within {limit_s:g} s")
+            elif doing[0] in ("idle", "head"):
+                self.transport.close()
+            else:
+                self.transport.abort()
+
+    def _now_doing(self) -> tuple[tuple[str, int], float]:
+        """What is waited for, with a number that tells it from the next of its kind, and for how long."""
+        bounds, cycle = self._bounds, self.cycle
+        if self.flow.write_paused:
+            return ("unread", self.transport.get_write_buffer_size() // _READ_BYTES), bounds.unread_s
+        if self._refused:
+            return ("refused", self._requests), bounds.refused_s
+        if cycle is not None and not cycle.response_complete:
+            if cycle.more_body and not self.pipeline and not self._deaf:
+                return ("body", self._requests), bounds.body_s
+            return ("working", self._requests), float("inf")
+        if cycle is not None and cycle.more_body:  # it was answered without that
+            return ("refused", self._requests), bounds.refused_s
+        if cycle is None or self._unaccounted:
+            return ("head", self._requests), bounds.head_s
+        return ("idle", self._requests), bounds.idle_s
+
+
+def look_at_all(connections: set[Any], now_s: float) -> None:
+    """`Connection.look` at each."""
+    for connection in list(connections):
+        cast(Connection, connection).look(now_s)

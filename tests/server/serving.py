@@ -1,0 +1,79 @@
+"""A shared server on a port of loopback, and connections to it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from runvitals.server.connection import Bounds
+from runvitals.server.ingest import Limits
+from runvitals.server.serve import Server, listen
+from runvitals.server.shared_app import SharedServer
+from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.sqlite_chunks import SqliteChunks
+
+Address = tuple[str, int]
+
+
+class Served:
+    """A server that runs.
+
+    Attributes:
+        refused: status and reason of each connection that was refused.
+    """
+
+    def __init__(self, address: Address, catalogue: Catalogue, app: SharedServer, http: Server) -> None:
+        self.address = address
+        self.url = f"http://127.0.0.1:{address[1]}"
+        self.catalogue = catalogue
+        self.app = app
+        self.http = http
+        self.refused: list[tuple[int, str]] = []
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, timeout=20)
+
+    def say(self, *parts: bytes) -> bytes:
+        """All that is answered to some bytes, until the server closes the connection."""
+        with self.connect() as connection:
+            try:
+                for part in parts:
+                    connection.sendall(part)
+                return answered(connection)
+            except (BrokenPipeError, ConnectionResetError):
+                return b""
+
+
+def answered(connection: socket.socket) -> bytes:
+    """All that comes until the connection is closed."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@contextmanager
+def serving(
+    folder: Path,
+    bounds: Bounds | None = None,
+    limits: Limits | None = None,
+    token_required: bool = False,
+) -> Iterator[Served]:
+    store, catalogue = SqliteChunks(str(folder / "store")), open_catalogue(str(folder / "catalogue.db"))
+    app = SharedServer(store, catalogue, token_required, limits=limits)
+    listener = listen(0)
+    refused: list[tuple[int, str]] = []
+    http = Server(app, bounds, lambda client, status, reason: refused.append((status, reason)))
+    thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})
+    with listener:
+        thread.start()
+        served = Served(listener.getsockname(), catalogue, app, http)
+        served.refused = refused
+        try:
+            yield served
+        finally:
+            http.handle_exit(2, None)
+            thread.join(timeout=20)
+            app.close()
+            catalogue.close()
+            store.close()
