@@ -84,6 +84,6 @@ def _inflated(data: memoryview, size: int) -> bytes:
         raw = inflater.decompress(data, size + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    if len(raw) != size or not inflater.eof:
+    if len(raw) != size or not inflater.eof or inflater.unused_data:
         raise ValueError(f"{size} bytes of times and values were expected in zlib data of {len(data)} bytes")
     return raw

@@ -33,7 +33,7 @@ def decompress(frame: bytes | memoryview, size: int) -> bytes:
         claimed = zstandard.frame_content_size(frame)
         if claimed not in (size, -1):  # -1: the sender's compressor did not know it beforehand
             raise ValueError(f"a zstd frame of {size} bytes was expected, not of {claimed}")
-        data = _OF_THREAD.decompressor.decompress(frame, max_output_size=size)
+        data = _OF_THREAD.decompressor.decompress(frame, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise ValueError(f"no whole zstd frame: {error}") from error
     if len(data) != size:

@@ -76,23 +76,44 @@ class Ingest:
         visit.hold(length)
         body = await self._bodies.read(receive, visit.hold)
         size = len(body)
-        if size <= self._limits.thread_bytes:
-            prepared, is_list = self._prepared(body, content_type, encoding)
-        else:
-            prepared, is_list = await anyio.to_thread.run_sync(
-                self._prepared, body, content_type, encoding, limiter=self._decoding
-            )
+        prepared, is_list = await self._understood(body, content_type, encoding)
         points, held = _extent(prepared)
         visit.hold(size + held)
         acks = await self._recorder.record(prepared)
         self._tally.ingested(len(prepared), points, size, time.monotonic() - began_s)
         return _encode({"acks": acks}) if is_list else _encode(acks[0])
 
-    def _prepared(self, body: bytes, content_type: str, encoding: str) -> tuple[list[Prepared], bool]:
-        data = unpacked(body, encoding, self._limits.message_bytes) if encoding else body
+    async def _understood(self, body: bytes, content_type: str, encoding: str) -> tuple[list[Prepared], bool]:
+        """The envelopes of a body, whether it was a list. In a thread where they are large once unpacked."""
+        limits, small = self._limits, self._limits.thread_bytes
+        if len(body) <= small:
+            try:
+                return self._prepared(body, content_type, encoding, small, small)
+            except Refused as error:
+                if error.status != 413:
+                    raise
+        return await anyio.to_thread.run_sync(
+            self._prepared,
+            body,
+            content_type,
+            encoding,
+            limits.message_bytes,
+            limits.unpacked_bytes,
+            limiter=self._decoding,
+        )
+
+    def _prepared(
+        self, body: bytes, content_type: str, encoding: str, message_bytes: int, unpacked_bytes: int
+    ) -> tuple[list[Prepared], bool]:
+        """
+        Raises:
+            Refused: 413 for what has more bytes without its encoding than `message_bytes`, or more times and
+                values than `unpacked_bytes`; other statuses for other faults.
+        """
+        data = unpacked(body, encoding, message_bytes) if encoding else body
         envelopes, is_list = decoded(data, content_type, self._limits)
         try:
-            return self._recorder.prepared(envelopes), is_list
+            return self._recorder.prepared(envelopes, unpacked_bytes), is_list
         except Refused as error:
             if not is_list:
                 error.index = None

@@ -140,7 +140,7 @@ def key_list(raw: bytes, limits: Limits) -> list[str]:
     decode = _key_list_of_json if raw.lstrip()[:1] == b"[" else _key_list_of_msgpack
     try:
         keys = decode(raw)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise malformed(f"keys: {error}") from None
     if len(keys) > limits.keys:
         raise too_large(f"{len(keys)} keys; at most {limits.keys} are allowed in one envelope")

@@ -25,7 +25,8 @@ class Limits:
         requests_in_flight: more are told to come again later.
         bytes_in_flight: of all requests together, with their times and values.
         body_s: the longest that a request's body may take to arrive.
-        thread_bytes: a longer body is decoded in a thread, so that shorter ones need not wait for it.
+        thread_bytes: a longer body is decoded in a thread, so that shorter ones need not wait for it; so is
+            one that is longer than this once it is unpacked, or whose times and values are.
     """
 
     body_bytes: int = 8 * MIB

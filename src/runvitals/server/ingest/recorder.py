@@ -43,7 +43,6 @@ class Recorder:
     ) -> None:
         self._catalogue = catalogue
         self._clock = clock
-        self._limits = limits
         self.members = Members(catalogue)
         self.presence = Presence(catalogue)
         self.commits = Commits(store)
@@ -66,15 +65,17 @@ class Recorder:
         self.members.forget(run_ids)
         self.presence.forget(run_ids)
 
-    def prepared(self, envelopes: Sequence[Envelope]) -> list[Prepared]:
+    def prepared(self, envelopes: Sequence[Envelope], room_bytes: int) -> list[Prepared]:
         """Look at envelopes; nothing is written yet.
+
+        Args:
+            room_bytes: what all their times and values may take.
 
         Raises:
             Refused: naming the first that cannot be stored.
         """
         now_ms = self._clock()
         found: list[Prepared] = []
-        room_bytes = self._limits.unpacked_bytes
         for index, envelope in enumerate(envelopes):
             try:
                 one = self._preparation.prepared(envelope, now_ms, room_bytes)

@@ -12,6 +12,8 @@ from runvitals.server.ingest.refusal import Refused, malformed, too_large
 
 _GZIP, _ZLIB, _BARE = 31, 15, -15
 """zlib's `wbits`."""
+_MOST_MEMBERS = 100
+"""Of one gzip body: what follows each is copied."""
 
 
 class _OfThread(threading.local):
@@ -56,26 +58,42 @@ def _zstd(body: bytes, most: int) -> bytes:
         size = zstandard.frame_content_size(body)
         if size > most:
             raise too_large(f"the body has {size} bytes unpacked; at most {most} are allowed")
-        # The last: of frames that do not say how long they are.
-        return _OF_THREAD.zstd.decompress(body, max_output_size=most, allow_extra_data=False)
+        if size < 0:  # a frame that does not say: it is measured first, without room for what it might have
+            with _OF_THREAD.zstd.stream_reader(body) as reader:
+                size = len(reader.read(most + 1))
+            if size > most:
+                raise too_large(f"the body has more than {most} bytes unpacked; at most so many are allowed")
+        return _OF_THREAD.zstd.decompress(body, max_output_size=max(size, 1), allow_extra_data=False)
     except zstandard.ZstdError as error:
-        raise malformed(f"the body is no whole zstd frame of at most {most} bytes: {error}") from None
+        raise malformed(f"the body is no single whole zstd frame: {error}") from None
 
 
 def _gzip(body: bytes, most: int) -> bytes:
-    return _inflated(body, most, _GZIP)
+    """All members: they are one content (RFC 1952)."""
+    parts: list[bytes] = []
+    for _ in range(_MOST_MEMBERS):
+        data, body = _inflated(body, most, _GZIP)
+        parts.append(data)
+        most -= len(data)
+        if most < 0 or not body:
+            return b"".join(parts) if len(parts) > 1 else data
+    raise malformed(f"the body has more than {_MOST_MEMBERS} gzip members; at most so many are allowed")
 
 
 def _deflate(body: bytes, most: int) -> bytes:
     try:
-        return _inflated(body, most, _ZLIB)
-    except Refused as error:
-        if error.status != 400:
-            raise
-        return _inflated(body, most, _BARE)  # what some clients send for "deflate": without zlib's header
+        data, rest = _inflated(body, most, _ZLIB)
+    except Refused:
+        data, rest = _inflated(
+            body, most, _BARE
+        )  # what some clients send for "deflate": without zlib's header
+    if rest and len(data) <= most:
+        raise malformed(f"the body cannot be unpacked: {len(rest)} bytes follow its end")
+    return data
 
 
-def _inflated(body: bytes, most: int, wbits: int) -> bytes:
+def _inflated(body: bytes, most: int, wbits: int) -> tuple[bytes, bytes]:
+    """The content of a stream, one byte more than allowed at most; and what follows the stream."""
     inflater = zlib.decompressobj(wbits)
     try:
         data = inflater.decompress(body, most + 1)
@@ -83,7 +101,7 @@ def _inflated(body: bytes, most: int, wbits: int) -> bytes:
         raise malformed(f"the body cannot be unpacked: {error}") from None
     if len(data) <= most and not inflater.eof:
         raise malformed("the body cannot be unpacked: its end is missing")
-    return data
+    return data, inflater.unused_data
 
 
 _ENCODINGS: dict[str, Callable[[bytes, int], bytes]] = {
