@@ -21,7 +21,8 @@ from benchmarks.overhead import processes
 from benchmarks.overhead.peers import MLFLOW, RUNVITALS, WANDB, Peer, wandb_rows
 from benchmarks.overhead.session import PATIENCE_S, Session
 from runvitals.journal import frames
-from runvitals.journal.reader import Record, Tail
+from runvitals.journal.reader import Tail
+from runvitals.journal.records import Record
 
 _INTERVAL_S = 0.1
 # The journal is looked at this often for the record of the end.

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runvitals.journal import frames
-from runvitals.journal.reader import Record, read_run
+from runvitals.journal.reader import read_run
+from runvitals.journal.records import Record
 
 _MS = 1_000_000
 

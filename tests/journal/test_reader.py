@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from runvitals.journal import frames, paths
 from runvitals.journal.frames import frame
-from runvitals.journal.reader import MAX_PROBLEMS, Record, Tail, WriterTail, read_run
+from runvitals.journal.reader import MAX_PROBLEMS, Tail, WriterTail, read_run
+from runvitals.journal.records import Record
 from runvitals.journal.seal import BLOCK, Sealer
 from runvitals.journal.writer import Writer
 
@@ -224,7 +225,7 @@ def test_samples_whose_schema_was_lost_are_reported_and_those_after_the_next_are
     )
     assert [r.values for r in folder.poll() if r.type == frames.SAMPLE] == [(2.0,)]
     assert folder.problems[1] == (
-        f"{NAME}: record 1 of type 3 is not readable: sample of schema 0, which was not declared before it"
+        f"{NAME}: record 1 of type 3 is damaged: sample of schema 0, which was not declared before it"
     )
 
 
@@ -233,22 +234,22 @@ def test_samples_whose_schema_was_lost_are_reported_and_those_after_the_next_are
     [
         (b"\xff\xfe", "can't decode byte"),
         (b"", "not JSON"),
-        (b"{", "is not readable"),
-        (b"[1]", "a JSON object is expected, not list"),
+        (b"{", "property name"),
+        (b"[1]", "an object is expected, not a list"),
         (b"[" * 1_000_000, "nested too deeply"),
         (b'{"a":' * 1_000_000, "nested too deeply"),
-        (b'{"t":"noon"}', '"t" is not a time in milliseconds'),
-        (b'{"t":1e400}', '"t" is not a time'),
-        (b'{"t":NaN}', '"t" is not a time'),
-        (b'{"t":99999999999999999999}', '"t" is not a time'),
-        (b'{"t":%s}' % (b"9" * 10_000), "is not readable"),
+        (b'{"t":"noon"}', "t is 'noon'; a time in ms UTC, 1970 to 9998 is allowed"),
+        (b'{"t":1e400}', "t is inf; a time"),
+        (b'{"t":NaN}', "t is nan; a time"),
+        (b'{"t":99999999999999999999}', "t is an integer of 67 bits; a time"),
+        (b'{"t":%s}' % (b"9" * 10_000), "digits"),
     ],
 )
 def test_json_that_is_none_of_ours(payload: bytes, reason: str, folder: Folder) -> None:
     folder.append(event(0, payload) + event(1))
     assert seqs(folder.poll()) == [1]
     [problem] = folder.problems
-    assert problem.startswith(f"{NAME}: record 0 of type 6 is not readable: ")
+    assert problem.startswith(f"{NAME}: record 0 of type 6 is damaged: ")
     assert reason in problem
 
 
@@ -259,7 +260,7 @@ def test_json_that_is_none_of_ours(payload: bytes, reason: str, folder: Folder) 
 def test_schemas_that_are_none(payload: bytes, folder: Folder) -> None:
     folder.append(frame(frames.SCHEMA, 0, payload) + sample(1, 0, 1.0) + event(2))
     assert seqs(folder.poll())[-1] == 2
-    assert "the schema in record 0 is not usable" in folder.problems[0]
+    assert "record 0 of type 2 is damaged" in folder.problems[0]
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x01" * 8])
@@ -335,8 +336,8 @@ def test_things_that_are_no_files(folder: Folder) -> None:
         folder.poll()
     assert seqs(read_run(str(folder.path))) == [0]
     assert folder.problems == [
-        "fifo.00000.rvj: is not a file",
-        "folder.00000.rvj: is not a file",
+        "fifo.00000.rvj: cannot be read: is not a file",
+        "folder.00000.rvj: cannot be read: is not a file",
         "loop.00000.rvj: cannot be read: Too many levels of symbolic links",
     ]
 

@@ -110,7 +110,7 @@ def test_a_sealed_file_is_not_sealed_again(tmp_path: Path) -> None:
 
 def test_records_that_cannot_be_compressed_stay_as_they_are(tmp_path: Path) -> None:
     journal = Writer(str(tmp_path), "train.n1.7", {"run": "abc"})
-    longest = os.urandom(frames.MAX_PAYLOAD)
+    longest = b"\x01" + bytes(8) + os.urandom(frames.MAX_PAYLOAD - 9)
     for payload in (longest, b"\x01" + bytes(2_000_000), longest):
         assert journal.record(frames.CONSOLE, payload)
     journal.close()

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames, paths
-from runvitals.journal.reader import Record, Tail, read_run
+from runvitals.journal.reader import Tail, read_run
+from runvitals.journal.records import Record
 from runvitals.journal.writer import Writer
 
 SRC = Path(__file__).parents[2] / "src"

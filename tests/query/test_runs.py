@@ -139,8 +139,10 @@ def test_a_record_of_unexpected_content_is_a_problem_and_the_rest_is_read(tmp_pa
     monitor.info(T0, config={"lr": 0.5})
     run = run_of(tmp_path, T0)
     assert run.config == {"lr": 0.5}
-    assert len(run.problems) == 2
-    assert "'exploded'" in run.problems[1]
+    assert len(run.problems) == 3
+    assert run.problems[0] == "2 damaged records were left out"
+    assert "config is a list" in run.problems[1]
+    assert "'exploded'" in run.problems[2]
     assert run.state == "running"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
-from runvitals.journal.reader import CONSOLE_HEAD
+from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.destination import Gone, Retry
 from runvitals.relay.specs import Spec

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from runvitals.journal import frames
-from runvitals.journal.reader import Record, read_run
+from runvitals.journal.reader import read_run
+from runvitals.journal.records import Record
 
 PATIENCE_S = 15.0
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -9,7 +9,8 @@ import numpy as np
 
 from runvitals.journal import frames
 from runvitals.journal.paths import run_dir
-from runvitals.journal.reader import CONSOLE_HEAD, Record, read_run
+from runvitals.journal.reader import read_run
+from runvitals.journal.records import CONSOLE_HEAD, Record
 from runvitals.query.columns import WriterSamples
 from runvitals.query.history import numbers
 from runvitals.server.app import create_app

@@ -19,7 +19,8 @@ from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.show import RUN_HELP
 from runvitals.cli.terminal import iso
 from runvitals.journal import frames, paths
-from runvitals.journal.reader import Record, WriterTail
+from runvitals.journal.reader import WriterTail
+from runvitals.journal.records import Record
 from runvitals.query.facts import Facts
 from runvitals.query.history import leaves
 from runvitals.query.keys import KeyFilter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -63,11 +64,15 @@ def role_and_host(writer: str) -> tuple[str, str]:
 
 
 def _check_name(what: str, name: str) -> str:
-    if not 1 <= len(name) <= 128 or name[0] in ".-" or not _NAME_CHARACTERS.issuperset(name):
+    if not _is_name(name):
         raise ValueError(
             f"{what} {name!r} is not allowed: 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with . or -"
         )
     return name
+
+
+def _is_name(name: str) -> bool:
+    return 1 <= len(name) <= 128 and name[0] not in ".-" and _NAME_CHARACTERS.issuperset(name)
 
 
 def safe_name(text: str) -> str:
@@ -100,6 +105,34 @@ def segments(folder: str) -> dict[str, list[int]]:
         if not name.endswith(SUFFIX):
             continue
         writer, _, number = name[: -len(SUFFIX)].rpartition(".")
-        if writer and number.isascii() and number.isdigit() and number == f"{int(number):05d}":
+        if _is_name(writer) and number.isascii() and number.isdigit() and number == f"{int(number):05d}":
             found.setdefault(writer, []).append(int(number))
     return {writer: sorted(numbers) for writer, numbers in sorted(found.items())}
+
+
+def open_file(path: str) -> int:
+    """A descriptor to read a journal file with, whatever somebody put in its place.
+
+    Raises:
+        OSError: it cannot be read; of what is no file, a FIFO or a device say, that it is not.
+    """
+    # O_NONBLOCK: opening a FIFO must not wait for somebody to write to it.
+    fd = os.open(path, os.O_RDONLY | OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
+    if not os.path.isfile(fd):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "is not a file", path)
+    return fd
+
+
+def read_stretch(path: str, start: int, size: int) -> bytes:
+    """At most `size` bytes of a journal file, from byte `start` on.
+
+    Raises:
+        OSError: see `open_file`.
+    """
+    fd = open_file(path)
+    try:
+        os.lseek(fd, start, os.SEEK_SET)
+        return os.read(fd, size)
+    finally:
+        os.close(fd)

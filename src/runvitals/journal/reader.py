@@ -7,26 +7,18 @@ A reader takes nothing on trust: whatever a file holds, it yields the records th
 from __future__ import annotations
 
 import os
-from struct import Struct
 
 from runvitals.journal import frames, paths
-from runvitals.journal.frames import SAMPLE, SCHEMA
-from runvitals.journal.jsontext import loads
-from runvitals.journal.samples import parse_schema, split, unpack_row
+from runvitals.journal.frames import SCHEMA
+from runvitals.journal.records import Record, decode
 from runvitals.journal.seal import BLOCK, unpack_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-CONSOLE_HEAD = Struct("<Bq")  # which stream (1 = stdout, 2 = stderr), time in ms; the bytes themselves follow
 MAX_SCHEMA_KEYS = 1_000_000  # of all schemas that a reader remembers of a writer
 MAX_PROBLEMS = 100  # kept per writer
-
-_JSON_TYPES = frozenset(
-    (frames.START, frames.SCHEMA, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO),
-)
 
 
 class Problem:
@@ -40,49 +32,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}"
-
-
-class Record:
-    """One decoded record of a writer.
-
-    Attributes:
-        writer: the writer's name.
-        type: one of the constants of `frames`.
-        seq: its number within the writer.
-        time_ms: UTC; of a sample or an output its time, of a JSON object its `"t"`, or 0 where it has none.
-        value: the JSON object of a JSON record, the whole payload of a CONSOLE record, None for a sample.
-        keys: of a sample.
-        packed: a sample's values as they lie in the file, little-endian float64. Whoever gathers columns
-            takes them whole, which is faster than a number at a time.
-        size: of the payload, bytes.
-    """
-
-    __slots__ = ("keys", "packed", "seq", "size", "time_ms", "type", "value", "writer")
-
-    def __init__(
-        self,
-        writer: str,
-        type: int,
-        seq: int,
-        time_ms: int,
-        value: Any = None,
-        keys: Sequence[str] = (),
-        packed: bytes = b"",
-        size: int = 0,
-    ) -> None:
-        self.writer = writer
-        self.type = type
-        self.seq = seq
-        self.time_ms = time_ms
-        self.value = value
-        self.keys = keys
-        self.packed = packed
-        self.size = size
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """A sample's values in the order of its keys, unpacked anew at every call."""
-        return unpack_row(self.packed)
 
 
 class WriterTail:
@@ -101,6 +50,7 @@ class WriterTail:
         "_schema_keys",
         "_schemas",
         "_segment",
+        "damaged",
         "folder",
         "missing",
         "next_seq",
@@ -116,6 +66,7 @@ class WriterTail:
         self.missing = (
             0  # records that a later one shows to have been there: damaged, or in a file that was deleted
         )
+        self.damaged = 0  # records that were there and could not be decoded
         self.problems: list[Problem] = []
         self.torn_bytes = (
             0  # of a last record that is not whole: it is being written, or its writer died in it
@@ -159,20 +110,15 @@ class WriterTail:
         self._segment, self._offset, self._inode, self.torn_bytes = segment, 0, 0, 0
 
     def _read_segment(self, path: str) -> Iterator[Record]:
-        # O_NONBLOCK: opening a FIFO of that name must not wait for somebody to write to it.
-        flags = os.O_RDONLY | paths.OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0)
         try:
-            fd = os.open(path, flags)
+            fd = paths.open_file(path)
         except FileNotFoundError:
             return  # deleted since the folder was listed
         except OSError as error:
             self._report(path, f"cannot be read: {error.strerror}")
             return
         try:
-            if os.path.isfile(fd):
-                yield from self._read_file(path, fd)
-            else:
-                self._report(path, "is not a file")
+            yield from self._read_file(path, fd)
         except OSError as error:
             self._report(path, f"cannot be read from byte {self._offset} on: {error.strerror}")
         finally:
@@ -214,35 +160,30 @@ class WriterTail:
             self._report(path, f"at byte {block.offset}: {error}")
 
     def _record(self, path: str, frame: frames.Frame) -> Record | None:
-        """The frame decoded; None where it was seen before, cannot be decoded, or is of an unknown type."""
+        """The frame decoded; None where it was seen before, is damaged, or is of an unknown type."""
         seq, type = frame.seq, frame.type
-        if type == SCHEMA:
-            self._declare(path, frame)  # even if seen before: a file that is read again must know its schemas
-        if seq != self.next_seq:
-            if seq < self.next_seq:
-                return None
-            self.missing += seq - self.next_seq
+        if seq < self.next_seq and type != SCHEMA:
+            return None
+        try:
+            record = decode(self.writer, frame, self._schemas)
+        except ValueError as error:
+            record = None
+            if seq >= self.next_seq:
+                self.damaged += 1
+            self._report(path, f"record {seq} of type {type} is damaged: {error}")
+        if record is not None and type == SCHEMA:
+            self._declare(record)  # even if seen before: a file that is read again must know its schemas
+        if seq < self.next_seq:
+            return None
+        self.missing += seq - self.next_seq
         self.next_seq = seq + 1
-        try:
-            if type == SAMPLE:
-                time_ms, keys, packed = split(frame.payload, self._schemas)
-                return Record(self.writer, type, seq, time_ms, None, keys, packed, len(packed))
-            if type == frames.CONSOLE:
-                time_ms = _console_time(frame.payload)
-                return Record(self.writer, type, seq, time_ms, frame.payload, size=len(frame.payload))
-            if type in _JSON_TYPES:
-                value, time_ms = _json_object(frame.payload)
-                return Record(self.writer, type, seq, time_ms, value, size=len(frame.payload))
-        except ValueError as error:
-            self._report(path, f"record {seq} of type {type} is not readable: {error}")
-        return None
+        if record is not None and record.faults:
+            for fault in record.faults:
+                self._report(path, f"record {seq} has {fault}")
+        return record
 
-    def _declare(self, path: str, frame: frames.Frame) -> None:
-        try:
-            schema_id, keys = parse_schema(_json_object(frame.payload)[0])
-        except ValueError as error:
-            self._report(path, f"the schema in record {frame.seq} is not usable: {error}")
-            return
+    def _declare(self, record: Record) -> None:
+        schema_id, keys = record.value["id"], record.value["keys"]
         self._schema_keys += len(keys) - len(self._schemas.pop(schema_id, ()))
         self._schemas[schema_id] = keys
         while self._schema_keys > MAX_SCHEMA_KEYS:
@@ -261,7 +202,7 @@ class WriterTail:
 def _first_seq(path: str) -> int | None:
     """The number of a file's first record, as its first frame says (a BLOCK has that of its first record)."""
     try:
-        fd = os.open(path, os.O_RDONLY | paths.OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
+        fd = paths.open_file(path)
     except OSError:
         return None  # the reading itself says why
     try:
@@ -274,23 +215,6 @@ def _first_seq(path: str) -> int | None:
         return None
     magic, _, _, _, seq = frames.HEADER.unpack(header)
     return int(seq) if magic == frames.MAGIC else None
-
-
-def _console_time(payload: bytes) -> int:
-    if len(payload) < CONSOLE_HEAD.size:
-        raise ValueError(f"output has at least {CONSOLE_HEAD.size} bytes; this has {len(payload)}")
-    return int(CONSOLE_HEAD.unpack_from(payload)[1])
-
-
-def _json_object(payload: bytes) -> tuple[dict[str, Any], int]:
-    """(the object, its "t" in ms or 0)."""
-    value = loads(payload)
-    if not isinstance(value, dict):
-        raise ValueError(f"a JSON object is expected, not {type(value).__name__}")
-    time_ms = value.get("t", 0)
-    if not isinstance(time_ms, (int, float)) or not -(2**63) <= time_ms < 2**63:
-        raise ValueError('"t" is not a time in milliseconds')
-    return value, int(time_ms)
 
 
 class Tail:
@@ -317,6 +241,11 @@ class Tail:
             if tail is None:
                 tail = self.writers[writer] = WriterTail(self.folder, writer)
             yield from tail.poll(segments)
+
+    @property
+    def damaged(self) -> int:
+        """Records that could not be decoded so far, and were left out."""
+        return sum(tail.damaged for tail in self.writers.values())
 
     @property
     def problems(self) -> list[Problem]:

@@ -83,24 +83,6 @@ class Packer:
         return dumps({"id": schema_id, "keys": list(self.declared[schema_id])})
 
 
-def parse_schema(schema: Mapping[str, object]) -> tuple[int, list[str]]:
-    """(id, keys) of a SCHEMA record's JSON object.
-
-    Raises:
-        ValueError: anything else than a whole number and a list of texts.
-    """
-    schema_id, keys = schema.get("id"), schema.get("keys")
-    if (
-        not isinstance(schema_id, int)
-        or not isinstance(keys, list)
-        or not all(isinstance(key, str) for key in keys)
-    ):
-        raise ValueError(
-            f"a schema has a whole number as its id and a list of texts as its keys; this is {schema!r:.80}"
-        )
-    return schema_id, keys
-
-
 def split(payload: bytes, schemas: Mapping[int, Sequence[str]]) -> tuple[int, Sequence[str], bytes]:
     """(time in ms, keys, values still packed) of a sample payload.
 

@@ -22,8 +22,8 @@ STEP = 1 << 53
 """The largest step, and negative the smallest: float64 holds every whole number between them."""
 INT64 = 1 << 63
 
-TIME_MS = 253_402_300_800_000
-"""Times are milliseconds UTC from 0, 1970-01-01, to before this one, 10000-01-01: what calendars can show."""
+TIME_MS = 253_370_764_800_000
+"""Times are milliseconds UTC from 0, 1970-01-01, to before this one, 9999-01-01: what calendars can show."""
 OLDEST_SENT_MS = 946_684_800_000
 """2000-01-01: the server takes nothing older, so that who sends seconds learns of it."""
 AHEAD_MS = 86_400_000

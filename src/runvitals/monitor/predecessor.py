@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import frames, paths
-from runvitals.journal.jsontext import loads
 from runvitals.journal.seal import whole_records
 
 TYPE_CHECKING = False
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 # Enough for the head of a file, where the first baselines are, and for its tail, where an end record would
 # be.
 _PEEK_BYTES = 256 * 1024
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 class Predecessor:
@@ -42,7 +42,7 @@ class Predecessor:
         lives = {}
         for writer, numbers in paths.segments(folder).items():
             of, _, started = writer.rpartition(".")
-            if of == name and writer != successor:
+            if of == name and writer != successor and _HEXADECIMAL.issuperset(started):
                 lives[int(started, 16)] = [paths.segment_path(folder, writer, number) for number in numbers]
         if not lives:
             return cls()
@@ -57,9 +57,9 @@ class Predecessor:
             return {}
         found: dict[str, float] = {}
         for value in _json_records(self._first, 0, (frames.START, frames.INFO)):
-            if value.get("boot_id", boot_id) != boot_id:
+            if (value.get("boot_id") or boot_id) != boot_id:
                 return {}
-            found.update(value.get("baselines", {}))
+            found.update(value.get("baselines") or {})
         return found
 
 
@@ -69,7 +69,20 @@ def _has_end(path: str) -> bool:
 
 
 def _json_records(path: str, start: int, types: tuple[int, ...]) -> list[dict[str, Any]]:
-    with open(path, "rb", buffering=0) as file:
-        file.seek(start)
-        data = file.read(_PEEK_BYTES)
-    return [loads(frame.payload) for frame in whole_records(data) if frame.type in types]
+    """Records of some types in a stretch of a file. What is damaged, or no file at all, tells nothing."""
+    from runvitals.journal.records import decode  # memory that a monitor without a predecessor saves
+
+    try:
+        data = paths.read_stretch(path, start, _PEEK_BYTES)
+    except OSError:
+        return []
+    found: list[dict[str, Any]] = []
+    for frame in whole_records(data):
+        if frame.type in types:
+            try:
+                record = decode("", frame, {})
+            except ValueError:
+                continue
+            if record is not None:
+                found.append(record.value)
+    return found

@@ -21,7 +21,7 @@ except ImportError:
     numpy = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from runvitals.journal.reader import Record
+    from runvitals.journal.records import Record
 
 Column = Any  # a numpy array where numpy is installed, else a list
 NAN = float("nan")

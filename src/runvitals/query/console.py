@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from runvitals.journal.reader import CONSOLE_HEAD
+from runvitals.journal.records import CONSOLE_HEAD, STREAMS
 
-STREAMS = {1: "stdout", 2: "stderr"}
 # A page shows the end of a program's output; all of it stays in the journal.
 KEPT_BYTES = 256 * 1024
 
@@ -23,14 +22,8 @@ class Printed:
 
 
 def parse(payload: bytes, writer: str) -> Printed:
-    """The piece of output in a CONSOLE record.
-
-    Raises:
-        ValueError: an unknown stream.
-    """
+    """The piece of output in a CONSOLE record."""
     stream, time_ms = CONSOLE_HEAD.unpack_from(payload)
-    if stream not in STREAMS:
-        raise ValueError(f"console stream {stream} is neither 1 (stdout) nor 2 (stderr)")
     return Printed(time_ms, STREAMS[stream], payload[CONSOLE_HEAD.size :].decode("utf-8", "replace"), writer)
 
 

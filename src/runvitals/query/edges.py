@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from runvitals.journal import frames, paths, samples
-from runvitals.journal.jsontext import loads
-from runvitals.journal.reader import Record
+from runvitals.journal import frames, paths
+from runvitals.journal.records import Record, decode, decode_schema
 from runvitals.journal.seal import whole_records
 
 EDGE_BYTES = 64 * 1024
-
-_JSON_TYPES = frozenset({frames.START, frames.INFO, frames.EVENT, frames.LIFECYCLE, frames.HISTORY})
+# Where the newest sample's schema lies before the tail. Writers begin another file long before.
+_MOST_BYTES = 64 * 1024 * 1024
 
 Signature = tuple[int, int, int, int]  # segment, size, mtime in ns, inode
 
@@ -35,6 +34,7 @@ class WriterEdges:
         self._records: list[Record] = []
         self._schemas: dict[int, list[str]] = {}  # ids stand for the same keys in all files of a writer
         self._signature: Signature | None = None
+        self.damaged = 0  # records at the ends that could not be decoded
 
     def changed(self, segments: Sequence[int]) -> bool:
         """Whether the newest file is another one, or of another size or age, than when it was read last."""
@@ -58,6 +58,7 @@ class WriterEdges:
         """
         signature = self._look(segments[-1])
         if signature is None or signature != self._signature:
+            self.damaged = 0
             self._records = self._read(segments)
             self._signature = signature
         return self._records
@@ -72,7 +73,7 @@ class WriterEdges:
             tail = list(_frames_in(newest, size - EDGE_BYTES, EDGE_BYTES))
             self._learn(tail)
             if not self._readable(tail):
-                tail = list(_frames_in(newest, 0, size))
+                tail = list(_frames_in(newest, 0, min(size, _MOST_BYTES)))
                 self._learn(tail)
             found = head + tail
         if segments[0] != segments[-1]:
@@ -83,9 +84,10 @@ class WriterEdges:
         for frame in found:
             if frame.type == frames.SCHEMA:
                 try:
-                    schema_id, keys = samples.parse_schema(loads(frame.payload))
+                    schema_id, keys = decode_schema(frame)
                 except ValueError:
-                    continue  # the full reader reports it
+                    self.damaged += 1
+                    continue
                 self._schemas[schema_id] = keys
 
     def _readable(self, tail: Sequence[frames.Frame]) -> bool:
@@ -119,16 +121,13 @@ class WriterEdges:
         yield from newest.values()
 
     def _record(self, frame: frames.Frame) -> Record | None:
+        if frame.type in (frames.CONSOLE, frames.SCHEMA):
+            return None
         try:
-            if frame.type == frames.SAMPLE:
-                time_ms, keys, packed = samples.split(frame.payload, self._schemas)
-                return Record(self.writer, frame.type, frame.seq, time_ms, keys=keys, packed=packed)
-            if frame.type in _JSON_TYPES:
-                value = loads(frame.payload)
-                return Record(self.writer, frame.type, frame.seq, int(value.get("t", 0)), value=value)
-        except (ValueError, TypeError, AttributeError):
-            return None  # the full reader reports it
-        return None
+            return decode(self.writer, frame, self._schemas)
+        except ValueError:
+            self.damaged += 1  # the full reader says what is wrong with it
+            return None
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
@@ -136,7 +135,4 @@ def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
 
     Damage is left to the full reader to report.
     """
-    with open(path, "rb", buffering=0) as file:
-        file.seek(start)
-        data = file.read(length)
-    yield from whole_records(data)
+    yield from whole_records(paths.read_stretch(path, start, length))

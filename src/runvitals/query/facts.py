@@ -10,16 +10,16 @@ from typing import Any
 
 from runvitals.journal import frames
 from runvitals.journal.paths import role_and_host
-from runvitals.journal.reader import Record
+from runvitals.journal.records import Record
 from runvitals.journal.states import WORST_FIRST, silence_ms
-from runvitals.query.model import STATES, Ending, Event, Host, Rank, Run
+from runvitals.model.records import LOST, lost_records
+from runvitals.query.model import Ending, Event, Host, Rank, Run
 
 MONITOR = "monitor"
 TRAIN = "train"
 DEFAULT_PROJECT = "default"
 # Events are few; a program that floods them keeps the first and the newest.
 _MAX_EVENTS = 10_000
-_MAX_PROBLEMS = 100
 
 
 @dataclass(slots=True)
@@ -78,10 +78,7 @@ class Facts:
         self._project = ""
 
     def add(self, record: Record) -> None:
-        """Take in one record.
-
-        One whose content is not what its type promises is a problem of the run, never an error here.
-        """
+        """Take in one record."""
         writer = self.writer(record.writer)
         if record.time_ms:
             writer.last_ms = max(writer.last_ms, record.time_ms)
@@ -89,14 +86,8 @@ class Facts:
             self._sample(writer, record)
             return
         fold = _FOLDS.get(record.type)
-        if fold is None:
-            return
-        try:
+        if fold is not None:
             fold(self, writer, record.time_ms, record.value)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            where = f"{record.writer}: record {record.seq} of type {record.type}"
-            if len(self.problems) < _MAX_PROBLEMS:
-                self.problems.append(f"{where} has unexpected content: {error!r}")
 
     def writer(self, name: str) -> Writer:
         """What is known of a writer: its name at least, which tells its host."""
@@ -111,21 +102,20 @@ class Facts:
             self.last[writer.host] = record
 
     def _start(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
-        writer.role = str(value.get("role", writer.role))
-        writer.host = str(value.get("host", writer.host))
+        writer.role = value.get("role") or writer.role
+        writer.host = value.get("host") or writer.host
         writer.pid = value.get("pid")
         writer.rank = value.get("rank")
-        interval_s = value.get("interval_s")
-        writer.interval_s = None if interval_s is None else float(interval_s)
+        writer.interval_s = value.get("interval_s")
         writer.started_ms = min(writer.started_ms or time_ms, time_ms)
-        self._project = self._project or str(value.get("project") or "")
+        self._project = self._project or value.get("project") or ""
         if writer.role == TRAIN and writer.pid is not None:
             self._set_rank(writer.host, writer.pid, rank=writer.rank)
 
     def _info(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
         for section, content in value.items():
-            if section == "t":
-                continue
+            if not isinstance(content, dict):
+                continue  # its time, or what a newer writer tells
             if section == "machine":
                 merged = self._machines.setdefault(writer.host, Merged())
             elif section == "sources":
@@ -136,34 +126,30 @@ class Facts:
 
     def _event(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
         rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}
-        name, level, text = value.get("name", ""), value.get("level", "info"), value.get("text", "")
-        if name == "records_lost":
-            self.lost_records += int(value.get("count", 1))
+        name, level, text = value.get("name") or "", value.get("level") or "info", value.get("text") or ""
+        if name == LOST:
+            self.lost_records += lost_records(value)
         if len(self.events) >= _MAX_EVENTS:
             del self.events[_MAX_EVENTS // 2]
         self.events.append(
-            Event(time_ms, str(name), str(level), str(text), writer.host, writer.rank, rest),
+            Event(time_ms, name, level, text, writer.host, writer.rank, rest),
         )
 
     def _lifecycle(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
         what = value["what"]
         if what == "attach":
-            self._set_rank(
-                writer.host, int(value["pid"]), **_known(value, "rank", "local_rank", "world_size")
-            )
+            self._set_rank(writer.host, value["pid"], **_known(value, "rank", "local_rank", "world_size"))
         elif what == "finish":
-            self._set_rank(writer.host, int(value["pid"]), ended_ms=time_ms, **_known(value, "exit_code"))
+            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **_known(value, "exit_code"))
         elif what == "exit":
             how = _known(value, "exit_code", "signal", "out_of_memory")
-            self._set_rank(writer.host, int(value["pid"]), ended_ms=time_ms, **how)
+            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **how)
         elif what == "gap":
             since = int(value["since"])
             silent_s = (time_ms - since) / 1000
             text = f"nothing was sampled for {silent_s:.1f} s: the monitor had to be started again"
             self.events.append(Event(time_ms, "gap", "warning", text, writer.host, None, {"since": since}))
         elif what == "end":
-            if value["state"] not in STATES:
-                raise ValueError(f"state {value['state']!r} is none of {', '.join(STATES)}")
             writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
 
     def _set_rank(self, host: str, pid: int, **facts: Any) -> None:

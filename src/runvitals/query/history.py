@@ -10,9 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runvitals.journal.reader import Record
-
-MAX_STEP = 2.0**53  # up to which every whole number is a float64
+from runvitals.journal.records import Record
 
 
 class History:
@@ -30,21 +28,13 @@ class History:
         self._columns: dict[str, tuple[array[int], array[float]]] = {}
 
     def add(self, record: Record) -> None:
-        """Take in one HISTORY record.
-
-        Raises:
-            TypeError, AttributeError, ValueError: the record's content is not what a `log()` call writes.
-        """
+        """Take in one HISTORY record. A call without a step has its place among the calls as one."""
         row = len(self.times)
-        given = record.value.get("step")
-        step = float(row if given is None else given)
-        if not abs(step) <= MAX_STEP:
-            raise ValueError(f"step {given!r} is not a number up to 2^53")
-        numbers_of_call = list(numbers(record.value.get("data") or {}))
-        self.steps.append(step)
+        step = record.value.get("step")
+        self.steps.append(float(row if step is None else step))
         self.seqs.append(record.seq)
         self.times.append(record.time_ms)
-        for key, value in numbers_of_call:
+        for key, value in numbers(record.value.get("data") or {}):
             column = self._columns.get(key)
             if column is None:
                 column = self._columns[key] = (array("q"), array("d"))

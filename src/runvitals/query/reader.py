@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterable
 
 from runvitals.journal import frames, paths
-from runvitals.journal.reader import Record, Tail
+from runvitals.journal.reader import Tail
+from runvitals.journal.records import Record
 from runvitals.query import console
 from runvitals.query.columns import Columns, Samples
 from runvitals.query.console import Console
@@ -66,16 +67,10 @@ class RunReader:
         self.facts.add(record)
         if record.type == frames.SAMPLE:
             self.samples.add(record)
-            return
-        try:
-            if record.type == frames.HISTORY:
-                self._history(record.writer).add(record)
-            elif record.type == frames.CONSOLE:
-                self.console.add(console.parse(record.value, record.writer))
-        except (ValueError, TypeError, AttributeError) as error:
-            self.facts.problems.append(
-                f"{record.writer}: record {record.seq} has unexpected content: {error}"
-            )
+        elif record.type == frames.HISTORY:
+            self._history(record.writer).add(record)
+        elif record.type == frames.CONSOLE:
+            self.console.add(console.parse(record.value, record.writer))
 
     def _history(self, writer: str) -> History:
         history = self.histories.get(writer)
@@ -91,7 +86,9 @@ class RunReader:
     def problems(self) -> list[str]:
         """What could not be read, of files and of records."""
         damage = [f"{os.path.basename(problem.path)}: {problem.text}" for problem in self._tail.problems]
-        return [*damage, *self.facts.problems]
+        damaged = self._tail.damaged
+        left_out = [f"{damaged} damaged records were left out"] if damaged else []
+        return [*left_out, *damage, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:
         """What is known of the run at `now_ms` (milliseconds UTC)."""

@@ -124,6 +124,8 @@ class _Folder:
                 continue
             for record in records:
                 facts.add(record)
+            if self._writers[writer].damaged:
+                facts.problems.append(f"{writer}: {self._writers[writer].damaged} damaged records")
         return facts
 
     def _unreadable(self, problem: str, now_ms: int) -> Run:

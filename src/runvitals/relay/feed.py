@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from runvitals.journal import frames, paths
-from runvitals.journal.reader import CONSOLE_HEAD, Record, WriterTail
+from runvitals.journal.reader import WriterTail
+from runvitals.journal.records import CONSOLE_HEAD, Record
 from runvitals.relay.batch import (
     CONSOLE,
     EVENT,
@@ -205,7 +206,7 @@ class Feed:
 
     def _start(self, value: dict[str, Any]) -> None:
         about = {key: value[key] for key in _ABOUT if value.get(key) is not None}
-        about["started_ms"] = self.position.about.get("started_ms") or value.get("t", 0)
+        about["started_ms"] = self.position.about.get("started_ms") or int(value.get("t") or 0)
         self.position.about = about
         self._learn(about)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from runvitals.model.records import LOST, lost_records
 from runvitals.query.model import Ending, Event, Host, Rank, Run, State
 from runvitals.store import catalogue as stored
 from runvitals.store.catalogue import Catalogue, RunRow, RunSections, Writer, hosts
@@ -42,7 +43,7 @@ def detailed_run(row: RunRow, catalogue: Catalogue, store: SampleStore, now_ms: 
     run = _run(row, writers, catalogue.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms)
     run.events[:] = events
     run.ranks[:] = _ranks(catalogue.writers.processes(row.id), writers)
-    lost = sum(int(event.data.get("count", 1)) for event in events if event.name == "records_lost")
+    lost = sum(lost_records(event.data) for event in events if event.name == LOST)
     return Run(**{**_fields(run), "lost_records": lost})
 
 

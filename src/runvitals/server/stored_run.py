@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from runvitals.buckets import Floats, Grid, Integers
+from runvitals.journal.records import STREAMS
 from runvitals.query.columns import Series
-from runvitals.query.console import KEPT_BYTES, STREAMS
+from runvitals.query.console import KEPT_BYTES
 from runvitals.query.model import Run
 from runvitals.query.opened import UnknownRun
 from runvitals.server import shared

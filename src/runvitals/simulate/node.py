@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.journal import frames
-from runvitals.journal.reader import CONSOLE_HEAD
+from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.seal import Sealer
 from runvitals.journal.writer import Writer
 from runvitals.simulate.block import Block

@@ -15,7 +15,7 @@ from typing import Any
 from runvitals.catalog import CATALOG
 from runvitals.collectors import redaction
 from runvitals.journal import frames, paths
-from runvitals.journal.reader import CONSOLE_HEAD
+from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.writer import Writer
 from runvitals.protobuf import Malformed
 from runvitals.wandb.records import (

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runvitals.journal import frames
-from runvitals.journal.reader import Record
+from runvitals.journal.records import Record
 from runvitals.query.facts import Facts
 from runvitals.store.catalogue import Catalogue, Ended, Ending, Filter, Heard, Joining, Sort, hosts
 from tests.store.catalogue.runs import T0, joined, uids
