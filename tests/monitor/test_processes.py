@@ -4,6 +4,7 @@ import errno
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +12,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.monitor.processes import Exit, Process, exit_of, state_of, verdict
+from runvitals.monitor.processes import (
+    CLOSING,
+    CLOSING_GRACE_S,
+    GONE,
+    LEFT,
+    NEVER,
+    RUNNING,
+    Exit,
+    Process,
+    exit_of,
+    handed_pidfd,
+    state_of,
+    verdict,
+)
 
 
 @pytest.fixture
@@ -49,7 +63,7 @@ def test_the_exit_code_is_known_even_after_the_parent_has_reaped() -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
-def test_where_pidfd_is_forbidden_every_tick_looks(
+def test_where_pidfd_is_forbidden_a_look_tells(
     child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def forbidden(pid: int, flags: int = 0) -> int:
@@ -58,7 +72,7 @@ def test_where_pidfd_is_forbidden_every_tick_looks(
     monkeypatch.setattr(os, "pidfd_open", forbidden)
     process = Process(child.pid, {})
     assert process.pidfd == -1
-    assert not process.gone
+    assert process.state == RUNNING
     assert not process.check()
     child.send_signal(signal.SIGTERM)
     gone(process)
@@ -70,7 +84,7 @@ def test_where_pidfd_is_forbidden_every_tick_looks(
 def test_a_process_that_is_already_gone() -> None:
     child = subprocess.Popen(["true"])
     child.wait()
-    assert Process(child.pid, {}).gone
+    assert Process(child.pid, {}).state == GONE
 
 
 @pytest.mark.parametrize(
@@ -100,3 +114,77 @@ def test_states(ended: Exit, state: str) -> None:
 def test_the_worst_of_all_ranks_is_the_verdict() -> None:
     state, decisive = verdict([Exit(0, None), Exit(3, None), Exit(None, 9), Exit(None, 15)])
     assert (state, decisive.signal) == ("crashed", 9)
+
+
+def test_running_left(child: subprocess.Popen[bytes]) -> None:
+    process = Process(child.pid, {})
+    assert (process.state, process.over, process.look_at_s) == (RUNNING, False, NEVER)
+    process.leave(None)
+    assert (process.state, process.over, process.exit.exit_code, process.pidfd) == (LEFT, True, 0, -1)
+
+
+def test_running_closing_gone(child: subprocess.Popen[bytes]) -> None:
+    process = Process(child.pid, {})
+    process.close_down(1, now_s=100.0)
+    assert (process.state, process.over) == (CLOSING, False)
+    assert not process.look(100.0 + CLOSING_GRACE_S - 1)
+    process.vanish()  # a kernel that tells no exit code: what it said counts
+    assert (process.state, process.over, process.exit.exit_code) == (GONE, True, 1)
+
+
+def test_running_closing_left(child: subprocess.Popen[bytes]) -> None:
+    process = Process(child.pid, {})
+    process.close_down(1, now_s=100.0)
+    assert process.look_at_s == 100.0 + CLOSING_GRACE_S
+    assert not process.look(process.look_at_s)
+    assert (process.state, process.exit.exit_code, process.look_at_s) == (LEFT, 1, NEVER)
+
+
+def test_only_what_really_ended_is_known_of_one_that_said_nothing(child: subprocess.Popen[bytes]) -> None:
+    process = Process(child.pid, {})
+    process.vanish()
+    assert (process.state, process.exit.known) == (GONE, False)
+
+
+def test_one_that_was_killed_is_dying_and_one_that_sleeps_is_not(child: subprocess.Popen[bytes]) -> None:
+    process = Process(child.pid, {})
+    assert not process.dying()
+    child.send_signal(signal.SIGSTOP)
+    assert not process.dying()
+    child.kill()
+    assert process.dying(), "it has not run since, but will die as soon as it does"
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process.dying(), "a zombie"
+    child.wait()
+    assert process.dying(), "it has gone"
+    process.release()
+
+
+def test_a_pidfd_that_was_handed_over_is_one_of_that_process(child: subprocess.Popen[bytes]) -> None:
+    fd = os.pidfd_open(child.pid)
+    assert handed_pidfd(fd, child.pid) == fd
+    child.kill()
+    child.wait()
+    assert handed_pidfd(fd, child.pid) == fd, "right even if the process has ended since"
+    os.close(fd)
+    assert handed_pidfd(fd, child.pid) == -1, "nothing was handed over"
+
+
+@pytest.mark.parametrize("what", ["file", "pipe", "socket", "another process"])
+def test_what_is_no_pidfd_of_that_process_is_closed_and_not_taken_for_one(
+    child: subprocess.Popen[bytes], what: str
+) -> None:
+    other = -1
+    if what == "file":
+        fd = os.open("/proc/self/stat", os.O_RDONLY)
+    elif what == "pipe":
+        fd, other = os.pipe()
+    elif what == "socket":
+        fd = socket.socket().detach()
+    else:
+        fd = os.pidfd_open(os.getpid())
+    assert handed_pidfd(fd, child.pid) == -1
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+    if other >= 0:
+        os.close(other)

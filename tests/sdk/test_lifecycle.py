@@ -109,6 +109,29 @@ def test_a_killed_trainer(train: Start, journals: Journals, number: signal.Signa
     assert eventually(lambda: not journals.monitors())
 
 
+@pytest.mark.parametrize(
+    "leak", ["", "os.set_inheritable(os.dup2(os.open('/dev/zero', os.O_RDONLY), 5), True)"]
+)
+def test_without_pidfd_open_a_run_goes_on_until_its_process_ends(
+    train: Start, journals: Journals, leak: str
+) -> None:
+    """As with a kernel before 5.3. The monitor must not take another descriptor for the process."""
+    process = train(f"""
+        import os, runvitals
+        del os.pidfd_open
+        {leak}
+        run = runvitals.init(id="run1", settings={{"sampling_interval": 0.1}})
+        print("up", flush=True)
+        input()
+    """)
+    assert line(process) == "up"
+    eventually(lambda: len(journals.samples()) > 5)
+    assert not journals.lifecycle("end")
+    process.kill()
+    end = journals.end()
+    assert (end["state"], end["signal"]) == ("crashed", 9)
+
+
 def test_ctrl_c_reaches_the_trainer_and_not_the_monitor(train: Start, journals: Journals) -> None:
     process = train(TRAIN_FOREVER)
     assert line(process) == "up"

@@ -95,15 +95,23 @@ class Sealer:
         os.replace(self._part(), self.path)
 
     def abandon(self) -> None:
-        """Stop, and leave the file as it was."""
-        self._close()
-        os.unlink(self._part())
+        """Stop, and leave the file as it was. What was written beside it goes too, unless that cannot
+        be deleted, or the whole folder has been: then it is rubbish, as after a kill.
+        """
+        try:
+            self._close()
+            os.unlink(self._part())
+        except OSError:
+            return
 
     def _close(self) -> None:
-        for fd in (self._source, self._out):
-            if fd >= 0:
-                os.close(fd)
-        self._source = self._out = -1
+        source, out, self._source, self._out = self._source, self._out, -1, -1
+        try:
+            if out >= 0:
+                os.close(out)
+        finally:
+            if source >= 0:
+                os.close(source)
 
 
 def whole_records(data: bytes) -> Iterator[frames.Frame]:

@@ -9,7 +9,10 @@ from struct import error as StructError
 
 from runvitals.journal import frames
 from runvitals.monitor.clients import Client, Door
-from runvitals.monitor.processes import Exit, Process, stop_signal, verdict
+from runvitals.monitor.descriptors import Descriptors
+from runvitals.monitor.disk import Disk
+from runvitals.monitor.memory_kills import MemoryKills
+from runvitals.monitor.processes import CLOSING, GONE, Exit, Process, stop_signal, verdict
 from runvitals.monitor.sampler import Schedule
 
 TYPE_CHECKING = False
@@ -18,16 +21,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.collectors.base import Scope
-    from runvitals.journal.seal import Sealer
     from runvitals.journal.writer import Writer
+    from runvitals.monitor.descriptors import Poller
     from runvitals.monitor.relay import RelayLine
     from runvitals.monitor.sampler import Sampler
 
-SYNC_EVERY_S = 10.0
-# A process that said "my interpreter is ending" is waited for this long; then its word is taken for its end.
-CLOSING_GRACE_S = 60.0
-# How long the exit status of a vanished process is looked for: it shows up when the parent has reaped it.
-EXIT_STATUS_GRACE_S = 0.1
+_HIGHEST_PID = (1 << 31) - 1
+# How often, 2 ms apart, the exit status of a vanished process is looked for: it shows up when the parent has
+# reaped it.
+_EXIT_STATUS_LOOKS = 50
 # How long a monitor without any process waits for one to attach.
 FIRST_ATTACH_S = 30.0
 
@@ -41,7 +43,9 @@ class Monitor:
         sampler: asks the collectors.
         scope: its `pids` follow the processes that attach.
         interval_s: sampling interval.
-        oom_kills: reads the kernel's count of out-of-memory kills, None where there is none.
+        memory_kills: tells which processes the kernel killed for want of memory.
+        clock: monotonic seconds.
+        poller: `select.poll()`, or a test's.
 
     Attributes:
         relay: the line to the process that delivers the run; None where it goes nowhere.
@@ -54,63 +58,72 @@ class Monitor:
         sampler: Sampler,
         scope: Scope,
         interval_s: float,
-        oom_kills: Callable[[], int | None],
+        memory_kills: MemoryKills,
+        clock: Callable[[], float] = time.monotonic,
+        poller: Poller | None = None,
     ) -> None:
         self.journal = journal
         self.door = door
         self.sampler = sampler
         self.scope = scope
-        self.oom_kills = oom_kills
+        self.clock = clock
         self.relay: RelayLine | None = None
         self.processes: list[Process] = []
-        self.started_s = time.monotonic()
+        self._live: list[Process] = []  # those that are not over
+        self.started_s = clock()
         self.schedule = Schedule(self.started_s, interval_s)
-        self._poll = select.poll()
+        self._memory_kills = memory_kills
+        self._descriptors = Descriptors(poller or select.poll())
         self._clients: dict[int, Client] = {}
-        self._watched: dict[int, Process] = {}
-        self._errands: dict[int, Callable[[], None]] = {}
-        self._sealer: Sealer | None = None
+        self._disk = Disk(journal, self._warn, self.started_s)
         self._refused: set[str] = set()
-        self._synced_s = self.started_s
-        self._closing_until_s = 0.0
         self._stop_asked = False
         self._interrupted: set[int] = set()
-        self._oom_kills_before = oom_kills()
-        self._poll.register(door.fd, select.POLLIN)
+        self._descriptors.watch(door.fd, self._open_door)
 
     # -- the loop
 
     def run(self) -> None:
-        """Until every process is over: sample on the clock, listen in between. Then the last sample and the
-        verdict.
-        """
+        """Until every process is over. Then the last sample and the verdict."""
         while not self._over():
-            now_s = time.monotonic()
-            if now_s >= self.schedule.next_s:
-                self._tick(now_s)
-                continue
-            for fd, _ in self._poll.poll((self.schedule.next_s - now_s) * 1000.0):
-                self._handle(fd)
+            self.turn()
         self._end()
 
+    def turn(self) -> None:
+        """Wait for the next thing to do, and do it.
+
+        Everybody is heard in every turn, also where a sample takes as long as the interval and the next one
+        is due already.
+        """
+        self._descriptors.hear(self._next_s() - self.clock())
+        now_s = self.clock()
+        for process in self._live:
+            if now_s >= process.look_at_s:
+                self._look(process, now_s)
+        if now_s >= self.schedule.next_s and not self._over():
+            self._tick(now_s)
+
+    def _next_s(self) -> float:
+        """When there is something to do though nobody says anything."""
+        first_attach_s = self.started_s + FIRST_ATTACH_S if not self.processes else self.schedule.next_s
+        looks_s = [process.look_at_s for process in self._live]
+        return min(self.schedule.next_s, first_attach_s, *looks_s)
+
     def _over(self) -> bool:
-        if not self.processes:
-            return time.monotonic() - self.started_s > FIRST_ATTACH_S
-        if self._closing_until_s and time.monotonic() > self._closing_until_s:
-            return all(process.over or process.closing for process in self.processes)
-        return all(process.over for process in self.processes)
+        if self._live:
+            return False
+        return bool(self.processes) or self.clock() - self.started_s >= FIRST_ATTACH_S
+
+    def _settle(self) -> None:
+        """Some of the processes may be over now."""
+        self._live = [process for process in self._live if not process.over]
 
     def _tick(self, now_s: float) -> None:
         self.sampler.missed_ticks += self.schedule.advance(now_s)
         self.sample(now_s)
-        for process in self.processes:
-            if process.pidfd < 0 and not process.gone and process.check():
-                self._gone(process)
+        self._memory_kills.look(now_s, self._live)
         self.mind_relay(now_s)
-        if now_s - self._synced_s >= SYNC_EVERY_S:
-            self._synced_s = now_s
-            self._sync()
-        self._seal_a_little()
+        self._disk.tend(now_s)
 
     def sample(self, now_s: float) -> None:
         """Take one sample and write it."""
@@ -158,32 +171,30 @@ class Monitor:
         """Write a JSON record of this moment."""
         self.journal.json(type, {"t": time.time_ns() // 1_000_000, **value})
 
+    def _warn(self, name: str, text: str) -> None:
+        self.note(frames.EVENT, name=name, level="warning", text=text)
+
     def errand(self, fd: int, done: Callable[[], None]) -> None:
         """Call `done` when `fd` has something to read; `done` closes it."""
-        self._errands[fd] = done
-        self._poll.register(fd, select.POLLIN)
 
-    def _handle(self, fd: int) -> None:
-        if fd == self.door.fd:
-            while (client := self.door.accept()) is not None:
-                self._clients[client.fd] = client
-                self._poll.register(client.fd, select.POLLIN)
-        elif fd in self._clients:
-            self._hear(self._clients[fd])
-        elif fd in self._watched:
-            self._gone(self._watched[fd])
-        elif fd in self._errands:
-            self._poll.unregister(fd)
-            self._errands.pop(fd)()
-        elif self.relay is not None and fd == self.relay.fd:
-            self._hear_relay(self.relay)
+        def fetch() -> None:
+            self._descriptors.forget(fd)
+            done()
+
+        self._descriptors.watch(fd, fetch)
 
     # -- the relay
 
     def mind_relay(self, now_s: float) -> None:
         """See that there is a relay, where the run has a destination."""
-        if self.relay is not None and self.relay.mind(now_s):
-            self._poll.register(self.relay.fd, select.POLLIN)
+        relay = self.relay
+        if relay is None:
+            return
+        fd = relay.fd
+        if relay.mind(now_s):
+            self._descriptors.watch(relay.fd, lambda: self._hear_relay(relay))
+        elif relay.fd < 0:
+            self._descriptors.forget(fd)
 
     def _hear_relay(self, relay: RelayLine) -> None:
         fd = relay.fd
@@ -191,16 +202,15 @@ class Monitor:
             if message.get("op") == "stop":
                 self._interrupt(str(message.get("text", "")))
             elif message.get("op") == "event":
-                name, text = str(message.get("name", "")), str(message.get("text", ""))
-                self.note(frames.EVENT, name=name, level="warning", text=text)
+                self._warn(str(message.get("name", "")), str(message.get("text", "")))
         if relay.fd < 0:
-            self._poll.unregister(fd)
+            self._descriptors.forget(fd)
 
     def _interrupt(self, text: str) -> None:
         """Somebody at a destination wants the run to end: as by Ctrl-C. Each process is interrupted once:
         a second time would break into what it does at its end, and a relay that was started anew asks again.
         """
-        pids = {process.pid for process in self.processes if not process.over} - self._interrupted
+        pids = {process.pid for process in self._live} - self._interrupted
         if self._stop_asked and not pids:
             return
         self._stop_asked = True
@@ -215,44 +225,52 @@ class Monitor:
 
     # -- clients
 
+    def _open_door(self) -> None:
+        while (client := self.door.accept()) is not None:
+            self._welcome(client)
+
+    def _welcome(self, client: Client) -> None:
+        self._clients[client.fd] = client
+        self._descriptors.watch(client.fd, lambda: self._hear(client))
+
     def _hear(self, client: Client) -> None:
         try:
             messages = client.messages()
         except ValueError as error:
-            self.note(
-                frames.EVENT, name="bad_message", level="warning", text=f"process {client.pid} said {error}"
-            )
+            self._warn("bad_message", f"process {client.pid} said {error}")
             messages = None
         if messages is None:
-            self._poll.unregister(client.fd)
-            del self._clients[client.fd]
-            client.close()
+            self._dismiss(client)
             return
         for message in messages:
-            self._obey(client, message)
+            try:
+                self._obey(client, message)
+            except ValueError as error:
+                self._warn("bad_message", f"process {client.pid} said {error}")
+
+    def _dismiss(self, client: Client) -> None:
+        self._descriptors.forget(client.fd)
+        del self._clients[client.fd]
+        client.close()
 
     def _obey(self, client: Client, message: dict[str, Any]) -> None:
         op = message.get("op")
-        pid = int(message.get("pid") or client.pid)
+        pid = _number(message, "pid", 1, _HIGHEST_PID) or client.pid
         if op == "attach":
             self.attach(pid, message)
         elif op == "finish":
             self._finish(pid, message)
-            self._answer(client, pid)
+            self._answer(client)
         elif op == "exited":
+            how = Exit(_number(message, "exit_code"), _number(message, "signal", 1, 127))
             for process in self._of(pid):
-                process.exit = Exit(message.get("exit_code"), message.get("signal"))
+                process.exit = how
                 self._gone(process)
         else:
-            self.note(
-                frames.EVENT,
-                name="bad_message",
-                level="warning",
-                text=f"process {client.pid} asked for {op!r}",
-            )
+            raise ValueError(f"op = {op!r:.80}, which is none of attach, finish and exited")
 
     def _of(self, pid: int, role: str | None = None) -> list[Process]:
-        return [p for p in self.processes if p.pid == pid and not p.over and (role is None or p.role == role)]
+        return [p for p in self._live if p.pid == pid and (role is None or p.role == role)]
 
     def attach(self, pid: int, about: dict[str, Any], pidfd: int = -1) -> None:
         """A process joins the run. Saying so twice, as the one that started us does, changes nothing."""
@@ -260,120 +278,81 @@ class Monitor:
             if pidfd >= 0:
                 os.close(pidfd)
             return
-        process = Process(pid, about, pidfd)
+        process = Process(pid, about, pidfd, self.clock())
         self.processes.append(process)
         said = {key: about.get(key) for key in ("role", "rank", "local_rank", "world_size", "writer")}
         self.note(frames.LIFECYCLE, what="attach", pid=pid, **said)
-        if process.gone:
-            self._gone(process)
+        if process.state == GONE:
+            self._record_exit(process)
             return
+        self._live.append(process)
         if pid not in self.scope.pids:
             self.scope.pids.append(pid)
         if process.pidfd >= 0:
-            self._watched[process.pidfd] = process
-            self._poll.register(process.pidfd, select.POLLIN)
+            self._descriptors.watch(process.pidfd, lambda: self._gone(process))
 
     def _finish(self, pid: int, message: dict[str, Any]) -> None:
+        code = _number(message, "exit_code")
         self._stop_asked = self._stop_asked or bool(message.get("stopped"))
         for process in self._of(pid, "train"):
-            process.finished = True
-            process.closing = bool(message.get("closing"))
-            code = message.get("exit_code")
-            if process.closing:
-                process.exit_hint = code
-                self._closing_until_s = time.monotonic() + CLOSING_GRACE_S
+            if message.get("closing"):
+                process.close_down(code, self.clock())
             else:
-                process.exit = Exit(code or 0, None)
-                self._unwatch(process)
+                self._descriptors.forget(process.pidfd)
+                process.leave(code)
             self.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
+        self._settle()
 
-    def _answer(self, client: Client, pid: int) -> None:
+    def _answer(self, client: Client) -> None:
         """The last sample of a process that leaves while the run goes on; if it is the last one, `_end`
         answers.
         """
-        if not all(process.over for process in self.processes):
-            self.sample(time.monotonic())
+        if not self._over():
+            self.sample(self.clock())
             client.send({"op": "done", "state": "running"})
 
     # -- processes
 
-    def _unwatch(self, process: Process) -> None:
-        if process.pidfd in self._watched:
-            self._poll.unregister(process.pidfd)
-            del self._watched[process.pidfd]
-        process.close()
+    def _look(self, process: Process, now_s: float) -> None:
+        """Look at a process that no descriptor watches, or that has been closing for long."""
+        pidfd, was_closing = process.pidfd, process.state == CLOSING
+        if process.look(now_s):
+            self._gone(process)
+        elif was_closing and process.over:
+            self._descriptors.forget(pidfd)
+            self._settle()
+            text = f"process {process.pid} said that it ends, and is still there: the run ends without it"
+            self._warn("still_closing", text)
 
     def _gone(self, process: Process) -> None:
         """A process has ended: write it down at once, for we may be killed with it."""
-        if process.recorded:
+        if process.over:
             return
-        process.gone = process.recorded = True
-        self._find_exit(process)
-        self._unwatch(process)
+        for _ in range(_EXIT_STATUS_LOOKS):
+            if process.exit.known or process.learn_exit().known:
+                break
+            time.sleep(0.002)
+        self._descriptors.forget(process.pidfd)
+        process.vanish()
+        self._settle()
+        self._record_exit(process)
+
+    def _record_exit(self, process: Process) -> None:
+        exit = process.exit
+        exit.out_of_memory = exit.signal == 9 and self._memory_kills.hit(process)
         self.note(
             frames.LIFECYCLE,
             what="exit",
             pid=process.pid,
-            exit_code=process.exit.exit_code,
-            signal=process.exit.signal,
-            out_of_memory=self._out_of_memory(process.exit),
+            exit_code=exit.exit_code,
+            signal=exit.signal,
+            out_of_memory=exit.out_of_memory,
         )
-
-    def _find_exit(self, process: Process) -> None:
-        until_s = time.monotonic() + EXIT_STATUS_GRACE_S
-        while not process.exit.known and not process.learn_exit().known and time.monotonic() < until_s:
-            time.sleep(0.002)
-        if not process.exit.known and process.closing:
-            process.exit = Exit(process.exit_hint or 0, None)
-
-    def _out_of_memory(self, exit: Exit) -> bool:
-        if exit.signal != 9 or self._oom_kills_before is None:
-            return False
-        now = self.oom_kills()
-        return now is not None and now > self._oom_kills_before
-
-    # -- the disk
-
-    def _sync(self) -> None:
-        """Bring the run's files to the disk itself: ours and those of the processes, which must not wait for
-        a disk.
-        """
-        try:
-            names = os.listdir(self.journal.folder)
-        except FileNotFoundError:
-            return  # the run was deleted while it went on
-        for name in names:
-            path = os.path.join(self.journal.folder, name)
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                continue  # sealed and renamed since the listing
-            try:
-                os.fsync(fd)
-            except OSError as error:
-                self.note(frames.EVENT, name="sync_failed", level="warning", text=f"{path}: {error.strerror}")
-            finally:
-                os.close(fd)
-
-    def _seal_a_little(self) -> None:
-        if self._sealer is None and not self.journal.rotated:
-            return
-        from runvitals.journal.seal import Sealer  # most runs never fill a file
-
-        try:
-            sealer = self._sealer = self._sealer or Sealer(self.journal.rotated.pop(0))
-            if not sealer.step():
-                self._sealer = None
-        except (OSError, ValueError) as error:
-            if self._sealer is not None:
-                self._sealer.abandon()
-                self._sealer = None
-            self.note(frames.EVENT, name="not_sealed", level="warning", text=str(error))
 
     # -- the end
 
     def _end(self) -> None:
-        self.sample(time.monotonic())
+        self.sample(self.clock())
         state, decisive = verdict([process.exit for process in self.processes], self._stop_asked)
         self.note(
             frames.LIFECYCLE,
@@ -381,19 +360,31 @@ class Monitor:
             state=state,
             exit_code=decisive.exit_code,
             signal=decisive.signal,
-            out_of_memory=self._out_of_memory(decisive),
+            out_of_memory=decisive.out_of_memory,
         )
-        self.sampler.close()
-        if self._sealer is not None:
-            self._sealer.abandon()
         # Out of the way before the last word: whoever comes now must start a monitor of their own.
         self.door.close()
+        # Before anything that may take its time. Also to those that have not asked yet: a wrapper may be
+        # about to, and finds the answer waiting.
         for client in self._clients.values():
-            # Also to those that have not asked yet: a wrapper may be about to, and finds the answer waiting.
             client.send({"op": "done", "state": state})
             client.close()
-        self._sync()
+        self.sampler.close()
+        self._disk.abandon()
+        self._disk.sync()
         self.journal.close()
+
+
+def _number(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
+    """A whole number that a process said.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = message.get(name)
+    if value is None or (isinstance(value, int) and least <= value <= most):
+        return value
+    raise ValueError(f"{name} = {value!r:.80}, which is no whole number from {least} to {most}")
 
 
 def _is_number(value: object) -> bool:

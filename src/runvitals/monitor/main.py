@@ -19,7 +19,9 @@ from runvitals.journal.writer import Writer
 from runvitals.monitor.clients import Door
 from runvitals.monitor.loop import Monitor
 from runvitals.monitor.machine import Inquiry
+from runvitals.monitor.memory_kills import MemoryKills
 from runvitals.monitor.predecessor import Predecessor
+from runvitals.monitor.processes import handed_pidfd
 from runvitals.monitor.sampler import Sampler
 
 TYPE_CHECKING = False
@@ -39,9 +41,11 @@ def main() -> None:
     """Run a monitor to its end."""
     _leave_the_trainer_alone()
     order = _read_order()
+    # Before anything of ours is opened, which would get that number where nothing was handed to us.
+    pidfd = handed_pidfd(TRAINER_FD, int(order["attach"]["pid"]))
     journal = _begin_journal(order)
     try:
-        _watch(build(order, journal), order)
+        _watch(build(order, journal), order, pidfd)
     except Exception as error:
         # Nobody sees our stderr. The journal is where a person looks.
         text = f"the monitor failed: {type(error).__name__}: {error} ({_place(error)})"
@@ -50,9 +54,9 @@ def main() -> None:
         raise
 
 
-def _watch(monitor: Monitor, order: dict[str, Any]) -> None:
+def _watch(monitor: Monitor, order: dict[str, Any], pidfd: int) -> None:
     attach = order["attach"]
-    monitor.attach(int(attach["pid"]), attach, _pidfd())
+    monitor.attach(int(attach["pid"]), attach, pidfd)
     monitor.mind_relay(time.monotonic())
     monitor.sample(time.monotonic())
     monitor.schedule.advance(time.monotonic())
@@ -87,14 +91,6 @@ def _read_order() -> dict[str, Any]:
     return order
 
 
-def _pidfd() -> int:
-    try:
-        os.fstat(TRAINER_FD)
-    except OSError:
-        return -1
-    return TRAINER_FD
-
-
 def _place(error: Exception) -> str:
     """File and line where an error was raised, without the `traceback` module."""
     trace = error.__traceback__
@@ -120,8 +116,8 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
     found = sources.probe_all(scope, selection, order["site"])
     baselines = predecessor.baselines(order["boot_id"])
     sampler = Sampler(found.collectors, interval_s, Reporter(journal), settings["gpu_ids"], baselines)
-    oom_kills = cgroup.OomKills(scope).read
-    monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, oom_kills)
+    memory_kills = MemoryKills(cgroup.OomKills(scope))
+    monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, memory_kills)
     if order["destinations"]:
         from runvitals.monitor.relay import RelayLine  # most runs have no use for it
 

@@ -1,11 +1,30 @@
 """The processes of a run on this host: noticing within a millisecond that one has gone, and learning how it
 ended.
+
+A process is in one of four states::
+
+                 finish, its interpreter ends
+        running ─────────────────────────────▶ closing
+         │   │                                 │   │
+         │   │ finish                  finish, │   │ its end is seen
+         │   │                     or overdue  │   │
+         │   └────────────▶ left ◀─────────────┘   │
+         │                                         ▼
+         └───────────────────────────────────────▶ gone
+                      its end is seen
+
+running: it has attached.
+closing: it said that its interpreter is ending. How it ends is yet to be seen; it is waited for so long.
+left: it said that it is done with the run, or it was closing for too long. It may live on for all we care.
+gone: it has ended, and how is on record.
+
+`left` and `gone` are over: nothing follows, and `exit` is final.
 """
 
 from __future__ import annotations
 
 import os
-from errno import EPERM, ESRCH
+from errno import ESRCH
 
 from runvitals.collectors.base import PseudoFile, open_if_there
 
@@ -24,14 +43,26 @@ _SIGINT, _SIGTERM = 2, 15
 _STOP_SIGNALS = frozenset({1, _SIGINT, _SIGTERM})  # HUP and these: somebody asked for the end
 
 
+RUNNING, CLOSING, LEFT, GONE = "running", "closing", "left", "gone"
+# A process that said "my interpreter is ending" is waited for this long; then its word is taken for its end.
+CLOSING_GRACE_S = 60.0
+# How often a process is looked at where no descriptor tells of its end.
+LOOK_S = 1.0
+NEVER = float("inf")
+
+_PF_EXITING = 0x4  # include/linux/sched.h
+_PENDING_KILL = 1 << 8  # of SIGKILL in a mask of signals
+
+
 class Exit:
     """How a process ended: an exit code, or a signal, or (old kernel, already reaped) neither is known."""
 
-    __slots__ = ("exit_code", "signal")
+    __slots__ = ("exit_code", "out_of_memory", "signal")
 
     def __init__(self, exit_code: int | None, signal: int | None) -> None:
         self.exit_code = exit_code
         self.signal = signal
+        self.out_of_memory = False
 
     @property
     def known(self) -> bool:
@@ -57,49 +88,44 @@ class Process:
         about: the attach message: role, rank, writer … It goes into the journal.
         pidfd: a descriptor the process itself opened and handed on, which is right even if it has died since;
             else one is opened here.
+        now_s: monotonic clock.
+
+    Attributes:
+        state: see the module.
+        exit: how it ended, as far as that is known.
+        look_at_s: when to `look` at it again.
+        short_of_memory: the kernel killed something for want of memory while this was being killed.
     """
 
     __slots__ = (
-        "_stat",
-        "about",
-        "closing",
-        "exit",
-        "exit_hint",
-        "finished",
-        "gone",
-        "pid",
-        "pidfd",
-        "recorded",
-        "role",
-    )
+        "_closing_until_s", "_said", "_stat", "about", "exit", "look_at_s", "pid", "pidfd", "role",
+        "short_of_memory", "state",
+    )  # fmt: skip
 
-    def __init__(self, pid: int, about: dict[str, Any], pidfd: int = -1) -> None:
+    def __init__(self, pid: int, about: dict[str, Any], pidfd: int = -1, now_s: float = 0.0) -> None:
         self.pid = pid
         self.about = about
         self.role = str(about.get("role", "train"))
         self.pidfd = pidfd
-        self.finished = False  # it said that it is done with the run
-        self.closing = False  # it said that its interpreter is ending: the exit code is still to come
-        self.exit_hint: int | None = None
-        self.gone = False
-        self.recorded = False  # its end is in the journal
+        self.state = RUNNING
         self.exit = Exit(None, None)
+        self.short_of_memory = False
+        self._said: int | None = None  # the exit code a closing process expects to end with
+        self._closing_until_s = NEVER
         self._stat: PseudoFile | None = open_if_there(f"/proc/{pid}/stat")
         if self.pidfd < 0:
             self._open_pidfd()
+        self.look_at_s = NEVER if self.pidfd >= 0 else now_s + LOOK_S
 
     def _open_pidfd(self) -> None:
         try:
             self.pidfd = os.pidfd_open(self.pid)
         except AttributeError:
-            return  # no pidfd_open in this Python or on this system: `check` looks at every tick
+            return  # no pidfd_open in this Python or on this system: `look` tells
         except OSError as error:
-            # EPERM: old Docker seccomp filters forbid the call; ENOSYS: a kernel before 5.3. `check` looks at
-            # every tick then.
+            # EPERM: old Docker seccomp filters forbid the call; ENOSYS: a kernel before 5.3.
             if error.errno == ESRCH and not self._is_there():
-                self.gone = True
-            elif error.errno == EPERM:
-                return
+                self.state = GONE
 
     def _is_there(self) -> bool:
         try:
@@ -113,7 +139,58 @@ class Process:
     @property
     def over(self) -> bool:
         """Nothing more is to be learned from this process."""
-        return self.gone or (self.finished and not self.closing)
+        return self.state in (LEFT, GONE)
+
+    def leave(self, exit_code: int | None) -> None:
+        """It is done with the run."""
+        self.exit = Exit(exit_code or 0, None)
+        self._end(LEFT)
+
+    def close_down(self, exit_code: int | None, now_s: float) -> None:
+        """Its interpreter is ending, with this exit code as far as that is known."""
+        self.state = CLOSING
+        self._said = exit_code
+        self._closing_until_s = now_s + CLOSING_GRACE_S
+        self.look_at_s = min(self.look_at_s, self._closing_until_s)
+
+    def vanish(self) -> None:
+        """It has ended. What it said of its end counts where nothing else is known."""
+        if not self.exit.known and self.state == CLOSING:
+            self.exit = Exit(self._said or 0, None)
+        self._end(GONE)
+
+    def look(self, now_s: float) -> bool:
+        """Look at it where no descriptor does; whether it has ended. One that closes for too long has left,
+        and is taken at its word.
+        """
+        if self.pidfd < 0:
+            if self.check():
+                return True
+            self.look_at_s = min(now_s + LOOK_S, self._closing_until_s)
+        if now_s >= self._closing_until_s:
+            self.exit = Exit(self._said, None)
+            self._end(LEFT)
+        return False
+
+    def _end(self, state: str) -> None:
+        self.state = state
+        self.look_at_s = self._closing_until_s = NEVER
+        self.release()
+
+    def dying(self) -> bool:
+        """Whether it is on its way out, or will be as soon as it runs again: a large process takes seconds
+        from the kill to its end.
+        """
+        try:
+            if self._stat is not None:
+                fields = self._stat.read().rpartition(b")")[2].split()
+                if int(fields[6]) & _PF_EXITING:
+                    return True
+            with open(f"/proc/{self.pid}/status", "rb") as file:
+                pending = [line.split()[1] for line in file if line.startswith((b"SigPnd:", b"ShdPnd:"))]
+        except OSError:
+            return not self._is_there()
+        return any(int(mask, 16) & _PENDING_KILL for mask in pending)
 
     def check(self) -> bool:
         """Whether it has gone, where there is no pidfd to tell: its stat file answers ESRCH, or shows a
@@ -162,13 +239,33 @@ class Process:
             return None
         return int(fields[-1]) if fields and fields[0] in (b"Z", b"X") else None
 
-    def close(self) -> None:
+    def release(self) -> None:
+        """Let go of what it is watched with."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
         if self._stat is not None:
             self._stat.close()
             self._stat = None
+
+
+def handed_pidfd(fd: int, pid: int) -> int:
+    """`fd`, if it is a pidfd of this process that was handed to us; else -1, and `fd` is closed: where no
+    pidfd can be had, something else of our parent's may have that number.
+    """
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+            words = [line.split() for line in file if line.startswith((b"Pid:", b"NSpid:"))]
+    except OSError:
+        words = []  # it is not open, or nothing tells what it is
+    # A process that has been reaped in the meantime has the number -1.
+    if any(int(number) in (pid, -1) for line in words for number in line[1:]):
+        return fd
+    try:
+        os.close(fd)
+    except OSError:
+        return -1
+    return -1
 
 
 def stop_signal(pid: int) -> int:

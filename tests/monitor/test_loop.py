@@ -1,0 +1,446 @@
+"""The monitor's loop, with a clock and a poller that are the test's."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.collectors.base import Scope, Tick
+from runvitals.journal import frames
+from runvitals.journal.reader import read_run
+from runvitals.journal.writer import Writer
+from runvitals.monitor.clients import Door
+from runvitals.monitor.loop import FIRST_ATTACH_S, Monitor
+from runvitals.monitor.memory_kills import MemoryKills
+from runvitals.monitor.processes import CLOSING_GRACE_S
+from runvitals.monitor.sampler import Sampler
+
+
+class Clock:
+    """Monotonic seconds that pass when somebody waits, or works."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Poller:
+    """Poll whose waiting costs no time: the clock goes on instead, by all that was to be waited for.
+
+    What can be read is what really can be, at that moment.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._real = select.poll()
+        self.waits_s: list[float] = []
+
+    def register(self, fd: int, eventmask: int, /) -> None:
+        self._real.register(fd, eventmask)
+
+    def unregister(self, fd: int, /) -> None:
+        self._real.unregister(fd)
+
+    def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]:
+        self.waits_s.append(timeout_ms / 1000.0)
+        ready = self._real.poll(0)
+        if not ready:
+            self._clock.now_s += timeout_ms / 1000.0
+        return ready
+
+
+class Work:
+    """A source that takes its time."""
+
+    name = "work"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.takes_s = 0.0
+
+    def sample(self, tick: Tick) -> None:
+        self._clock.now_s += self.takes_s
+        tick.gauges["work"] = tick.mono_s
+
+
+class KillCount:
+    """The kernel's count of processes that were killed for want of memory."""
+
+    host_wide = False
+
+    def __init__(self) -> None:
+        self.count = 7
+
+    def read(self) -> int:
+        return self.count
+
+
+class Bench:
+    """A monitor under test, its surroundings, and what it has written."""
+
+    def __init__(self, folder: Path, interval_s: float = 1.0, segment_bytes: int = 1 << 22) -> None:
+        self.folder = folder
+        self.clock = Clock()
+        self.poller = Poller(self.clock)
+        self.work = Work(self.clock)
+        self.kill_count = KillCount()
+        self._address = f"\0runvitals-test-{os.getpid()}-{id(self)}"
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        door.bind(self._address)
+        door.listen(16)
+        journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes)
+        self.monitor = Monitor(
+            journal,
+            Door(door.detach()),
+            Sampler([self.work], interval_s, lambda source, error: None),
+            Scope(),
+            interval_s,
+            MemoryKills(self.kill_count),
+            self.clock,
+            self.poller,
+        )
+        self._clients: list[socket.socket] = []
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def close(self) -> None:
+        for child in self._children:
+            child.kill()
+            child.wait()
+        for client in (*self._clients, *self.monitor._clients.values()):
+            client.close()
+        self.monitor.door.close()
+        self.monitor.journal.close()
+        for process in self.monitor.processes:
+            process.release()
+
+    def process(self) -> subprocess.Popen[bytes]:
+        """A process of the run that does nothing, attached."""
+        child = subprocess.Popen(["sleep", "600"])
+        self._children.append(child)
+        self.monitor.attach(child.pid, {"role": "train"})
+        return child
+
+    def client(self) -> socket.socket:
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.settimeout(0)
+        client.connect(self._address)
+        self._clients.append(client)
+        return client
+
+    def say(self, client: socket.socket, message: Mapping[str, object] | list[object]) -> None:
+        client.send(json.dumps(message).encode() + b"\n")
+
+    def finish(self, pid: int, **more: object) -> socket.socket:
+        client = self.client()
+        self.say(client, {"op": "finish", "pid": pid, **more})
+        return client
+
+    def kill(self, child: subprocess.Popen[bytes]) -> None:
+        """Kill a process, and wait until that is to be seen."""
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.monitor.turn()
+
+    def records(self, type: int, **wanted: object) -> list[dict[str, Any]]:
+        found = [r.value for r in read_run(str(self.folder)) if r.type == type]
+        return [value for value in found if wanted.items() <= value.items()]
+
+    def end(self) -> dict[str, Any]:
+        (end,) = self.records(frames.LIFECYCLE, what="end")
+        return end
+
+    def samples(self) -> int:
+        return sum(r.type == frames.SAMPLE for r in read_run(str(self.folder)))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path / "run")
+    yield bench
+    bench.close()
+
+
+def answer(client: socket.socket) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(client.recv(4096).partition(b"\n")[0])
+    return value
+
+
+def test_a_sample_is_taken_at_every_tick_and_nothing_is_done_in_between(bench: Bench) -> None:
+    bench.process()
+    bench.turn(5)
+    assert bench.clock.now_s == pytest.approx(1004.0)
+    assert bench.samples() == 5
+    assert bench.poller.waits_s == pytest.approx([0.0, 1.0, 1.0, 1.0, 1.0])
+
+
+def test_a_finish_is_heard_though_every_sample_takes_longer_than_the_interval(
+    bench: Bench,
+) -> None:
+    child = bench.process()
+    bench.work.takes_s = 1.5
+    bench.turn(3)
+    assert bench.poller.waits_s == [0.0, 0.0, 0.0], "the next sample is always due"
+    client = bench.finish(child.pid)
+    bench.monitor.run()
+    assert answer(client) == {"op": "done", "state": "finished"}
+    assert bench.end()["state"] == "finished"
+
+
+def test_an_exit_is_heard_though_every_sample_takes_longer_than_the_interval(bench: Bench) -> None:
+    child = bench.process()
+    bench.work.takes_s = 1.5
+    bench.turn(3)
+    bench.kill(child)
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
+
+
+def test_a_late_rank_is_let_in_though_every_sample_takes_longer_than_the_interval(bench: Bench) -> None:
+    bench.process()
+    bench.work.takes_s = 1.5
+    bench.turn()
+    client = bench.client()
+    bench.say(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
+    bench.turn(2)
+    assert [attach["rank"] for attach in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
+
+
+def test_the_end_is_seen_at_once_however_long_the_interval(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", interval_s=86_400.0 * 30)
+    child = bench.process()
+    bench.turn()
+    bench.kill(child)
+    bench.monitor.run()
+    assert bench.clock.now_s < 1001.0
+    assert bench.end()["signal"] == 9
+    bench.close()
+
+
+def test_an_interval_of_a_month_is_more_than_poll_can_count(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", interval_s=86_400.0 * 30)
+    bench.process()
+    bench.turn(3)
+    assert max(bench.poller.waits_s) <= 3600.0
+    assert bench.samples() == 1
+    bench.close()
+
+
+def test_a_monitor_to_which_nobody_comes_ends(bench: Bench) -> None:
+    bench.monitor.run()
+    assert bench.clock.now_s == pytest.approx(1000.0 + FIRST_ATTACH_S)
+    assert bench.end()["state"] == "finished"
+
+
+@pytest.mark.parametrize(("said", "state"), [(1, "failed"), (None, "finished"), (0, "finished")])
+def test_an_interpreter_that_never_ends_is_taken_at_its_word(
+    bench: Bench, said: int | None, state: str
+) -> None:
+    child = bench.process()
+    bench.turn()
+    client = bench.finish(child.pid, closing=True, exit_code=said)
+    bench.monitor.run()
+    assert answer(client) == {"op": "done", "state": "running"}
+    assert bench.clock.now_s == pytest.approx(1000.0 + CLOSING_GRACE_S)
+    assert (bench.end()["state"], bench.end()["exit_code"]) == (state, said)
+    (event,) = bench.records(frames.EVENT, name="still_closing")
+    assert str(child.pid) in event["text"]
+
+
+def test_one_that_closes_for_too_long_does_not_end_the_others(bench: Bench) -> None:
+    closing, working = bench.process(), bench.process()
+    bench.turn()
+    bench.finish(closing.pid, closing=True, exit_code=3)
+    while bench.clock.now_s < 1000.0 + 3 * CLOSING_GRACE_S:
+        bench.turn()
+    assert not bench.records(frames.LIFECYCLE, what="end")
+    bench.kill(closing)
+    bench.turn(3)
+    assert not bench.records(frames.LIFECYCLE, what="exit"), "it has left, whatever becomes of it"
+    bench.finish(working.pid)
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["exit_code"]) == ("failed", 3)
+
+
+def test_how_a_closing_interpreter_really_ends_counts_more_than_what_it_said(bench: Bench) -> None:
+    child = bench.process()
+    bench.turn()
+    bench.finish(child.pid, closing=True, exit_code=0)
+    bench.turn(3)
+    bench.kill(child)
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
+
+
+def test_without_a_pidfd_an_exit_is_seen_within_a_second_however_long_the_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    bench = Bench(tmp_path / "run", interval_s=300.0)
+    child = bench.process()
+    bench.turn(10)
+    bench.kill(child)
+    killed_s = bench.clock.now_s
+    bench.monitor.run()
+    assert bench.clock.now_s - killed_s <= 1.0
+    assert bench.end()["signal"] == 9
+    bench.close()
+
+
+def test_a_worker_killed_for_want_of_memory_is_no_reason_for_later_kills(bench: Bench) -> None:
+    first, second = bench.process(), bench.process()
+    bench.turn(2)
+    bench.kill_count.count += 1  # a data loader's worker, say
+    bench.turn(2)
+    bench.kill(first)
+    bench.turn(2)
+    bench.kill_count.count += 1
+    bench.kill(second)
+    bench.monitor.run()
+    exits = bench.records(frames.LIFECYCLE, what="exit")
+    assert [exit["out_of_memory"] for exit in exits] == [False, True]
+
+
+def test_a_large_process_whose_end_takes_longer_than_a_tick_was_killed_for_want_of_memory_all_the_same(
+    bench: Bench,
+) -> None:
+    child, bystander = bench.process(), bench.process()
+    bench.turn(2)
+    bench.kill_count.count += 1
+    bench.kill(child)
+    # The tick comes first, the descriptor's news after it.
+    bench.monitor._tick(bench.clock.now_s + 1.0)
+    bench.turn(1)
+    bench.kill(bystander)
+    bench.monitor.run()
+    exits = {exit["pid"]: exit["out_of_memory"] for exit in bench.records(frames.LIFECYCLE, what="exit")}
+    assert exits == {child.pid: True, bystander.pid: False}
+    assert bench.end()["out_of_memory"] is True
+
+
+def test_a_count_that_can_be_read_no_longer_blames_nobody(bench: Bench) -> None:
+    child = bench.process()
+    bench.turn()
+
+    def removed() -> int:
+        raise OSError(19, "No such device")
+
+    bench.kill_count.read = removed  # type: ignore[method-assign]
+    bench.turn(2)
+    bench.kill(child)
+    bench.monitor.run()
+    assert bench.end()["out_of_memory"] is False
+
+
+def test_nonsense_from_a_client_is_an_event_and_ends_nothing(bench: Bench) -> None:
+    child = bench.process()
+    nonsense: list[dict[str, object]] = [
+        {"op": "attach", "pid": "me"},
+        {"op": "attach", "pid": 1 << 70},
+        {"op": "attach", "pid": -1},
+        {"op": "exited", "pid": child.pid, "signal": [9]},
+        {"op": "finish", "pid": child.pid, "exit_code": "bad"},
+        {"op": "dance"},
+    ]
+    client = bench.client()
+    for message in nonsense:
+        bench.say(client, message)
+    bench.turn(3)
+    texts = [event["text"] for event in bench.records(frames.EVENT, name="bad_message")]
+    assert len(texts) == len(nonsense)
+    assert "'dance'" in texts[-1]
+    bench.say(client, {"op": "finish", "pid": child.pid, "exit_code": -1})
+    bench.monitor.run()
+    assert answer(client)["state"] == "failed"
+
+
+def test_one_that_talks_no_json_is_left_alone(bench: Bench) -> None:
+    child = bench.process()
+    bench.client().send(b"GET / HTTP/1.1\r\n\r\n")
+    bench.turn(3)
+    assert len(bench.records(frames.EVENT, name="bad_message")) == 1
+    bench.kill(child)
+    bench.monitor.run()
+
+
+class TestDeletedFolder:
+    """A run whose folder is deleted while it goes on."""
+
+    @pytest.fixture
+    def sealing(self, tmp_path: Path) -> Iterator[Bench]:
+        """A monitor in the middle of sealing a file of 200 kB."""
+        bench = Bench(tmp_path / "run", segment_bytes=200_000)
+        bench.process()
+        while not list(bench.folder.glob("*.part")):
+            bench.monitor.note(frames.INFO, machine={"filler": os.urandom(4000).hex()})
+            if bench.monitor.journal.rotated:
+                bench.turn()
+        yield bench
+        bench.close()
+
+    def test_the_monitor_goes_on(self, sealing: Bench) -> None:
+        shutil.rmtree(sealing.folder)
+        sealing.turn(30)
+        assert sealing.clock.now_s > 1025.0
+
+    def test_clients_are_answered_at_the_end(self, sealing: Bench) -> None:
+        shutil.rmtree(sealing.folder)
+        client = sealing.finish(sealing.monitor.processes[0].pid)
+        sealing.monitor.run()
+        assert answer(client) == {"op": "done", "state": "finished"}
+
+    def test_a_folder_that_is_a_file_now(self, sealing: Bench) -> None:
+        shutil.rmtree(sealing.folder)
+        sealing.folder.write_text("")
+        sealing.turn(30)
+        client = sealing.finish(sealing.monitor.processes[0].pid)
+        sealing.monitor.run()
+        assert answer(client) == {"op": "done", "state": "finished"}
+
+
+def test_a_pipe_in_the_folder_holds_nobody_up(bench: Bench) -> None:
+    bench.process()
+    os.mkfifo(bench.folder / "train.n1.00000.rvj")
+    bench.turn(15)
+    os.unlink(bench.folder / "train.n1.00000.rvj")
+    assert bench.samples() == 15
+
+
+def test_what_was_said_of_a_descriptor_does_not_count_for_the_next_of_its_number(bench: Bench) -> None:
+    """Two clients are heard in one poll; the first one's words close the second one's line."""
+    called: list[str] = []
+    one, two = socket.socketpair()
+    three, four = socket.socketpair()
+    one.send(b"x")
+    three.send(b"x")
+    descriptors = bench.monitor._descriptors
+
+    def first() -> None:
+        called.append("first")
+        descriptors.forget(four.fileno())
+        descriptors.watch(four.fileno(), lambda: called.append("another"))
+        descriptors.forget(two.fileno())
+
+    descriptors.watch(two.fileno(), first)
+    descriptors.watch(four.fileno(), lambda: called.append("second"))
+    descriptors.hear(0)
+    assert called == ["first"]
+    for end in (one, two, three):
+        end.close()
+    four.close()
+    descriptors.hear(0)
+    descriptors.hear(0)
+    assert called == ["first"], "closed behind our back: forgotten, or poll would return at once for ever"
