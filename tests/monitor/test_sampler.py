@@ -156,6 +156,7 @@ def test_what_sources_know_of_their_devices_is_news_when_it_changes() -> None:
     assert sampler.news() == {}
     source.facts = {"shelves": ["a", "b"]}
     source.absent = {"b": "is locked"}
+    sampler.sample(1.0)
     assert sampler.news() == {
         "machine": {"shelves": ["a", "b"]},
         "sources": {"knowing": {"state": "on", "reason": "b: is locked"}},
@@ -171,6 +172,48 @@ def test_what_is_missing_of_a_source_is_told_again_when_it_works_again() -> None
     assert sampler.news() == {}
     sampler.sample(2.0)
     assert sampler.news() == {"sources": {"scripted": {"state": "on", "reason": "y: forbidden"}}}
+
+
+def measured(values: dict[str, float]) -> dict[str, float]:
+    """Without what the monitor tells of itself."""
+    return {key: value for key, value in values.items() if not key.startswith("monitor.")}
+
+
+class Slow(Scripted):
+    """A source that hardly changes."""
+
+    name = "slow"
+    every_s = 5.0
+
+    def sample(self, tick: Tick) -> None:
+        tick.gauges["space"] = tick.mono_s
+
+
+def test_a_source_is_asked_as_often_as_it_says_and_all_keep_their_order() -> None:
+    sampler = Sampler([Slow(), Scripted(*[{"x": float(i)} for i in range(8)])], 1.0, Reports())
+    samples = [measured(sampler.sample(10.0 + second)) for second in range(8)]
+    assert [values.get("space") for values in samples] == [10.0, None, None, None, None, 15.0, None, None]
+    assert [values["x"] for values in samples] == [float(i) for i in range(8)]
+    assert list(samples[5]) == ["space", "x"]
+
+
+def test_a_slow_source_that_fails_is_asked_again_after_an_interval() -> None:
+    class Broken(Slow):
+        failing = True
+
+        def sample(self, tick: Tick) -> None:
+            if self.failing:
+                raise OSError("gone")
+            super().sample(tick)
+
+    broken, reports = Broken(), Reports()
+    sampler = Sampler([broken], 1.0, reports)
+    assert measured(sampler.sample(10.0)) == {}
+    broken.failing = False
+    assert [measured(sampler.sample(10.0 + second)) for second in range(1, 7)] == [
+        {"space": 11.0}, {}, {}, {}, {}, {"space": 16.0},
+    ]  # fmt: skip
+    assert reports == [("slow", "gone"), ("slow", None)]
 
 
 def test_events_wait_until_they_are_written() -> None:

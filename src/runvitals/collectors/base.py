@@ -8,6 +8,7 @@ A collector is one source of numbers, in one file, with two verbs::
         absent = {"/data": "no such folder"}  # optional: parts of this source that are not here, and why
         facts = {"disks": [{"name": "sda"}]}  # optional: what belongs to the facts about the machine; where
                                               # it changes, another object takes its place
+        every_s = 5.0  # optional: how often to be sampled, where that is less often than the run's interval
         pending = False  # optional: a first answer is under way; who wants one reading only waits for it
         def sample(self, tick: Tick) -> None:  # write this moment's readings into the tick
         def close(self) -> None:  # optional: the end of the run; must not wait for anything
@@ -117,6 +118,10 @@ class Tick:
         self.events: list[dict[str, object]] = []
 
 
+# Half a per cent early is due: the jitter of a 1 s clock would make 6 s of every 5.
+EARLY = 0.995
+
+
 class Every:
     """Says at most once in `seconds` that it is time: for sources that cost much or hardly change.
 
@@ -133,10 +138,9 @@ class Every:
         self._next_s = float("-inf")
 
     def due(self, mono_s: float) -> bool:
-        # Half a per cent early is due, or the jitter of a 1 s clock would make 6 s of every 5.
         if mono_s < self._next_s:
             return False
-        self._next_s = mono_s + self.seconds * 0.995
+        self._next_s = mono_s + self.seconds * EARLY
         return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from runvitals.backoff import Backoff
-from runvitals.collectors.base import MIB, PAGE, PseudoFile, Tick, open_if_there
+from runvitals.collectors.base import EARLY, MIB, PAGE, PseudoFile, Tick, open_if_there
 from runvitals.collectors.sources import close, state
 
 TYPE_CHECKING = False
@@ -33,48 +33,77 @@ class Baselines:
         [0.0, 30.0, nan, 40.0]
     """
 
-    __slots__ = ("_base", "_last", "fresh")
+    __slots__ = ("_known", "fresh")
 
     def __init__(self, base: Mapping[str, float] | None = None) -> None:
-        self._base: dict[str, float] = dict(base or {})
-        self._last: dict[str, float] = {}
+        # Key -> [what is subtracted, the last total]. What was counted while no monitor looked counts too.
+        self._known: dict[str, list[float]] = {key: [total, total] for key, total in (base or {}).items()}
         # Baselines the journal does not hold yet: the caller writes them down and empties this. Inherited
         # ones are among them at first, so that each monitor's file is enough for the next.
-        self.fresh: dict[str, float] = dict(self._base)
+        self.fresh: dict[str, float] = dict(base or {})
 
     def since_start(self, key: str, total: float) -> float:
-        base = self._base.get(key)
-        if base is None:
-            base = self._base[key] = self.fresh[key] = total
-        last = self._last.get(key, base)
-        self._last[key] = total
-        if total < last:
-            self._base[key] = total - (last - base)
-            return NAN
-        return total - base
+        values: dict[str, float] = {}
+        self.add({key: total}, values)
+        return values[key]
+
+    def add(self, totals: Mapping[str, float], values: dict[str, float]) -> None:
+        """Put each total, counted since the run's start, among the values."""
+        known = self._known
+        for key, total in totals.items():
+            if not isinstance(total, (float, int)):
+                values[key] = total  # refused, and reported, where the sample is written
+                continue
+            entry = known.get(key)
+            if entry is None:
+                entry = known[key] = [total, total]
+                self.fresh[key] = total
+            base, last = entry
+            entry[1] = total
+            if total < last:
+                entry[0] = total - (last - base)
+                values[key] = NAN
+            else:
+                values[key] = total - base
 
 
 class Source:
     """A collector with its record: how often it failed, when it is asked again, what it has told."""
 
     __slots__ = (
-        "absent", "backoff", "collector", "facts", "failures", "failures_key", "ms_key", "name", "retry_at_s",
+        "absent", "backoff", "collector", "facts", "failures", "failures_key", "ms_key", "name", "next_s",
+        "sample",
     )  # fmt: skip
 
     def __init__(self, collector: Collector, interval_s: float) -> None:
         self.collector = collector
         self.name = collector.name
+        self.sample = collector.sample
         self.ms_key = f"monitor.{collector.name}.ms"
         self.failures_key = f"monitor.{collector.name}.failures"
         self.failures = 0
         self.backoff = Backoff(interval_s, LONGEST_BACKOFF_S)
-        self.retry_at_s = self.backoff.until_s
+        self.next_s = 0.0
         self.facts: object = None
         self.absent: object = getattr(collector, "absent", None)
+
+    @property
+    def every_s(self) -> float:
+        """How often it is asked; 0 for at every sample."""
+        every_s: float = getattr(self.collector, "every_s", 0.0)
+        return every_s
+
+    @property
+    def tells(self) -> bool:
+        """Whether it can have news."""
+        return hasattr(self.collector, "facts") or hasattr(self.collector, "absent")
 
 
 class Sampler:
     """Samples all sources at one moment.
+
+    Most sources are asked at every sample. Those that name an `every_s`, and those that fail, wait for their
+    turn: the processor is cold at every sample, so code and data that it need not touch are what saves time.
 
     Args:
         collectors: what was found on this machine.
@@ -100,6 +129,11 @@ class Sampler:
         # What happened, as the sources tell; the caller writes it down and empties this.
         self.events: list[dict[str, object]] = []
         self.missed_ticks = 0
+        self._always: list[Source] = []  # asked at every sample
+        self._turn_s = float("-inf")  # when the first of the others is due
+        # Those that can have news, of the sources asked at every sample and of those asked at the last one.
+        self._always_tell: list[Source] = []
+        self._tell = self.sources
         self._gpu_ids = None if gpu_ids is None else frozenset(str(i) for i in gpu_ids)
         self._statm: PseudoFile | None = open_if_there("/proc/self/statm")
         self._cpu_ns = time.process_time_ns()
@@ -110,31 +144,66 @@ class Sampler:
         """Every reading of this moment: canonical key → value, counters since the run's first sample."""
         tick = Tick(mono_s)
         values = tick.gauges
-        if mono_s >= self._report_at_s:
-            self._report_at_s = mono_s + SELF_REPORT_S
-            self._ask_and_time(tick)
+        if mono_s < self._turn_s:
+            sources, self._tell = self._always, self._always_tell
         else:
-            for source in self.sources:
-                if source.retry_at_s <= mono_s:
-                    self._ask(source, tick)
-        since_start = self.baselines.since_start
-        for key, total in tick.counters.items():
-            # What is no number is refused, and said so, where the sample is written.
-            values[key] = since_start(key, total) if isinstance(total, (float, int)) else total
-        self.events += tick.events
+            sources = self._due(mono_s)
+        timed = mono_s >= self._report_at_s
+        for source in sources:
+            began_ns = time.perf_counter_ns() if timed else 0
+            try:
+                source.sample(tick)
+            except Exception as error:  # noqa: BLE001 - one broken source, a third party's perhaps, must not end the others
+                self._failed(source, mono_s, error)
+            else:
+                if source.backoff.failures:
+                    self._recovered(source)
+            if timed:
+                values[source.ms_key] = (time.perf_counter_ns() - began_ns) / 1e6
+        if timed:
+            self._report_at_s = mono_s + SELF_REPORT_S
+            self._report_itself(values)
+        self.baselines.add(tick.counters, values)
+        if tick.events:
+            self.events += tick.events
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
         self._measure_itself(mono_s, values)
         return values
 
-    def news(self) -> dict[str, dict[str, object]]:
-        """What collectors know since they were last asked for it: `machine`, facts about their devices, and
-        `sources`, the states of those that have found parts of them missing, or there.
+    def _due(self, mono_s: float) -> list[Source]:
+        """The sources whose turn it is, in order. Decides when those not asked at every sample are next."""
+        due = [source for source in self.sources if source.next_s <= mono_s]
+        for source in due:
+            source.next_s = mono_s + source.every_s * EARLY
+        others = [source for source in self.sources if source.next_s > mono_s]
+        self._turn_s = min([source.next_s for source in others], default=float("inf"))
+        self._always = [source for source in self.sources if source.next_s <= mono_s]
+        self._always_tell = [source for source in self._always if source.tells]
+        self._tell = [source for source in due if source.tells]
+        return due
 
-        A collector tells of a change by another object in the place of `facts` or `absent`.
+    def _failed(self, source: Source, mono_s: float, error: Exception) -> None:
+        source.failures += 1
+        source.backoff.failed(mono_s)
+        source.next_s = source.backoff.until_s
+        self._turn_s = float("-inf")
+        if source.backoff.failures == 1:
+            self.report(source.name, error)
+
+    def _recovered(self, source: Source) -> None:
+        source.backoff.worked()
+        source.absent = None  # what parts it misses is told again, after "it works"
+        self.report(source.name, None)
+
+    def news(self) -> dict[str, dict[str, object]]:
+        """What the collectors of the last sample have learnt since the last call.
+
+        `machine` holds facts about their devices, `sources` the states of those that have found parts of
+        them missing, or there. A change is reported by another object in place of `facts` or `absent`.
         """
         told: dict[str, dict[str, object]] = {}
-        for source in self.sources:
+        for source in self._tell:
             facts = getattr(source.collector, "facts", None)
             if facts is not source.facts:
                 source.facts = facts
@@ -150,30 +219,9 @@ class Sampler:
         for source in self.sources:
             close(source.collector, self.report)
 
-    def _ask(self, source: Source, tick: Tick) -> None:
-        try:
-            source.collector.sample(tick)
-        except Exception as error:  # noqa: BLE001 - one broken source, a third party's perhaps, must not end the others
-            source.failures += 1
-            source.backoff.failed(tick.mono_s)
-            source.retry_at_s = source.backoff.until_s
-            if source.backoff.failures == 1:
-                self.report(source.name, error)
-        else:
-            if source.backoff.failures:
-                source.backoff.worked()
-                source.retry_at_s = source.backoff.until_s
-                source.absent = None  # what parts it misses is told again, after "it works"
-                self.report(source.name, None)
-
-    def _ask_and_time(self, tick: Tick) -> None:
-        """Ask every source and write what each one took, how often it has failed, and how big we are."""
-        values = tick.gauges
+    def _report_itself(self, values: dict[str, float]) -> None:
+        """How often each source has failed, and how big we are."""
         for source in self.sources:
-            if source.retry_at_s <= tick.mono_s:
-                began_ns = time.perf_counter_ns()
-                self._ask(source, tick)
-                values[source.ms_key] = (time.perf_counter_ns() - began_ns) / 1e6
             values[source.failures_key] = float(source.failures)
         values["monitor.missedTicks"] = float(self.missed_ticks)
         if self._statm is not None:
@@ -211,17 +259,22 @@ class Schedule:
         (2, 104.0)
     """
 
-    __slots__ = ("_t0_s", "interval_s", "next_s")
+    __slots__ = ("_count", "_t0_s", "interval_s", "next_s")
 
     def __init__(self, t0_s: float, interval_s: float) -> None:
         self._t0_s = t0_s
+        self._count = 0  # of the next tick
         self.interval_s = interval_s
         self.next_s = t0_s
 
     def advance(self, now_s: float) -> int:
         """Move past `now_s`; how many ticks were missed before the one taken now."""
-        taken = round((self.next_s - self._t0_s) / self.interval_s)
+        self._count += 1
+        self.next_s = self._t0_s + self._count * self.interval_s
+        if now_s < self.next_s:
+            return 0
         following = int((now_s - self._t0_s) / self.interval_s + 1e-6) + 1
-        following = max(following, taken + 1)
-        self.next_s = self._t0_s + following * self.interval_s
-        return following - taken - 1
+        missed = max(following - self._count, 0)
+        self._count += missed
+        self.next_s = self._t0_s + self._count * self.interval_s
+        return missed

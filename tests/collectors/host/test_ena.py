@@ -70,17 +70,6 @@ def test_allowance_counters() -> None:
     }
 
 
-def test_they_are_read_every_ten_seconds() -> None:
-    ena = Ena(["eth0"], Card(COUNTS))
-    assert [bool(sample(ena, float(second))) for second in range(0, 21, 5)] == [
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
-
-
 def test_a_card_that_is_detached_has_no_reading() -> None:
     card = Card(COUNTS)
     ena = Ena(["eth0"], card)

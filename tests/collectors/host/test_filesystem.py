@@ -95,11 +95,6 @@ def test_a_folder_that_is_deleted_has_no_reading_until_it_is_back(tmp_path: Path
     assert sample(filesystem, 21.0)
 
 
-def test_local_space_is_read_every_five_seconds(tmp_path: Path) -> None:
-    filesystem = probe(plant(tmp_path, BARE_VM))
-    assert [bool(sample(filesystem, float(second))) for second in range(7)] == [1, 0, 0, 0, 0, 1, 0]
-
-
 class HungServer:
     """A statvfs that answers for paths on the NFS mount only when it is let."""
 

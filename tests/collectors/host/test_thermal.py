@@ -87,17 +87,6 @@ def test_at_most_eight_cores_are_asked_and_they_are_spread(tmp_path: Path) -> No
     assert sample(thermal, 1.0)["cpu.freqMHz"] == sum(range(0, 64, 8)) / 8
 
 
-def test_read_every_ten_seconds(tmp_path: Path) -> None:
-    thermal = probe(plant(tmp_path, SENSORS))
-    assert [bool(sample(thermal, float(second))) for second in range(0, 21, 5)] == [
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
-
-
 def test_a_cut_line_of_cpuinfo_is_not_read() -> None:
     assert clocks_of_cpuinfo(b"processor : 0\ncpu MHz\t: 2450.000\nprocessor : 1\ncpu MHz\t: 24") == [2450.0]
 

@@ -39,6 +39,7 @@ class CgroupUse:
     def __init__(self, scope: Scope) -> None:
         self._cgroup = locate(scope)
         self._limits = Every(LIMITS_EVERY_S)
+        self.every_s = KILLS_EVERY_S
         self._quota: Quota | None = None
         self._look_up_quota()
         self._kills = OomKills(scope)
@@ -66,6 +67,7 @@ class CgroupUse:
             self._quota = Quota(limit.folder, limit.value)
         if before is not None and before is not self._quota:
             before.close()
+        self.every_s = KILLS_EVERY_S if self._quota is None else 0.0
 
 
 class Quota:

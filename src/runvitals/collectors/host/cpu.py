@@ -95,9 +95,9 @@ class Cpu:
     def _sample_cores(self, tick: Tick, lines: Sequence[bytes]) -> None:
         gauges, cores = tick.gauges, self._cores
         for line in lines:
-            name = line[: line.index(b" ")]
-            times = _times(line)
-            total, idle = sum(times), times[3] + times[4]
+            name, user, nice, system, idling, waiting, irq, softirq, steal, _ = line.split(None, 9)
+            idle = int(idling) + int(waiting)
+            total = idle + int(user) + int(nice) + int(system) + int(irq) + int(softirq) + int(steal)
             core = cores.get(name)
             if core is None:  # switched on meanwhile
                 cores[name] = Core(name, total, idle)

@@ -169,16 +169,13 @@ class Device(Totals):
     def __init__(self, folder: str, name: str) -> None:
         super().__init__(name)
         self._file = PseudoFile(f"{folder}/{name}/stat")
-        self.add_up(self._fields())
+        self.add_up(self._file.read_start().split(None, 10))
 
     def sample(self, tick: Tick) -> None:
-        self.write(tick, self._fields())
+        self.write(tick, self._file.read_start().split(None, 10))
 
     def close(self) -> None:
         self._file.close()
-
-    def _fields(self) -> list[bytes]:
-        return self._file.read().split(None, 10)
 
 
 def _is_whole(name: str, names: Container[str]) -> bool:

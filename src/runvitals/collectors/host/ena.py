@@ -12,7 +12,7 @@ import errno
 import os
 from struct import Struct, pack
 
-from runvitals.collectors.base import Absent, Every
+from runvitals.collectors.base import Absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ ETH_SS_STATS = 1
 NAME_SIZE = 32
 # struct ethtool_drvinfo: cmd, driver, version, firmware, bus, option ROM, 12 spare bytes, then five counts.
 DRVINFO = Struct("=I32s32s32s32s32s12s5I")
-# The driver asks the card, which takes it a while.
-EVERY_S = 10.0
-
 KEYS = {
     "bw_in_allowance_exceeded": "bwInExceeded",
     "bw_out_allowance_exceeded": "bwOutExceeded",
@@ -64,6 +61,7 @@ class Ena:
     """
 
     name = "ena"
+    every_s = 10.0  # the driver asks the card, which takes it a while
 
     def __init__(self, nics: list[str], ioctl: Ioctl | None = None) -> None:
         if ioctl is None:
@@ -71,7 +69,6 @@ class Ena:
 
             ioctl = fcntl.ioctl
         self._socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM).detach()
-        self._every = Every(EVERY_S)
         self.absent: dict[str, str] = {}
         self.nics: list[Statistics] = []
         for nic in nics:
@@ -86,8 +83,6 @@ class Ena:
                 self.absent[nic] = "the driver is too old to count what exceeds the allowance"
 
     def sample(self, tick: Tick) -> None:
-        if not self._every.due(tick.mono_s):
-            return
         for nic in self.nics:
             try:
                 values = nic.read()

@@ -44,7 +44,7 @@ REMOTE = frozenset(
      "orangefs", "panfs", "pvfs2", "smb", "smb3", "smbfs", "sshfs", "vastnfs", "virtiofs", "wekafs")
 )  # fmt: skip
 # Space changes slowly, and the answer is 20 µs away when nobody has asked for a second.
-LOCAL_EVERY_S = 5.0
+EVERY_S = 5.0
 # Space of a remote file system changes slowly and costs a round trip to its server.
 REMOTE_EVERY_S = 10.0
 
@@ -71,6 +71,7 @@ class Filesystem:
     """
 
     name = "filesystem"
+    every_s = EVERY_S
 
     def __init__(self, scope: Scope, statvfs: Statvfs, mounts: Sequence[Mount]) -> None:
         self.absent: dict[str, str] = {}
@@ -121,17 +122,14 @@ class Usage:
 class Local:
     """A path on this machine's own disks: 2 µs a question."""
 
-    __slots__ = ("_every", "_statvfs", "_usage", "_where")
+    __slots__ = ("_statvfs", "_usage", "_where")
 
     def __init__(self, path: str, where: str, statvfs: Statvfs) -> None:
         self._where = where
         self._statvfs = statvfs
         self._usage = Usage(path)
-        self._every = Every(LOCAL_EVERY_S)
 
     def sample(self, tick: Tick) -> None:
-        if not self._every.due(tick.mono_s):
-            return
         try:
             answer = self._statvfs(self._where)
         except OSError:  # unmounted, or the folder was deleted: no reading until it is back

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.base import Absent, Every, PseudoFile, read_text
+from runvitals.collectors.base import Absent, PseudoFile, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
-
-
-# The kernel computes the averages anew every 5 s.
-EVERY_S = 5.0
 
 
 def probe(scope: Scope) -> Load:
@@ -26,16 +22,14 @@ class Load:
     """
 
     name = "load"
+    every_s = 5.0  # the kernel computes the averages anew every 5 s
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/loadavg"))
         self._uptime_path: str | None = scope.path("/proc/uptime")
         self._started_s: float | None = None
-        self._every = Every(EVERY_S)
 
     def sample(self, tick: Tick) -> None:
-        if not self._every.due(tick.mono_s):
-            return
         gauges = tick.gauges
         one, five, fifteen, _ = self._file.read().split(None, 3)
         gauges["system.load1"] = float(one)

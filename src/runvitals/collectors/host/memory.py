@@ -55,7 +55,7 @@ class Memory:
         if info.swap_total:
             gauges["swap.used"] = info.swap_total - info.swap_free
             gauges["swap.used_percent"] = (info.swap_total - info.swap_free) * 100.0 / info.swap_total
-        percent = used * 100.0 / info.total
+        percent = gauges["host.memory_percent"]
         available = float(info.available)
         details = self._details.due(tick.mono_s)
         # Without a limit nothing depends on the working set, and it is told with its details only.

@@ -6,15 +6,12 @@ cgroup's files tell it of the run, /proc/pressure of the whole host.
 
 from __future__ import annotations
 
-from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there
+from runvitals.collectors.base import Absent, PseudoFile, open_if_there
 from runvitals.collectors.cgroup import locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
-
-# The kernel computes its averages anew every 2 s.
-EVERY_S = 2.0
 
 
 def probe(scope: Scope) -> Pressure:
@@ -32,11 +29,11 @@ class Pressure:
     """
 
     name = "pressure"
+    every_s = 5.0  # the averages are over 10 s, and the counters lose nothing in between
 
     def __init__(self, scope: Scope) -> None:
         own = locate(scope).pressure
         self.resources: list[Resource] = []
-        self._every = Every(EVERY_S)
         for resource in ("cpu", "memory", "io"):
             file = open_if_there(f"{own.own}/{resource}.pressure") if own is not None else None
             file = file or open_if_there(scope.path(f"/proc/pressure/{resource}"))
@@ -44,9 +41,8 @@ class Pressure:
                 self.resources.append(Resource(resource, file))
 
     def sample(self, tick: Tick) -> None:
-        if self._every.due(tick.mono_s):
-            for resource in self.resources:
-                resource.sample(tick)
+        for resource in self.resources:
+            resource.sample(tick)
 
 
 class Resource:

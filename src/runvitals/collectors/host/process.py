@@ -97,9 +97,11 @@ class Processes:
             if used_ns:
                 self._used_ns += used_ns
                 ran.append(member)
-        self._bury(gone)
+        if gone:
+            self._bury(gone)
         books = self._books.due(tick.mono_s)
-        self._read_files(ran, books, tick.mono_s)
+        if ran or books:
+            self._read_files(ran, books, tick.mono_s)
         if self._scope.process_tree:
             self._welcome(tick.mono_s)
         if tuple(self._scope.pids) != self._attached:
@@ -144,10 +146,14 @@ class Processes:
                 gauges["proc.cpu.threads"] = float(sum(threads))
 
     def _read_files(self, ran: list[Member], books: bool, mono_s: float) -> None:
+        breeding: list[Member] = []
         for member in ran:
             self._behind[member.pid] = member
-        # What a child used at its very end is in its parent's books alone, and belongs to this interval.
-        self._read_books([member for member in ran if member.breeds][:BOOKS_A_SAMPLE])
+            if member.breeds:
+                breeding.append(member)
+        if breeding:
+            # What a child used at its very end is in its parent's books alone, and belongs to this interval.
+            self._read_books(breeding[:BOOKS_A_SAMPLE])
         if books:
             self._read_books(list(self._behind.values())[:BOOKS_A_SAMPLE])
             self._read_books(self._idle_ones(mono_s))
@@ -158,7 +164,8 @@ class Processes:
                     member.read_memory()
                 except Gone:
                     gone.append(member)
-        self._bury(gone)
+        if gone:
+            self._bury(gone)
 
     def _read_books(self, members: Sequence[Member]) -> None:
         gone: list[Member] = []
@@ -168,7 +175,8 @@ class Processes:
                 self._used_ns += member.read_books()
             except Gone:
                 gone.append(member)
-        self._bury(gone)
+        if gone:
+            self._bury(gone)
 
     def _idle_ones(self, mono_s: float) -> list[Member]:
         """So many of all members that each is read once a minute even if it sleeps."""
@@ -218,8 +226,6 @@ class Processes:
         """Keep what the ended ones had, and tell the nearest living ancestor, whose books it is (or soon will
         be) in as well.
         """
-        if not gone:
-            return
         ended = {member.pid: member for member in gone}
         for member in gone:
             del self._members[member.pid]

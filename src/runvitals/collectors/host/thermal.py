@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
 
-EVERY_S = 10.0
 # A machine without cpufreq is a virtual one as a rule, whose /proc/cpuinfo tells the same clock all the time.
 CPUINFO_EVERY_S = 60.0
 CORES = 8
@@ -56,10 +55,10 @@ class Thermal:
     """`cpu.avg_temp` (°C, mean over the packages) and `cpu.freqMHz` (mean of at most 8 cores), every 10 s."""
 
     name = "thermal"
+    every_s = 10.0
 
     def __init__(self, scope: Scope) -> None:
         self.absent: dict[str, str] = {}
-        self._every = Every(EVERY_S)
         self._sensors = find_sensors(scope)
         self._clocks = find_clocks(scope)
         self._cpuinfo_every = Every(CPUINFO_EVERY_S)
@@ -70,8 +69,6 @@ class Thermal:
             self.absent["cpu.freqMHz"] = "no cpufreq, and no clock in /proc/cpuinfo"
 
     def sample(self, tick: Tick) -> None:
-        if not self._every.due(tick.mono_s):
-            return
         degrees = [celsius for celsius in map(_celsius, self._sensors) if celsius is not None]
         if degrees:
             tick.gauges["cpu.avg_temp"] = sum(degrees) / len(degrees)

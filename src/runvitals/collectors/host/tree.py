@@ -45,13 +45,16 @@ class Tree:
         self._loadavg = PseudoFile(proc + "/loadavg")
         self._listing = Every(LISTING_EVERY_S)
         self._last = self._last_pid()
+        self._seen = b""  # the last id as the file has it, once everything up to it has been looked at
 
     def newcomers(self, members: Container[int], mono_s: float) -> list[tuple[int, int]]:
         """(pid, parent's pid) of every process that joined since the last call, parents before children."""
-        last = self._last_pid()
-        if last == self._last and last != 0:
+        text = self._loadavg.read_start(64)
+        seen = text[text.rfind(b" ") :]
+        if seen == self._seen:
             return []
-        if 0 < last - self._last <= FEW:
+        last = int(seen)
+        if 0 <= last - self._last <= FEW and last != 0:
             candidates: Iterable[int] = range(self._last + 1, last + 1)
         elif self._listing.due(mono_s):
             # Ids wrapped around (they start low again), or very many are new. Where a sandbox names no last
@@ -65,6 +68,7 @@ class Tree:
         else:
             return []
         self._last = last
+        self._seen = seen if last else b""
         if self._live:
             candidates = self._of_our_sessions(candidates, members)
         return self._related(candidates, members)
