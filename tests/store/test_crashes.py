@@ -264,3 +264,62 @@ def test_a_damaged_row_of_the_log_is_set_aside(folder: str) -> None:
         assert len(store.read([1], [1], 0, T0 * 2).series[0].t) == 2 * TICKS
         assert store.append([batch(1, 1)]).stored == 1  # nobody knows any longer that it was there
     assert any("set aside" in str(problem) for problem in check(folder))
+
+
+@pytest.mark.parametrize("how", ["not a database", "cut off", "empty", "a folder"])
+def test_a_month_that_cannot_be_opened_is_set_aside_and_the_rest_served(folder: str, how: str) -> None:
+    with SqliteChunks(folder, SETTINGS) as store:
+        store.append([batch(1, seq) for seq in range(1000)])
+        store.flush()
+        whole = len(store.read([1], [1], 0, T0 * 2).series[0].t)
+    first, _ = files(folder)
+    spoil(first, how)
+
+    with SqliteChunks(folder, SETTINGS) as store:
+        stats = store.stats()
+        assert stats.problem is None
+        assert stats.warnings == (f"{first}.damaged-1 is damaged and set aside: `runvitals store repair`",)
+        for _ in range(2):
+            answer = store.read([1], [1], 0, T0 * 2)
+            assert 0 < len(answer.series[0].t) < whole
+            assert [one.reason for one in answer.damaged] == [f"{first}.damaged-1 is damaged and set aside"]
+            assert len(store.aggregate(1, [1], 0, T0 * 2).damaged) == 1
+            assert store.latest([1])[0].metrics.tolist() == list(METRICS)
+            assert 1 in store.active_runs(0)
+            # What comes for that month goes into a new file.
+            assert store.append([batch(2, 1)]).stored in (0, 1)
+            store.flush()
+            assert len(store.read([2], [1], 0, T0 * 2).series[0].t) == TICKS
+    assert any("damaged-1" in str(problem) for problem in check(folder))
+
+
+def spoil(path: str, how: str) -> None:
+    if how == "a folder":
+        os.unlink(path)
+        os.mkdir(path)
+        return
+    with open(path, "r+b") as file:
+        if how == "not a database":
+            file.write(b"\xde\xad" * 4096)
+        else:
+            file.truncate(os.path.getsize(path) // 2 if how == "cut off" else 0)
+
+
+def test_a_month_that_is_damaged_while_it_is_in_use_stops_no_samples(folder: str) -> None:
+    with SqliteChunks(folder, SETTINGS) as store:
+        store.append([batch(1, seq) for seq in range(10)])
+        store.flush()
+    (path,) = files(folder)
+    connection = sqlite3.connect(path)
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name='pack_run'").fetchone()
+    connection.close()
+    with open(path, "r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    with SqliteChunks(folder, SETTINGS) as store:
+        store.append([batch(2, 0)])
+        with pytest.raises(StoreError, match="malformed"):
+            store.flush()
+        store.flush()
+        assert len(store.read([2], [1], 0, T0 * 2).series[0].t) == TICKS
+        assert [path in warning for warning in store.stats().warnings] == [True]

@@ -41,9 +41,9 @@ def test_a_store_of_format_1_is_read(folder: str, then: str) -> None:
 def test_a_later_format_is_refused_with_the_way_out(folder: str) -> None:
     SqliteChunks(folder).close()
     connection = sqlite3.connect(os.path.join(folder, "log.db"))
-    connection.execute("PRAGMA user_version=2")
+    connection.execute("PRAGMA user_version=3")
     connection.close()
-    with pytest.raises(StoreError, match=r"log.db was written by a later version of runvitals \(format 2"):
+    with pytest.raises(StoreError, match=r"log.db was written by a later version of runvitals \(format 3"):
         SqliteChunks(folder)
     with pytest.raises(StoreError, match="later version"):
         list(check(folder))

@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.server import serve
         from runvitals.server.housekeeping import Housekeeping, Keeping
         from runvitals.server.shared_app import SharedServer
+        from runvitals.store import pairing
         from runvitals.store.catalogue import CatalogueError, open_catalogue
         from runvitals.store.sqlite_chunks import SqliteChunks
     except ModuleNotFoundError as error:
@@ -100,10 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             raise OSError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
         store = stack.enter_context(SqliteChunks(folder))
+        pairing.check_catalogue_there(store, address)
         try:
             catalogue = stack.enter_context(open_catalogue(address))
         except CatalogueError as error:
             raise OSError(str(error)) from None
+        pairing.pair(store, catalogue)
         beyond = not serve.is_loopback_address(listener)
         if beyond and not any(token.revoked_ms is None for token in catalogue.tokens.all()):
             raise ValueError(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
-_FIRST_PAUSE_S = 1.0
+from runvitals.backoff import Backoff
+
 _LAST_TURNS = 3
 """So often a turn may fail in a row once the thread is to end."""
 
@@ -50,7 +52,7 @@ class SupervisedThread:
         self._turn = turn
         self._wake = wake
         self._every_s = every_s
-        self._longest_pause_s = longest_pause_s
+        self._backoff = Backoff(longest_s=longest_pause_s)
         self._thread = threading.Thread(target=self._run, name=f"runvitals-{name}", daemon=True)
 
     def start(self) -> None:
@@ -64,19 +66,18 @@ class SupervisedThread:
             self._thread.join()
 
     def _run(self) -> None:
-        in_a_row = last_turns = 0
+        last_turns = 0
         goes_on = True
         while goes_on:
             try:
                 goes_on = self._turn()
             except Exception as error:  # noqa: BLE001 - told to the operator, and tried again
-                in_a_row += 1
                 self._failed(error)
                 last_turns += self.closing.is_set()
                 goes_on = last_turns < _LAST_TURNS
-                self.closing.wait(min(_FIRST_PAUSE_S * 2 ** min(in_a_row - 1, 16), self._longest_pause_s))
+                self.closing.wait(self._backoff.failed(time.monotonic()))
             else:
-                in_a_row = 0
+                self._backoff.worked()
                 self.problem = None
                 if goes_on and self._every_s:
                     self.closing.wait(self._every_s)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from runvitals.store import private
 from runvitals.store.catalogue.database import CatalogueError
+from runvitals.store.sqlite_chunks.database import copy_frozen, is_frozen
 
 
 def backup(path: str, into: str) -> None:
@@ -19,9 +20,12 @@ def backup(path: str, into: str) -> None:
         CatalogueError: it cannot be read, or the copy cannot be written.
     """
     try:
+        private.make(into, exclusive=True)
+        if is_frozen(path):
+            copy_frozen(path, into)
+            return
         source = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)
         try:
-            private.make(into, exclusive=True)
             target = sqlite3.connect(into)
             try:
                 source.backup(target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from runvitals.store.catalogue.console import Console
 from runvitals.store.catalogue.database import CatalogueError, Database
@@ -10,11 +10,14 @@ from runvitals.store.catalogue.devices import Devices
 from runvitals.store.catalogue.events import Events
 from runvitals.store.catalogue.metrics import Metrics
 from runvitals.store.catalogue.migrate import migrate
+from runvitals.store.catalogue.numbers import Numbers
 from runvitals.store.catalogue.projects import Projects
 from runvitals.store.catalogue.runs import Runs
 from runvitals.store.catalogue.sections import Sections
 from runvitals.store.catalogue.tokens import Tokens
 from runvitals.store.catalogue.writers import Writers
+
+WAY_OUT = "put it back from a backup, or have what can be read of it brought back by `runvitals store repair`"
 
 
 class Catalogue:
@@ -23,6 +26,7 @@ class Catalogue:
     Attributes:
         projects, runs, writers, metrics, sections, events, console, devices, tokens: what there is, noun by
             noun.
+        numbers: what keeps its numbers and those in a store of samples the same.
     """
 
     def __init__(self, database: Database) -> None:
@@ -36,6 +40,7 @@ class Catalogue:
         self.console = Console(database)
         self.devices = Devices(database)
         self.tokens = Tokens(database)
+        self.numbers = Numbers(database)
 
     def refresh_statistics(self) -> None:
         """Tell SQLite how its values are spread; once a day will do. PostgreSQL looks for itself."""
@@ -69,9 +74,12 @@ def open_catalogue(address: str) -> Catalogue:
     database = Database(address)
     try:
         migrate(database)
-    except OperationalError as error:
+    except DatabaseError as error:
         database.close()
-        raise CatalogueError(f"the catalogue {database.name} cannot be opened: {error.orig}") from error
+        way_out = "" if isinstance(error, OperationalError) else f": {WAY_OUT}"
+        raise CatalogueError(
+            f"the catalogue {database.name} cannot be opened: {error.orig}{way_out}"
+        ) from error
     except BaseException:
         database.close()
         raise

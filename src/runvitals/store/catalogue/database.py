@@ -138,6 +138,16 @@ def _parse(address: str) -> URL:
     return url
 
 
+def sqlite_path(address: str) -> str | None:
+    """The file of a catalogue at this address; None where it is in PostgreSQL.
+
+    Raises:
+        ValueError: an address of another kind.
+    """
+    url = _parse(address)
+    return url.database if url.get_backend_name() == "sqlite" else None
+
+
 def _sqlite(url: URL) -> Engine:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))

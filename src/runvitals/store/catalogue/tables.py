@@ -291,3 +291,12 @@ token = Table(
     Column("revoked_ms", BigInteger),
     sqlite_autoincrement=True,
 )
+
+# The store of samples that the numbers here are used in: no row, or one. `starts`: how often a server has
+# used the two together.
+pairing = Table(
+    "pairing",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("starts", BigInteger, nullable=False),
+)

@@ -28,7 +28,7 @@ def aggregate(reader: Reader, question: Question) -> Answer[Aggregate]:
     covering = reader.months.covering(question.t0, question.t1)
     months = {*covering, *(month for some in in_memory.values() for month in some)}
     tally = Tally(question)
-    damaged: list[Damage] = []
+    damaged = reader.set_aside(question.t0, question.t1)
     for month in sorted(months):
         blocks = {run: some[month] for run, some in in_memory.items() if month in some}
         with reader.opened(month, damaged) as connection:

@@ -40,12 +40,18 @@ def backup(folder: str, into: str) -> int:
 
 
 def _copy(path: str, into: str, form: Format) -> None:
+    try:
+        private.make(into, exclusive=True)
+        if database.is_frozen(path):
+            database.copy_frozen(path, into)
+            database.open_for_reading(into, form).close()  # and it is what it should be
+            return
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{into} cannot be made: {error.strerror}") from error
     source = database.open_for_reading(path, form)
     try:
-        try:
-            private.make(into, exclusive=True)
-        except OSError as error:
-            raise StoreError(f"{into} cannot be made: {error.strerror}") from error
         with database.failing(into):
             target = sqlite3.connect(into)
             try:

@@ -17,6 +17,7 @@ from runvitals.store.codec import Corrupt
 from runvitals.store.sqlite_chunks import chunks, database, log, packs, rollup, summary
 from runvitals.store.sqlite_chunks.chunks import Chunk, Decoder
 from runvitals.store.sqlite_chunks.columns import read_columns
+from runvitals.store.sqlite_chunks.database import DamagedFile
 from runvitals.store.sqlite_chunks.months import Month, Months, start_ms
 from runvitals.store.sqlite_chunks.series import RunMonth
 
@@ -43,9 +44,14 @@ def check(folder: str) -> Iterator[Problem]:
         yield from _failing(path, _of_log(connection, path))
     months = Months(folder)
     try:
+        for _, path in months.aside():
+            yield Problem(path, "was damaged and set aside: `runvitals store repair` brings back what it can")
         for month in months.there():
-            with months.reader(month) as reader:
-                yield from _failing(months.path(month), _of_month(reader, month, months.path(month)))
+            try:
+                with months.reader(month) as reader:
+                    yield from _failing(months.path(month), _of_month(reader, month, months.path(month)))
+            except DamagedFile as error:
+                yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
     finally:
         months.close()
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
+from runvitals.backoff import Backoff
 from runvitals.store import codec
 from runvitals.store.codec import Corrupt
 from runvitals.store.contract import END_OF_TIME_MS, StoreError, StoreUnavailable
@@ -83,20 +84,6 @@ def _due(
     return None if row is None else (int(row[0]), bool(row[1]))
 
 
-class _Failure:
-    """What failed, how often in a row, and when it is tried again on the monotonic clock."""
-
-    __slots__ = ("retry_s", "times")
-
-    def __init__(self) -> None:
-        self.times = 0
-        self.retry_s = 0.0
-
-    def again(self, now_s: float) -> None:
-        self.times += 1
-        self.retry_s = now_s + min(_FIRST_RETRY_S * 2 ** min(self.times - 1, 16), _LAST_RETRY_S)
-
-
 class Compactor:
     """Finds what there is to compact, and does it a step at a time, in the sealer's thread.
 
@@ -121,7 +108,7 @@ class Compactor:
         self._clock_s = clock_s
         # Month → when to look, whether there is something to do.
         self._look_s = dict.fromkeys(months.there(), 0.0)
-        self._failed: dict[tuple[Month, int | None], _Failure] = {}
+        self._failed: dict[tuple[Month, int | None], Backoff] = {}
         self._told: set[tuple[Month, str]] = set()
 
     def sealed(self, month: Month) -> None:
@@ -155,7 +142,7 @@ class Compactor:
 
     def _try_one(self, month: Month, quiet_since_ms: int, now_s: float) -> bool:
         """Compact some of a run, or note that it fails; False if there is none to be compacted now."""
-        waiting = {run for (of, run), one in self._failed.items() if of == month and one.retry_s > now_s}
+        waiting = {run for (of, run), one in self._failed.items() if of == month and not one.due(now_s)}
         if None in waiting:
             return False
         run: int | None = None
@@ -175,7 +162,7 @@ class Compactor:
     def _note(self, month: Month, run: int | None, error: Exception, now_s: float) -> None:
         """A run, or for None the whole month, fails."""
         self._months.drop_writer(month)
-        self._failed.setdefault((month, run), _Failure()).again(now_s)
+        self._failed.setdefault((month, run), Backoff(_FIRST_RETRY_S, _LAST_RETRY_S)).failed(now_s)
         if (month, str(error)) not in self._told:
             self._told.add((month, str(error)))
             what = self._months.path(month) if run is None else f"{self._months.path(month)}, run {run}"

@@ -5,15 +5,22 @@ brought up to date.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from runvitals.store import private
 from runvitals.store.contract import StoreError, StoreUnavailable
 
 Migration = Callable[[sqlite3.Connection], None]
+
+
+class DamagedFile(StoreError):
+    """A file that SQLite cannot make sense of, now or later."""
+
+
 _PAGE = 4096
 """Bytes. With 8,192, of which a chunk often needs a little more than half, files are 8 % larger, and reading
 and committing cost the same.
@@ -21,6 +28,8 @@ and committing cost the same.
 _CHECKPOINT_PAGES = 2000
 _BUSY_S = 10.0
 _WAL_LIMIT = 64 << 20
+ASIDE = ".damaged-"
+"""Behind the name of a file that was set aside, before a number."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,13 @@ class Format:
         application_id: stamped on it, so that another database is not taken for one.
         schema: the statements that make a new one, of version 1 + len(migrations).
         migrations: the n-th brings version n + 1 to n + 2, in a transaction.
+        readable_from: the oldest version that can be read as it is; None: only the newest.
     """
 
     application_id: int
     schema: str
     migrations: Sequence[Migration] = ()
+    readable_from: int | None = None
 
     @property
     def version(self) -> int:
@@ -130,12 +141,30 @@ def _open_as_it_is(uri: str, path: str, form: Format) -> Connection:
     connection = _connect(uri)
     try:
         version = _stamp(connection, path, form)
-        if version != form.version:
+        if version < (form.readable_from or form.version):
             raise StoreError(f"{path} is of format {version}: a server must have opened it once")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def copy_frozen(path: str, into: str) -> None:
+    """Copy a file that nobody can write to, and what waits in its write-ahead log.
+
+    Raises:
+        OSError: it cannot be read, or the copy not be written.
+    """
+    shutil.copyfile(path, into)
+    if _waiting(path):
+        shutil.copyfile(f"{path}-wal", f"{into}-wal")
+        with closing(sqlite3.connect(into)) as copied:
+            copied.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def is_frozen(path: str) -> bool:
+    """Whether the file lies on a file system that is read-only."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _waiting(path: str) -> bool:
@@ -165,7 +194,7 @@ def _stamp(connection: sqlite3.Connection, path: str, form: Format) -> int:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application_id != form.application_id:
-        raise StoreError(f"{path} is another program's database")
+        raise DamagedFile(f"{path} is another program's database, or its first page is lost")
     if version > form.version:
         raise StoreError(
             f"{path} was written by a later version of runvitals (format {version}; this one reads up to "
@@ -205,8 +234,29 @@ def failing(path: str) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:  # full, read-only, cannot be opened, I/O error: may pass
         raise StoreUnavailable(f"{path}: {error}") from error
-    except sqlite3.DatabaseError as error:  # malformed, not a database: will not
-        raise StoreError(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:  # will not
+        is_damage = type(error) is sqlite3.DatabaseError  # malformed, not a database
+        raise (DamagedFile if is_damage else StoreError)(f"{path}: {error}") from error
+
+
+def set_aside(path: str) -> str:
+    """Rename a damaged file, and what SQLite keeps beside it; its new path, which no other file has."""
+    number = 1
+    while os.path.lexists(f"{path}{ASIDE}{number}"):
+        number += 1
+    into = f"{path}{ASIDE}{number}"
+    for suffix in ("-wal", "-shm", ""):
+        if os.path.lexists(path + suffix):
+            os.rename(path + suffix, into + suffix)
+    return into
+
+
+def unlink(path: str) -> None:
+    """Delete a file and what SQLite keeps beside it."""
+    # The write-ahead log first: left behind alone, it would be played into the next file of this name.
+    for suffix in ("-wal", "-shm", ""):
+        if os.path.exists(path + suffix):
+            os.unlink(path + suffix)
 
 
 def size(path: str) -> int:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import struct
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from runvitals.store import body
 from runvitals.store.contract import Batch, StoreError
@@ -24,6 +26,15 @@ from runvitals.store.sqlite_chunks.database import Format
 from runvitals.store.sqlite_chunks.marks import Marks
 
 NAME = "log.db"
+_PAIRING = """
+    -- The catalogue that the store's numbers come from: no row, or one (see `runvitals.store.pairing`).
+    CREATE TABLE pairing (id TEXT NOT NULL, starts INTEGER NOT NULL, catalogue TEXT NOT NULL)"""
+
+
+def _add_pairing(connection: sqlite3.Connection) -> None:
+    connection.execute(_PAIRING)
+
+
 FORMAT = Format(
     application_id=0x52564C31,
     schema="""
@@ -36,8 +47,11 @@ FORMAT = Format(
     CREATE TABLE sealed (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
     -- Nor anything that was not deleted; done: its chunks are deleted as well.
     CREATE TABLE deleted (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL, done INTEGER NOT NULL);
-    CREATE TABLE damaged (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL)
-    """,
+    CREATE TABLE damaged (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL);
+    """
+    + _PAIRING,
+    migrations=[_add_pairing],
+    readable_from=1,
 )
 _BATCH = struct.Struct("<QQQII")
 _CHECKSUM = struct.Struct("<I")
@@ -46,6 +60,28 @@ _EMPTY = _CHECKSUM.pack(zlib.crc32(b""))
 _MOST_TRIMMED_BYTES = 16 << 20
 
 log = logging.getLogger("runvitals.store")
+
+
+class Pairing(NamedTuple):
+    """What a store and its catalogue both say, so that each is known to the other.
+
+    Args:
+        id: of both.
+        starts: how often a server has used the two together; the catalogue's is never the smaller one.
+        catalogue: its name, without a password.
+    """
+
+    id: str
+    starts: int
+    catalogue: str
+
+
+def read_pairing(connection: sqlite3.Connection) -> Pairing | None:
+    """What a log says of its catalogue; None: nothing yet."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='pairing'").fetchone():
+        return None  # of format 1
+    row = connection.execute("SELECT id, starts, catalogue FROM pairing").fetchone()
+    return None if row is None else Pairing(*row)
 
 
 class Log:
@@ -69,6 +105,26 @@ class Log:
             self._sealed: dict[int, int] = {}
             self.last_seq = self._rows[-1][0] if self._rows else 0
             self.bytes = sum(size for _, size in self._rows)
+            self.pairing = read_pairing(self.connection)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever appended."""
+        return not self.last_seq
+
+    def highest(self) -> tuple[int, int]:
+        """The highest number of a run or writer, and of a metric, that the log knows of."""
+        with database.failing(self.path):
+            of_marks = self.connection.execute("SELECT max(run), max(writer) FROM mark").fetchone()
+        runs = [number for number in (*of_marks, *self._sealed) if number is not None]
+        return max(runs, default=0), max((max(some) for some in self._columns if some), default=0)
+
+    def pair(self, pairing: Pairing) -> None:
+        """Note the catalogue that the store's numbers come from."""
+        with database.failing(self.path), database.transaction(self.connection):
+            self.connection.execute("DELETE FROM pairing")
+            self.connection.execute("INSERT INTO pairing VALUES (?, ?, ?)", pairing)
+        self.pairing = pairing
 
     def unsealed(self) -> Iterator[tuple[int, list[Batch]]]:
         """Rows of the log with the batches that are in no chunk yet. All batches are noted as seen."""
@@ -186,6 +242,19 @@ class Log:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def check_there(folder: str, has_samples: bool) -> None:
+    """
+    Raises:
+        StoreError: there are samples, and no log: what was acknowledged last is missing.
+    """
+    path = os.path.join(folder, NAME)
+    if has_samples and not os.path.exists(path):
+        raise StoreError(
+            f"{path} is missing: it had the newest samples, and what was stored already. Put it back from a "
+            "backup, or make a new one with `runvitals store repair`"
+        )
 
 
 def existing(folder: str) -> str:

@@ -6,6 +6,7 @@ month is dropping a file.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sqlite3
@@ -21,7 +22,7 @@ import numpy as np
 from runvitals.buckets import Integers
 from runvitals.store.contract import END_OF_TIME_MS
 from runvitals.store.sqlite_chunks import database
-from runvitals.store.sqlite_chunks.database import Connection, Format
+from runvitals.store.sqlite_chunks.database import Connection, DamagedFile, Format
 
 FORMAT = Format(
     application_id=0x52564D31,
@@ -51,9 +52,11 @@ FORMAT = Format(
         t1 INTEGER NOT NULL, ticks INTEGER, times BLOB, data BLOB, reason TEXT NOT NULL)
     """,
 )
-_NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db")
+_NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db(\.damaged-\d+)?")
 _MOST_OPEN = 8
 _EPOCH_YEAR = 1970
+
+log = logging.getLogger("runvitals.store")
 
 Month = int
 """Months since 1970-01."""
@@ -103,11 +106,14 @@ class Months:
         self._generations: Counter[Month] = Counter()
         self._frozen: list[Month] = []
         self._thawed = threading.Condition(self._lock)
-        self._there = {
-            (int(match[1]) - _EPOCH_YEAR) * 12 + int(match[2]) - 1
-            for match in map(_NAME.fullmatch, os.listdir(folder))
-            if match
-        }
+        self._there: set[Month] = set()
+        self._aside: set[tuple[Month, str]] = set()
+        for match in filter(None, map(_NAME.fullmatch, os.listdir(folder))):
+            month = (int(match[1]) - _EPOCH_YEAR) * 12 + int(match[2]) - 1
+            if match[3]:
+                self._aside.add((month, os.path.join(folder, match[0])))
+            else:
+                self._there.add(month)
 
     def path(self, month: Month) -> str:
         year, index = divmod(month, 12)
@@ -116,6 +122,11 @@ class Months:
     def there(self) -> list[Month]:
         with self._lock:
             return sorted(self._there)
+
+    def aside(self) -> list[tuple[Month, str]]:
+        """The damaged files that were set aside: months and paths, in order."""
+        with self._lock:
+            return sorted(self._aside)
 
     def covering(self, t0_ms: int, t1_ms: int) -> list[Month]:
         """The months there are that lie, wholly or in part, in a range."""
@@ -133,6 +144,25 @@ class Months:
             self._writers[month] = connection  # last used, last closed
             self._there.add(month)
         return connection
+
+    @contextmanager
+    def writing(self, month: Month) -> Iterator[sqlite3.Connection]:
+        """A transaction in a month's file.
+
+        Raises:
+            DamagedFile: the file is of no use: it has been set aside, and the next one will be new.
+        """
+        try:
+            with database.failing(self.path(month)):
+                connection = self.writer(month)
+                with database.transaction(connection):
+                    yield connection
+        except DamagedFile as error:
+            self.set_aside(month, error)
+            raise
+        except BaseException:
+            self.drop_writer(month)  # after a failure it may be of no use
+            raise
 
     def drop_writer(self, month: Month) -> None:
         """Close the connection that writes to a month: after a failure it may be of no use."""
@@ -185,12 +215,25 @@ class Months:
     def remove(self, month: Month) -> None:
         """Delete a month's file."""
         self._let_go(month)
-        # The write-ahead log first: left behind alone, it would be played into the next file of this name.
-        for suffix in ("-wal", "-shm", ""):
-            path = self.path(month) + suffix
-            if os.path.exists(path):
-                os.unlink(path)
+        database.unlink(self.path(month))
         self._start_generation(month)
+
+    def set_aside(self, month: Month, reason: Exception) -> None:
+        """Rename a month's damaged file: nothing is read from it any longer, and nothing is lost of it."""
+        self._let_go(month)
+        path = database.set_aside(self.path(month))
+        self._start_generation(month)
+        with self._lock:
+            self._aside.add((month, path))
+        log.error("%s; it is now %s, and the rest is served: `runvitals store repair`", reason, path)
+
+    def remove_aside(self, month: Month) -> None:
+        """Delete the files of a month that were set aside."""
+        for of, path in self.aside():
+            if of == month and os.path.isfile(path):
+                database.unlink(path)
+                with self._lock:
+                    self._aside.discard((of, path))
 
     def _let_go(self, month: Month) -> None:
         """Close what is open of a month but for what readers are using."""
@@ -214,7 +257,8 @@ class Months:
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(database.size(self.path(month)) for month in self.there())
+        paths = [*map(self.path, self.there()), *(path for _, path in self.aside())]
+        return sum(map(database.size, paths))
 
     def close(self) -> None:
         with self._lock:

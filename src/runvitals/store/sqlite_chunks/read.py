@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Reader:
         """
         in_memory = by_month(self.heads.blocks(runs))
         months = {*self.months.covering(t0, t1), *(month for some in in_memory.values() for month in some)}
-        damaged: list[Damage] = []
+        damaged = self.set_aside(t0, t1)
         for month in sorted(months):
             with self.opened(month, damaged) as connection:
                 for run in dict.fromkeys(runs):
@@ -122,6 +122,14 @@ class Reader:
         reason = f"{self.months.path(month)}: {error}"
         return Damage(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
 
+    def set_aside(self, t0: int, t1: int) -> list[Damage]:
+        """The damaged files of months in a range that were set aside."""
+        return [
+            Damage(None, None, start_ms(month), start_ms(month + 1) - 1, f"{path} is damaged and set aside")
+            for month, path in self.months.aside()
+            if start_ms(month) <= t1 and t0 < start_ms(month + 1)
+        ]
+
     @contextmanager
     def opened(self, month: Month, damaged: list[Damage]) -> Iterator[sqlite3.Connection | None]:
         """A connection to a month's file; None if there is none, or none that can be opened, which is
@@ -145,7 +153,11 @@ class Reader:
             if any(int(block.t.max()) >= since_ms for block in blocks)
         }
         for month in self.months.covering(since_ms, END_OF_TIME_MS):
-            with self.months.reader(month) as connection, database.failing(self.months.path(month)):
+            with (
+                suppress(StoreError),  # `stats` warns of it
+                self.months.reader(month) as connection,
+                database.failing(self.months.path(month)),
+            ):
                 rows = connection.execute("SELECT run FROM run WHERE t1>=?", (since_ms,))
                 found.update(run for (run,) in rows)
         return sorted(found)
@@ -174,18 +186,27 @@ class Reader:
             if len(self._latest) + len(unknown) > max(_MOST_LATEST, len(runs)):
                 self._latest.clear()
                 unknown = list(runs)
-            self._latest.update(self._load_latest(unknown) if unknown else {})
-            return {run: self._latest[run] for run in runs}
+            loaded, is_whole = self._load_latest(unknown) if unknown else ({}, True)
+            answer = {run: loaded[run] if run in loaded else self._latest[run] for run in runs}
+            if is_whole:
+                self._latest.update(loaded)
+            return answer
 
-    def _load_latest(self, runs: Sequence[int]) -> dict[int, Latest | None]:
-        """The newest values in the files. Older files are asked for what newer ones have not."""
+    def _load_latest(self, runs: Sequence[int]) -> tuple[dict[int, Latest | None], bool]:
+        """The newest values in the files, and whether all files could be read. Older files are asked for what
+        newer ones have not.
+        """
+        is_whole = True
         found: dict[int, list[_Newest]] = {run: [] for run in runs}
         known: dict[int, set[int]] = {run: set() for run in runs}
         for month in reversed(self.months.there()):
-            with self.months.reader(month) as connection, database.failing(self.months.path(month)):
-                for run in runs:
-                    found[run] += _newest_in_file(connection, run, known[run])
-        return {run: _newest_of_all(run, newest) for run, newest in found.items()}
+            try:
+                with self.months.reader(month) as connection, database.failing(self.months.path(month)):
+                    for run in runs:
+                        found[run] += _newest_in_file(connection, run, known[run])
+            except StoreError:  # `stats` warns of it
+                is_whole = False
+        return {run: _newest_of_all(run, newest) for run, newest in found.items()}, is_whole
 
     def _still_true(self, latest: Latest, blocks: Sequence[Block]) -> _Newest:
         """The newest values in the files, but those that were overwritten by a gap: there, the ones

@@ -32,6 +32,9 @@ def drop_before(months: Months, t_ms: int) -> None:
     for month in months.there():
         if start_ms(month + 1) <= t_ms:
             months.remove(month)
+    for month, _ in months.aside():
+        if start_ms(month + 1) <= t_ms:
+            months.remove_aside(month)
     month = month_of(t_ms)
     if month in months.there():
         _drop_in_month(months, month, t_ms)
@@ -82,10 +85,11 @@ def _recount(connection: sqlite3.Connection, run: int) -> None:
 def shrink_to(months: Months, size_bytes: int, size: Callable[[], int]) -> None:
     """Drop day after day, the oldest first, until `size()` says that it is enough or nothing is left."""
     cut = 0
-    while size() > size_bytes and (there := months.there()):
-        connection = months.writer(there[0])
-        with database.failing(months.path(there[0])):
-            (oldest,) = connection.execute("SELECT min(t0) FROM run").fetchone()
+    while size() > size_bytes and (there := sorted({*months.there(), *(one for one, _ in months.aside())})):
+        oldest = None
+        if there[0] in months.there():
+            with database.failing(months.path(there[0])):
+                (oldest,) = months.writer(there[0]).execute("SELECT min(t0) FROM run").fetchone()
         end = start_ms(there[0] + 1)
         # A chunk may reach from one day into the next: then the next cut finds it.
         cut = end if oldest is None else min(max(cut, day_of(oldest) * DAY_MS) + DAY_MS, end)

@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 
 from runvitals.store.contract import StoreClosed, StoreError
-from runvitals.store.sqlite_chunks import database, retention
+from runvitals.store.sqlite_chunks import retention
 from runvitals.store.sqlite_chunks.blocks import Block
 from runvitals.store.sqlite_chunks.committer import Committer
 from runvitals.store.sqlite_chunks.compact import Compactor
+from runvitals.store.sqlite_chunks.database import DamagedFile
 from runvitals.store.sqlite_chunks.head import Head, Heads
 from runvitals.store.sqlite_chunks.log import Log
 from runvitals.store.sqlite_chunks.months import Month, Months
@@ -188,14 +190,9 @@ class Sealer:
         self._sealed.update((head.run, head.last_seq) for head in heads)
 
     def _seal_month(self, month: Month, runs: dict[int, list[Block]]) -> None:
-        connection = self._months.writer(month)
-        try:
-            with database.failing(self._months.path(month)), database.transaction(connection):
-                for run, blocks in runs.items():
-                    seal(connection, run, blocks, self._settings, self._clock_ms())
-        except BaseException:
-            self._months.drop_writer(month)
-            raise
+        with self._months.writing(month) as connection:
+            for run, blocks in runs.items():
+                seal(connection, run, blocks, self._settings, self._clock_ms())
         self._compactor.sealed(month)
 
     def _trouble(self, error: Exception) -> None:
@@ -247,8 +244,7 @@ class Sealer:
 
     def delete_from_months(self, run: int) -> None:
         for month in self._months.there():
-            connection = self._months.writer(month)
-            with database.failing(self._months.path(month)), database.transaction(connection):
+            with suppress(DamagedFile), self._months.writing(month) as connection:
                 retention.delete_run(connection, month, run)
         self._reader.forget_latest([run])
 

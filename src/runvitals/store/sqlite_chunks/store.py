@@ -27,10 +27,11 @@ from runvitals.store.contract import (
     StoreError,
 )
 from runvitals.store.sqlite_chunks import aggregate, database, log
+from runvitals.store.sqlite_chunks.database import DamagedFile
 from runvitals.store.sqlite_chunks.head import Heads
 from runvitals.store.sqlite_chunks.lock import FolderLock
-from runvitals.store.sqlite_chunks.log import Log
-from runvitals.store.sqlite_chunks.months import Months
+from runvitals.store.sqlite_chunks.log import Log, Pairing
+from runvitals.store.sqlite_chunks.months import Month, Months
 from runvitals.store.sqlite_chunks.read import Reader
 from runvitals.store.sqlite_chunks.sealer import Sealer
 from runvitals.store.sqlite_chunks.settings import Settings
@@ -65,10 +66,10 @@ class SqliteChunks:
         self.folder = folder
         self._lock = FolderLock(folder)
         try:
-            self._log = Log(os.path.join(folder, log.NAME))
             self._months = Months(folder)
-            for month in self._months.there():
-                self._months.writer(month)
+            log.check_there(folder, bool(self._months.there() or self._months.aside()))
+            self._log = Log(os.path.join(folder, log.NAME))
+            self._highest_run = max(map(self._open_month, self._months.there()), default=0)
         except BaseException:
             self._lock.close()
             raise
@@ -80,6 +81,39 @@ class SqliteChunks:
         self._committer = self._sealer.committer
         self._recover()
         self._sealer.start()
+
+    def _open_month(self, month: Month) -> int:
+        """Open a month's file, which is set aside if it is damaged; the highest run in it."""
+        path = self._months.path(month)
+        try:
+            if not os.path.isfile(path):
+                raise DamagedFile(f"{path} is no file")
+            connection = self._months.writer(month)
+            with database.failing(path):
+                (highest,) = connection.execute("SELECT max(run) FROM run").fetchone()
+        except DamagedFile as error:
+            self._months.set_aside(month, error)
+            return 0
+        return highest or 0
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """The catalogue that the numbers here come from; None: it was not said yet."""
+        return self._log.pairing
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever stored here."""
+        return self._log.is_new and not self._months.there() and not self._months.aside()
+
+    def highest(self) -> tuple[int, int]:
+        """The highest number of a run or writer, and of a metric, that was stored here."""
+        run, metric = self._committer.call(Log.highest)
+        return max([run, self._highest_run, *self._heads.runs()]), metric
+
+    def pair(self, pairing: Pairing) -> None:
+        """Note the catalogue that the numbers here come from. Durable."""
+        self._committer.call(lambda log: log.pair(pairing))
 
     def _recover(self) -> None:
         """Bring back what was in memory when the store was last closed, or ended otherwise."""
@@ -180,10 +214,16 @@ class SqliteChunks:
     def stats(self) -> Stats:
         # Memory before the files: what is sealed meanwhile is counted twice at worst, and not missed.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
+        warnings = [
+            f"{path} is damaged and set aside: `runvitals store repair`" for _, path in self._months.aside()
+        ]
         for month in self._months.there():
-            with self._months.reader(month) as connection, database.failing(self._months.path(month)):
-                runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
-                samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
+            try:
+                with self._months.reader(month) as connection, database.failing(self._months.path(month)):
+                    runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
+                    samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
+            except StoreError as error:
+                warnings.append(str(error))
         return Stats(
             runs=len(runs),
             samples=samples,
@@ -191,6 +231,7 @@ class SqliteChunks:
             waiting_batches=self._committer.waiting,
             size_bytes=self._size(),
             problem=self._sealer.problem,
+            warnings=tuple(warnings),
             threads={one.name: one.problem for one in (self._sealer.thread, self._committer.thread)},
         )
 
