@@ -6,9 +6,11 @@ from runvitals.collectors.aside import Aside
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.nvidia import library
 from runvitals.collectors.nvidia.library import Nvml
+from runvitals.collectors.nvidia.presence import NVIDIA_SMI
 from runvitals.collectors.nvidia.processes import HIDDEN, Members
 from runvitals.collectors.nvidia.session import Session
-from runvitals.collectors.nvidia.visible import Candidate, environment, visible
+from runvitals.collectors.nvidia.visible import Candidate, visible_to
+from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
     from runvitals.collectors.nvidia.device import Device
+    from runvitals.collectors.nvidia.smi import NvidiaSmi
 
 # What a tick waits for the driver's answer: 8 GPUs take 2 to 5 ms. Later ones go into the next tick.
 PATIENCE_S = 0.05
@@ -30,16 +33,23 @@ class NoGpu(Exception):
     """The driver answers, and has no GPU to show."""
 
 
-def open_library(scope: Scope) -> Nvidia:
-    """The source. Absent, where the driver's library cannot be loaded."""
+def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
+    """The source: the driver's library, else nvidia-smi. Absent where neither is to be had."""
     try:
         loaded = library.load()
     except OSError as error:
-        raise Absent(
+        reason = (
             f"the NVIDIA driver is here, its library is not: {error}; containers need "
             "NVIDIA_DRIVER_CAPABILITIES with utility in it"
-        ) from None
-    return Nvidia(scope, loaded)
+        )
+    else:
+        return Nvidia(scope, loaded)
+    tool = find("nvidia-smi", *NVIDIA_SMI)
+    if tool is None:
+        raise Absent(reason)
+    from runvitals.collectors.nvidia.smi import NvidiaSmi
+
+    return NvidiaSmi(scope, tool, reason, certain=True)
 
 
 class Nvidia:
@@ -166,18 +176,7 @@ class Nvidia:
             Candidate(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
             for device in session.devices
         ]
-        shown: set[int] = set()
-        for pid in list(self._scope.pids):
-            variables = environment(self._proc, pid)
-            if variables is None:
-                continue
-            of_process = visible(
-                variables.get("CUDA_VISIBLE_DEVICES"), gpus, variables.get("CUDA_DEVICE_ORDER")
-            )
-            if of_process is None:
-                return None
-            shown |= of_process
-        return shown
+        return visible_to(self._scope.pids, self._proc, gpus)
 
 
 def _missing(devices: list[Device]) -> dict[str, str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
+from runvitals.collectors import pci
 from runvitals.collectors.base import Absent
+from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runvitals.collectors.base import Scope
-    from runvitals.collectors.nvidia.collector import Nvidia
+    from runvitals.collectors.base import Collector, Scope
 
 NO_DEVICE_FILE = (
     "the NVIDIA driver is loaded, but /dev/nvidiactl is not here: give the container its GPUs "
@@ -18,17 +19,34 @@ NO_DEVICE_FILE = (
 )
 
 
-def probe(scope: Scope) -> Nvidia:
-    """The GPUs of this machine. Absent, with the remedy, where there is no driver or no library for it.
+# Where nvidia-smi lies that is not on PATH.
+NVIDIA_SMI = (
+    "/usr/bin/nvidia-smi",
+    "/usr/lib/wsl/lib/nvidia-smi",
+    "/usr/local/nvidia/bin/nvidia-smi",
+    "/opt/bin/nvidia-smi",
+)
+# Makers whose cards some other tool of the name nvidia-smi may tell of; each has a source of its own.
+_OTHERS = ("1002", "1d94", "1ded", "1e3e", "1ed5", "2057", "9999")
+
+
+def probe(scope: Scope) -> Collector:
+    """The GPUs of this machine. Absent, with the remedy, where there is neither a driver with its library nor
+    nvidia-smi.
 
     Whether the driver answers is found out later, in the thread that asks it: it may hang.
     """
     reason = missing(scope.path("/proc"), "/dev")
-    if reason is not None:
-        raise Absent(reason)
-    from runvitals.collectors.nvidia.collector import open_library
+    if reason is None:
+        from runvitals.collectors.nvidia.collector import open_library
 
-    return open_library(scope)
+        return open_library(scope)
+    tool = find("nvidia-smi", *NVIDIA_SMI) if sys.platform == "linux" else None
+    if tool is None or any(pci.cards(scope).get(maker) for maker in _OTHERS):
+        raise Absent(reason)
+    from runvitals.collectors.nvidia.smi import NvidiaSmi
+
+    return NvidiaSmi(scope, tool, reason, certain=False)
 
 
 def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:

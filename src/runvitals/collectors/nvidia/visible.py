@@ -53,6 +53,20 @@ def visible(setting: str | None, gpus: Sequence[Candidate], order: str | None = 
     return {entry if isinstance(entry, int) else by_slice[entry] for entry in chosen}
 
 
+def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[Candidate]) -> set[int] | None:
+    """Numbers of the GPUs that any of the processes may use; None where it cannot be known."""
+    shown: set[int] = set()
+    for pid in list(pids):
+        variables = environment(proc, pid)
+        if variables is None:
+            continue
+        of_process = visible(variables.get("CUDA_VISIBLE_DEVICES"), gpus, variables.get("CUDA_DEVICE_ORDER"))
+        if of_process is None:
+            return None
+        shown |= of_process
+    return shown
+
+
 def _named(word: str, gpus: Sequence[Candidate], chosen: list[int | str]) -> int | str | None:
     """The GPU's number, or the slice's UUID, that an entry names."""
     if word.isdigit():
