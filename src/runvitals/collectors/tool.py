@@ -10,7 +10,7 @@ from __future__ import annotations
 from runvitals.backoff import Backoff
 from runvitals.collectors.base import Every
 from runvitals.collectors.child import Child, ToolFailed
-from runvitals.collectors.printed import first_lines
+from runvitals.collectors.printed import MOST_LINES, first_lines
 from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
@@ -147,6 +147,9 @@ class Stream:
         self._killed: Child | None = None
         self._rest = b""
         self._backoff = Backoff(FIRST_RESTART_S, LONGEST_RESTART_S)
+        # The last line of a child that has printed few: perhaps its reason to end.
+        self._remark = b""
+        self._printed = 0
         self._failure = ""
 
     def lines(self, mono_s: float) -> list[bytes]:
@@ -200,7 +203,7 @@ class Stream:
         if ended and not lines:
             child.close()
             self._pause(mono_s, child)
-            raise ToolFailed(f"{self.argv[0]} {child.fate(self._rest)}")
+            raise ToolFailed(f"{self.argv[0]} {child.fate(self._rest or self._remark)}")
         return lines
 
     def _complete(self, data: bytes) -> list[bytes]:
@@ -208,10 +211,13 @@ class Stream:
             self._rest += data
             return []
         *lines, self._rest = (self._rest + data).split(b"\n")
+        self._printed += len(lines)
+        self._remark = lines[-1] if self._printed <= MOST_LINES else b""
         return [line.rstrip(b"\r") for line in lines]
 
     def _start(self, mono_s: float) -> None:
-        self._rest = b""
+        self._rest = self._remark = b""
+        self._printed = 0
         try:
             self._child = Child(self.argv, self.environ, mono_s)
         except ToolFailed:

@@ -10,6 +10,7 @@ import pytest
 
 from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Absent, Tick
+from runvitals.collectors.tool import StillFailing, ToolFailed
 from runvitals.collectors.vendors.doors import intel
 from runvitals.collectors.vendors.xpu_smi import READINGS, XpuSmi
 from tests.collectors.test_tool import program, soon
@@ -178,17 +179,76 @@ def test_lines_of_several_cards_of_which_the_newest_counts(tmp_path: Path) -> No
     }
 
 
-def test_another_vendors_xpu_smi_is_noticed(tmp_path: Path) -> None:
-    source = printing(tmp_path, "| XPU-SMI    XPU-RT Version: 5.1.0 |\n" * 30)
-
+def failure(source: XpuSmi, mono_s: float = 1.0) -> str:
     def attempt() -> str:
         try:
-            source.sample(Tick(1.0))
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is looked at below
+            source.sample(Tick(mono_s))
+        except ToolFailed as error:
             return str(error)
         return ""
 
-    assert soon(attempt).endswith("prints no table of Intel's GPUs: it is another vendor's xpu-smi")
+    return soon(attempt)
+
+
+def test_release_2_has_other_options_and_other_names(tmp_path: Path) -> None:
+    script = """case "$*" in *" -m "*|*" -i "*) echo "unknown option -m"; exit 1;; esac
+echo 'Timestamp,DeviceId,energy.consumed (J),memory.used (GiB),utilization.gpu (%),power.draw (W),\
+clocks.current.graphics (MHz),temperature.gpu (C),memory.bandwidth.utilization (%)'
+echo '08:08:17.817,0,1234.5,2.00,37.00,281.13,1600,35.50,12.5'
+exec sleep 73.6"""
+    source = XpuSmi(program(tmp_path, "xpu-smi", script.replace("\\\n", "")), [3])
+    assert "unknown option -m" in failure(source)
+    tick = Tick(2.0)
+    reasons: set[str] = set()
+
+    def told() -> bool:
+        try:
+            source.sample(tick)
+        except StillFailing as still:
+            reasons.add(str(still))
+        return bool(tick.gauges)
+
+    soon(told)
+    source.close()
+    assert all("unknown option -m" in reason for reason in reasons)
+    assert tick.gauges == {
+        "gpu.3.gpu": 37.0,
+        "gpu.3.powerWatts": 281.13,
+        "gpu.3.graphicsClock": 1600.0,
+        "gpu.3.temp": 35.5,
+        "gpu.3.memoryBandwidth": 12.5,
+        "gpu.3.memoryAllocatedBytes": 2.0 * 1024**3,
+    }
+    assert tick.counters == {"gpu.3.energyJoules": 1234.5}
+
+
+def test_the_drivers_energy_is_not_mixed_with_that_of_xpu_smi(tmp_path: Path) -> None:
+    source = printing(tmp_path, "DeviceId, GPU Power (W), GPU Energy Consumed (J)\n0, 7, 50\n1, 8, 60\n")
+    tick = Tick(1.0)
+    tick.counters["gpu.0.energyJoules"] = 900.0
+
+    def told() -> bool:
+        source.sample(tick)
+        return bool(tick.gauges)
+
+    soon(told)
+    source.close()
+    assert tick.counters == {"gpu.0.energyJoules": 900.0, "gpu.1.energyJoules": 60.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("| XPU-SMI    XPU-RT Version: 5.1.0 |\n" * 30, "it prints: 'XPU-SMI XPU-RT Version: 5.1.0'"),
+        ("Timestamp, DeviceId, Colour\n1, 0, red\n", "it prints: 'Timestamp, DeviceId, Colour'"),
+    ],
+)
+def test_what_is_no_table_of_intels_gpus_is_shown(tmp_path: Path, text: str, says: str) -> None:
+    source = printing(tmp_path, text)
+    told = failure(source)
+    assert f"nothing is understood of what {says}" in told
+    for moment in range(2, 50):
+        assert failure(source, float(moment))
     source.close()
 
 

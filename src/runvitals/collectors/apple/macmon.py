@@ -145,6 +145,7 @@ class Macmon:
         self._remarks = []
         self.tells_load = False
         if not self._works:
+            self._streams[0].close()
             self._streams = [*self._streams[1:], self._streams[0]]
 
     def _write(self, tick: Tick, samples: Sequence[Sample]) -> None:
