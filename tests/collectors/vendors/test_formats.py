@@ -44,7 +44,54 @@ def test_a_table_like_nvidias() -> None:
         "memory.used": "114MiB",
         "memory.total": "32768MiB",
         "utilization": "7%",
+        "fan": "0%",
+        "clock.sm": "500MHz",
+        "clock.memory": "1600MHz",
     }
+
+
+FOUR_COLUMNS = """\
+mx-smi  version: 9.9
+============= System Management Interface Log =============
+| ACME-SMI 9.9                       Driver Version: 1.2                  |
+|--------------+-----------------+---------------------+------------------|
+| Memory-Usage | Board      Name | GPU   Persist-M     | GPU-Util  sGPU-M |
+| Temp    Perf | Pwr:Usage/Cap   | Bus-id              | GPU-State   Fan  |
+|==============+=================+=====================+==================|
+| 826/65536 MiB| 0    Acme X 500 | 4           Off     | N/A     Disabled |
+| 32 C      P0 | 37W / 350W      | 0000:12:00.0        | Available    7%  |
++--------------+-----------------+---------------------+------------------+
+| 1/64 GiB     | 0    Acme X 500 | 5           On      | 3%        Native |
+|              | Extra Long      |                     |                  |
+| N/A      N/A | NA / 350 W      | N/A                 | Lost        N/A  |
++--------------+-----------------+---------------------+------------------+
+
++-------------------------------------------------------------------------+
+| Process:                                                                |
+|  GPU                    PID         Process Name             GPU Memory |
+|=========================================================================|
+|  4                      77          python                   800        |
++-------------------------------------------------------------------------+
+"""
+
+
+def test_columns_in_any_order_and_more_of_them() -> None:
+    first, second = table(FOUR_COLUMNS)
+    assert first == {
+        "index": "4",
+        "name": "Acme X 500",
+        "pci": "0000:12:00.0",
+        "memory.used": "826 MiB",
+        "memory.total": "65536 MiB",
+        "utilization": "NA",
+        "temp": "32C",
+        "power": "37W",
+        "limit": "350W",
+        "fan": "7%",
+    }
+    assert (second["index"], second["name"]) == ("5", "Acme X 500 Extra Long")
+    assert (second["memory.used"], second["memory.total"]) == ("1 GiB", "64 GiB")
+    assert (second["utilization"], second["temp"], second["power"]) == ("3%", "NA", "NA")
 
 
 @pytest.mark.parametrize(
