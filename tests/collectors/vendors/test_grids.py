@@ -188,3 +188,123 @@ def test_a_heads_second_line_of_units_is_no_device() -> None:
     assert columns(text, ["dev"]) == [
         {"Dev": "0", "Pwr": "101", "DTemp": "36", "Mem": "42976", "index": "0"}
     ]  # fmt: skip
+
+
+# -- tables like nvidia-smi's
+
+HEADER = """\
++-----------------------------------------------------------------------------+
+| ACME-SMI 4.0                                                   Driver 4.1   |
+|-------------------------------+----------------------+----------------------|
+| GPU  Name        Persistence-M| Bus-Id               | Clock-SM  Clock-Mem  |
+| Fan  Temp  Perf  Pwr:Usage/Cap|      Memory-Usage    | GPU-Util  Compute M. |
+|===============================+======================+======================|
+"""
+FOOTER = """\
++-------------------------------+----------------------+----------------------+
+| Processes:                                                       GPU Memory |
+|  GPU        PID      Process name                                Usage(MiB) |
+|=============================================================================|
+|    0       4711      python                                      60123MiB   |
++-----------------------------------------------------------------------------+
+"""
+
+
+def one(first: str, second: str, header: str = HEADER) -> dict[str, object]:
+    (row,) = grid(f"{header}{first}\n{second}\n{FOOTER}", ["gpu"])
+    return known(row)
+
+
+def test_a_table_like_nvidias() -> None:
+    row = one(
+        "| 3    Acme X200 Pro      On    | 00000000:8A:00.0     | 500MHz    1600MHz    |",
+        "| 0%   33C   P0   154W / 350W   | 114MiB / 32768MiB    | 7%        Default    |",
+    )
+    assert row == {
+        "index": "3",
+        "name": "Acme X200 Pro",
+        "pci": "00000000:8A:00.0",
+        "temp": "33C",
+        "power": "154W",
+        "limit": "350W",
+        "memory.used": "114MiB",
+        "memory.total": "32768MiB",
+        "utilization": "7%",
+        "fan": "0%",
+        "clock.sm": "500MHz",
+        "clock.memory": "1600MHz",
+    }
+
+
+FOUR_COLUMNS = """\
+mx-smi  version: 9.9
+============= System Management Interface Log =============
+| ACME-SMI 9.9                       Driver Version: 1.2                  |
+|--------------+-----------------+---------------------+------------------|
+| Memory-Usage | Board      Name | GPU   Persist-M     | GPU-Util  sGPU-M |
+| Temp    Perf | Pwr:Usage/Cap   | Bus-id              | GPU-State   Fan  |
+|==============+=================+=====================+==================|
+| 826/65536 MiB| 0    Acme X 500 | 4           Off     | N/A     Disabled |
+| 32 C      P0 | 37W / 350W      | 0000:12:00.0        | Available    7%  |
++--------------+-----------------+---------------------+------------------+
+| 1/64 GiB     | 0    Acme X 500 | 5           On      | 3%        Native |
+|              | Extra Long      |                     |                  |
+| N/A      N/A | NA / 350 W      | N/A                 | Lost        N/A  |
++--------------+-----------------+---------------------+------------------+
+
++-------------------------------------------------------------------------+
+| Process:                                                                |
+|  GPU                    PID         Process Name             GPU Memory |
+|=========================================================================|
+|  4                      77          python                   800        |
++-------------------------------------------------------------------------+
+"""
+
+
+def test_columns_in_any_order_and_more_of_them() -> None:
+    first, second = (known(row) for row in grid(FOUR_COLUMNS, ["gpu"]))
+    assert first == {
+        "index": "4",
+        "name": "Acme X 500",
+        "pci": "0000:12:00.0",
+        "memory.used": "826MiB",
+        "memory.total": "65536MiB",
+        "utilization": "NA",
+        "temp": "32C",
+        "power": "37W",
+        "limit": "350W",
+        "fan": "7%",
+    }
+    assert (second["index"], second["name"]) == ("5", "Acme X 500 Extra Long")
+    assert (second["memory.used"], second["memory.total"]) == ("1GiB", "64GiB")
+    assert (second["utilization"], second["power"], second["fan"]) == ("3%", "NA", "NA")
+    assert "temp" not in second
+
+
+@pytest.mark.parametrize(
+    ("cell", "power", "limit"),
+    [
+        ("51C         71W", "71W", None),
+        ("34C         97W / NA", "97W", "NA"),
+        ("0%   33C   P0    N/A / N/A", "NA", "NA"),
+        ("0%   33C   P0    N/A / 250W", "NA", "250W"),
+        ("0%  32C        106 W/ 250 W", "106W", "250W"),
+        ("37C     29W / 225W              P0", "29W", "225W"),
+        ("N/A   35C  N/A     87.5W / 400W", "87.5W", "400W"),
+    ],
+)
+def test_power_as_it_is_written(cell: str, power: str, limit: str | None) -> None:
+    row = one("| 0    Acme    On | 00:1A:00.0 | a |", f"| {cell} | 1MiB / 2MiB | 7% |")
+    assert (row["power"], row.get("limit")) == (power, limit)
+
+
+def test_a_table_without_devices_and_no_table() -> None:
+    assert grid(HEADER + FOOTER, ["gpu"]) == []
+    assert grid("No devices were found\n", ["gpu"]) == []
+    assert grid("", ["gpu"]) == []
+
+
+def test_a_table_that_breaks_off_keeps_what_it_has() -> None:
+    text = HEADER + "| 0    Acme    On | 00:1A:00.0 | a |\n| 0%   33C"
+    (row,) = grid(text, ["gpu"])
+    assert known(row) == {"index": "0", "name": "Acme", "pci": "00:1A:00.0"}

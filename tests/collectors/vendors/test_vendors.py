@@ -224,9 +224,41 @@ def test_cambricon() -> None:
         "powerWatts": 200.0,
         "powerPercent": 50.0,
         "enforcedPowerLimitWatts": 400.0,
+        "fanSpeed": 0.0,
     }
     assert device(found, 0) == {"memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0}
     assert who(CAMBRICON, CAMBRICON_TABLE)[1] == {"name": "MLU590-M9", "pci": "0000:5d:00.0"}
+
+
+def test_cambricon_without_addresses() -> None:
+    text = """\
+Sun Mar  1 10:00:00 2026
++------------------------------------------------------------------------------+
+| CNMON v4.21.0                                                                |
++-------------------------------+----------------------+-----------------------+
+| Card  VF  Name       Firmware | Inited        Driver | Util        Ecc-Error |
+| Fan   Temp      Pwr:Usage/Cap |        vMemory-Usage |          Memory-Usage |
+|===============================+======================+=======================|
+| 3     /   MLU290      v1.1.6  | On           v4.21.0 | 12%         N/A       |
+|  31%  60C        75 W/ 150 W  | 9 MiB/1048576 MiB    | 4096 MiB/ 16384 MiB   |
++-------------------------------+----------------------+-----------------------+
++------------------------------------------------------------------------------+
+| Processes:                                                                   |
+|  Card  VF  PID    Command Line                             MLU Memory Usage  |
+|==============================================================================|
+|  3     /   4711   python                                         4096 MiB    |
++------------------------------------------------------------------------------+
+"""
+    assert read(CAMBRICON, text) == {
+        "3.gpu": 12.0,
+        "3.memoryAllocated": 25.0,
+        "3.memoryAllocatedBytes": 4096 * MIB,
+        "3.temp": 60.0,
+        "3.powerWatts": 75.0,
+        "3.powerPercent": 50.0,
+        "3.enforcedPowerLimitWatts": 150.0,
+        "3.fanSpeed": 31.0,
+    }
 
 
 def test_cambricon_sections() -> None:
@@ -255,6 +287,12 @@ Card 0
 
 
 METAX_HEADS = {
+    "2.3.1": (
+        "| Board       Name | GPU   Persist-M | Bus-id              | GPU-Util      sGPU-M |",
+        "| Pwr:Usage/Cap    | Temp       Perf | Memory-Usage        | GPU-State            |",
+        "| 0     MetaX C500 | 0           Off | 0000:12:00.0        | 35%         Disabled |",
+        "| 71W / 355W       | 51C          P0 | 16384/65536 MiB     | Available            |",
+    ),
     "2.1.6": (
         "| GPU         NAME                   | Bus-id              | GPU-Util             |",
         "| Temp        Power                  | Memory-Usage        |                      |",
@@ -290,11 +328,11 @@ def test_metax_of_several_versions(version: str) -> None:
         "temp": 51.0,
         "powerWatts": 71.0,
     }
-    assert share == ((25.0, 284.0) if version == "2.2.8" else (None, None))
-    assert (
-        who(METAX, text)[0]["name"]
-        == {"2.1.6": "MXC500", "2.2.4": "MetaX C550", "2.2.8": "MetaX N260"}[version]
-    )
+    shares = {"2.2.8": (25.0, 284.0), "2.3.1": (20.0, 355.0)}
+    assert share == shares.get(version, (None, None))
+    names = {"2.1.6": "MXC500", "2.2.4": "MetaX C550", "2.2.8": "MetaX N260", "2.3.1": "MetaX C500"}
+    assert who(METAX, text)[0]["name"] == names[version]
+    assert "pci" in who(METAX, text)[0]
 
 
 def test_iluvatar_by_query_and_by_table() -> None:
@@ -317,7 +355,13 @@ def test_iluvatar_by_query_and_by_table() -> None:
 | 0%   44C   P0   120W / 240W   | 8192MiB / 32768MiB   | 9%        Default    |
 +-------------------------------+----------------------+----------------------+
 """
-    assert device(read(ILUVATAR, table), 1) == device(found, 1)
+    clocks = {"smClock": 500.0, "memoryClock": 1600.0, "fanSpeed": 0.0}
+    assert device(read(ILUVATAR, table), 1) == device(found, 1) | clocks
+    told = query.replace(" [W]\n", " [W], fan.speed [%], clocks.mem [MHz], clocks.sm [MHz]\n")
+    told = told.replace("240 W\n", "240 W, 0 %, 1600 MHz, 500 MHz\n").replace(
+        "N/A, N/A\n", "N/A, N/A, , , \n"
+    )
+    assert device(read(ILUVATAR, told), 1) == device(found, 1) | clocks
 
 
 KUNLUNXIN_TREE = """\

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import table, text_of, tree
+from runvitals.collectors.vendors.formats import text_of, tree
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 def rows(output: bytes) -> list[Row]:
     text = text_of(output)
-    if "|===" in text:
-        return table(text)
+    if drawn := grid(text, ("card", "mlu")):
+        return drawn
     found = tree(text, "Card ")
     for row in found:
         row["index"] = str(row[""]).split()[0] if row[""] else ""
@@ -35,6 +36,7 @@ CAMBRICON = Vendor(
         Reading("temp", "°C", "temp", "Temperature.Chip", "Temperature.Board"),
         Reading(POWER, "W", "power", "Power.Usage"),
         Reading(LIMIT, "W", "limit", "Power.Cap"),
+        Reading("fanSpeed", "%", "fan", "Fan.Speed", "Fan Speed", "Fan"),
     ),
 )
 

@@ -5,7 +5,7 @@ where a cell is full it goes on in the next line. So nothing here counts charact
 
 Beside each cell under its head ("Memory(used/total)") a row has, under names that are the same for all tools,
 what was recognised: index, name, pci, temp, power, limit, memory.used, memory.total, memory (a size that is
-alone), utilization, fan.
+alone), utilization, fan, clock.sm, clock.memory.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _RULER = frozenset("|+-=*_~: ")
 _BORDERS = "|*"
 _NOTHING = ("N/A", "[N/A]", "NA", "-", "--")
-_CELSIUS, _WATTS, _BYTES = FACTORS["°C"], FACTORS["W"], FACTORS["bytes"]
-_UNITS = {"%", *_CELSIUS, *_WATTS, *_BYTES}
+_CELSIUS, _WATTS, _BYTES, _MHZ = FACTORS["°C"], FACTORS["W"], FACTORS["bytes"], FACTORS["MHz"]
+_UNITS = {"%", *_CELSIUS, *_WATTS, *_BYTES, *_MHZ}
 
 
 def grid(text: str, numbered: Sequence[str]) -> list[Row]:
@@ -154,7 +154,7 @@ def _number(cell: str) -> str:
 
 def _row(heads: Lines, record: Lines, place: int) -> Row:
     raw: Row = {}
-    row: Row = {}
+    row: Row = _name(heads[0], record, place)
     if len(record) != len(heads):
         heads, record = [_joined(heads)], [_joined(record)]
     for head_cells, cells in zip(heads, record, strict=True):
@@ -164,10 +164,6 @@ def _row(heads: Lines, record: Lines, place: int) -> Row:
             raw.setdefault(head, cell)
             if number == place and "index" not in row:
                 row["index"] = _number(cell)
-                if "name" in head.lower():
-                    row["name"] = _name(head, cell)
-            elif head.lower() in ("name", "product name", "gpu name"):
-                row.setdefault("name", cell)
             for name, value in _recognised(head, cell).items():
                 row.setdefault(name, value)
     return {**raw, **row}
@@ -177,12 +173,22 @@ def _joined(lines: Lines) -> list[str]:
     return [" ".join(part for part in parts if part) for parts in zip(*lines, strict=True)]
 
 
-def _name(head: str, cell: str) -> str:
-    """What stands between a device's number and the mode that some tools put into the same cell."""
-    words = cell.split()[1:]
-    if words and any(word in head for word in ("Persist", "Firmware")):
-        words.pop()
-    return " ".join(word for word in words if word != "/")
+def _name(heads: Sequence[str], record: Lines, place: int) -> Row:
+    """The name in a device's first line: between its number, or that of its board, and the mode that some
+    tools put into the same cell; and what goes on below, in lines that hold nothing else.
+    """
+    for number, head in enumerate(heads):
+        titles, words = head.lower().split(), record[0][number].split()
+        if "name" not in titles:
+            continue
+        before = titles.index("name") if number == place or (words and words[0].isdigit()) else 0
+        behind = len(titles) - titles.index("name") - 1
+        words = [word for word in words[before : len(words) - behind] if word != "/"]
+        words += [
+            cells[number] for cells in record[1:] if [cell for cell in cells if cell] == [cells[number]]
+        ]
+        return {"name": " ".join(words)}
+    return {}
 
 
 def _recognised(head: str, cell: str) -> Row:
@@ -195,8 +201,10 @@ def _recognised(head: str, cell: str) -> Row:
         row["temp"] = _of_unit(_CELSIUS, words) or _at("temp", small, words)
     if "pwr" in small or "power" in small:
         row["power"], row["limit"] = _power(small, words)
-    if "mem" in small:
+    if any("mem" in title and not title.startswith("vmem") for title in small.split()):
         row.update(_memory(words))
+    if "clock" in small:
+        row.update(_clocks(small, words))
     if _tells_load(small):
         row["utilization"] = _per_cent("util", small, words)
     if "fan" in small.split():
@@ -276,12 +284,24 @@ def _memory(words: Sequence[str]) -> Row:
     return {"memory": _of_unit(_BYTES, words)}
 
 
+def _clocks(head: str, words: Sequence[str]) -> Row:
+    """ "500MHz  1600MHz" under "Clock-SM  Clock-Mem"."""
+    names = ["memory" if "mem" in title else "sm" for title in head.split() if title.startswith("clock")]
+    clocks = [word for word in words if word == "NA" or _has_unit(word, _MHZ)]
+    if len(names) != len(clocks):
+        return {}
+    return {f"clock.{name}": clock for name, clock in zip(names, clocks, strict=True)}
+
+
 def _per_cent(what: str, head: str, words: Sequence[str]) -> str:
-    """The first percentage; but where "NA" comes before it, that is the answer, and the other is something
-    else's.
+    """The percentage; of load and fan in one cell that which stands in its order. Where "NA" comes before
+    it, that is the answer, and the other is something else's.
     """
-    first = next((word for word in words if word == "NA" or word.endswith("%")), "")
-    return first or _at(what, head, words)
+    shares = [word for word in words if word == "NA" or word.endswith("%")]
+    titles = [title for title in head.split() if "util" in title or title == "fan"]
+    if len(titles) == len(shares):
+        return next((share for title, share in zip(titles, shares, strict=True) if what in title), "")
+    return shares[0] if shares else _at(what, head, words)
 
 
 def _placed(line: str) -> list[tuple[int, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import csv, table, text_of
+from runvitals.collectors.vendors.formats import csv, text_of
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
     from runvitals.collectors.vendors.formats import Row
 
 _COMMON = "index,uuid,name,utilization.gpu,memory.used,memory.total,temperature.gpu"
+_CLOCKS = "clocks.sm,clocks.mem,fan.speed"
+_POWER = ("gpu.power.draw,gpu.power.limit", "power.draw,power.limit", "board.power.draw")
 
 
 def rows(output: bytes) -> list[Row]:
     text = text_of(output)
-    return table(text) if "|===" in text else csv(text, key="index")
+    return grid(text, ("gpu",)) or csv(text, key="index")
 
 
 ILUVATAR = Vendor(
@@ -25,10 +28,9 @@ ILUVATAR = Vendor(
     folders=("/usr/local/corex/bin",),
     # The power's name changed with releases: CoreX 4, 3, and one more that documents show.
     commands=(
-        (f"--query-gpu={_COMMON},gpu.power.draw,gpu.power.limit", "--format=csv"),
-        (f"--query-gpu={_COMMON},power.draw,power.limit", "--format=csv"),
-        (f"--query-gpu={_COMMON},board.power.draw", "--format=csv"),
+        *((f"--query-gpu={_COMMON},{power},{_CLOCKS}", "--format=csv") for power in _POWER),
         (),
+        *((f"--query-gpu={_COMMON},{power}", "--format=csv") for power in _POWER),
     ),
     rows=rows,
     readings=(
@@ -38,6 +40,9 @@ ILUVATAR = Vendor(
         Reading("temp", "°C", "temperature.gpu", "temp"),
         Reading(POWER, "W", "gpu.power.draw", "power.draw", "board.power.draw", "power"),
         Reading(LIMIT, "W", "gpu.power.limit", "power.limit", "limit"),
+        Reading("smClock", "MHz", "clocks.sm", "clocks.current.sm", "clock.sm"),
+        Reading("memoryClock", "MHz", "clocks.mem", "clocks.current.memory", "clock.memory"),
+        Reading("fanSpeed", "%", "fan.speed", "fan"),
     ),
 )
 

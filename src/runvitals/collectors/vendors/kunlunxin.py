@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import table, text_of, tree
+from runvitals.collectors.vendors.formats import text_of, tree
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ def rows(output: bytes) -> list[Row]:
     text = text_of(output)
     if "XPU-RT Version" not in text:
         raise ValueError(f"this xpu-smi is not Kunlunxin's: it says {' '.join(text.split())[:80]!r}")
-    return table(text) if "|===" in text else tree(text, "XPU ")
+    return grid(text, ("xpu",)) or tree(text, "XPU ")
 
 
 KUNLUNXIN = Vendor(

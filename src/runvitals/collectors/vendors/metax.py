@@ -1,9 +1,10 @@
-"""MetaX: the table that mx-smi prints."""
+"""MetaX: the table that mx-smi prints, or its sister ht-smi."""
 
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import table, text_of
+from runvitals.collectors.vendors.formats import text_of
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,14 +13,15 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
-    return table(text_of(output))
+    text = text_of(output)
+    return grid(text, ("gpu",)) or grid(text, ("board", "card"))
 
 
 METAX = Vendor(
     name="metax",
     title="MetaX GPU",
-    programs=("mx-smi",),
-    folders=("/opt/mxdriver/bin", "/opt/maca/bin"),
+    programs=("mx-smi", "ht-smi"),
+    folders=("/opt/mxdriver/bin", "/opt/maca/bin", "/opt/hpcc/bin"),
     commands=((),),
     rows=rows,
     readings=(
