@@ -26,9 +26,10 @@ from runvitals.collectors import launcher
 from runvitals.relay.mlflow.address import SAMPLES_LABEL, absolute, public
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
+from runvitals.sdk.folder import usable_directory, working_folder
 from runvitals.sdk.line import order
 from runvitals.sdk.settings import Settings, resolve
-from runvitals.sdk.start import as_run_id, usable_directory
+from runvitals.sdk.start import as_run_id
 from runvitals.sdk.tie import Tie
 
 try:
@@ -146,7 +147,7 @@ class Monitor:
         self.samples_before_logging = parse_samples(os.environ.get(SAMPLES) or str(samples_before_logging))
         self.node_id = parse_node(os.environ.get(NODE) or node_id or "") or None
         self._run_id = run_id
-        uri = absolute(public(tracking_uri or mlflow.get_tracking_uri()), os.getcwd())
+        uri = absolute(public(tracking_uri or mlflow.get_tracking_uri()), working_folder())
         self._destination = f"mlflow:{uri}#run={quote(run_id)}"
         if self.node_id:
             self._destination += f"&node={quote(self.node_id, safe='')}"
@@ -169,7 +170,7 @@ class Monitor:
         directory = usable_directory(values["dir"], run, "allow")
         self._settings, self._run, self._directory, self._pid = values, run, directory, os.getpid()
         attach = {"pid": self._pid, "role": "train", **_place()}
-        self._tie = Tie(order(values, run, directory, attach, list(sys.orig_argv)))
+        self._tie = Tie(order(values, run, directory, attach, list(sys.orig_argv or ())))
         _open.add(self)
 
     def finish(self) -> None:
@@ -197,7 +198,7 @@ class Monitor:
     def _values(self) -> dict[str, Any]:
         """Our settings, as far as MLflow's do not say otherwise."""
         given = Settings(sampling_interval=self.sampling_interval).given
-        values = resolve(given, os.environ, os.getcwd())
+        values = resolve(given, os.environ, working_folder())
         others = [text for text in values["destinations"] if text.partition(":")[0] != "mlflow"]
         values["destinations"] = [*others, self._destination]
         values["labels"] = {**values["labels"], SAMPLES_LABEL: str(self.samples_before_logging)}

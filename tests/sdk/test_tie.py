@@ -99,6 +99,9 @@ class Mortal(launch.Line):
     def alive(self) -> bool:
         return self.lives
 
+    def is_ours(self) -> bool:
+        return True
+
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
         if self.lives and self._answers:
             return {"op": "done", "state": "finished"}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
-from runvitals.journal import frames
+from runvitals.journal import descriptor, frames
 from runvitals.journal.jsontext import dumps
 from runvitals.journal.paths import OPEN_FLAGS, check_writer, segment_path
 from runvitals.journal.samples import Packer
@@ -15,19 +16,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 FORMAT = 1
+NO_ROOM = frozenset(
+    (errno.ENOSPC, errno.EFBIG, errno.EMFILE, errno.ENFILE, getattr(errno, "EDQUOT", errno.ENOSPC))
+)
+"""What may pass while the run goes on: no room on the disk, no descriptor left."""
 SEGMENT_BYTES = 4 * 1024 * 1024
 
 
 class Writer:
     """Appends records to a run's folder.
 
-    A record that cannot be written is counted, never raised: a full disk does not stop a training.
+    A record that cannot be written is counted, never raised: a full disk does not stop a training. Neither
+    does one that is full from the start: the first file is begun with the first record that finds room.
 
     Args:
         folder: the run's folder; made if missing.
         writer: the writer's name, unique among all that ever wrote to this run.
         about: what every file of this writer says of itself in its first record (run, host, role, pid …).
         segment_bytes: a file that has grown to this size is followed by a new one.
+        guarded: this process runs other people's code, which may close our descriptor and open a file of its
+            own under the same number. So the descriptor has a high number and is looked at before each write
+            (0.8 µs); where the process may have few, none is kept.
 
     Attributes:
         lost: records that could not be written and are not yet reported in the journal itself.
@@ -46,6 +55,9 @@ class Writer:
 
     __slots__ = (
         "_fd",
+        "_few",
+        "_guarded",
+        "_identity",
         "_lost_since_ms",
         "about",
         "error",
@@ -61,7 +73,12 @@ class Writer:
     )
 
     def __init__(
-        self, folder: str, writer: str, about: Mapping[str, object], segment_bytes: int = SEGMENT_BYTES
+        self,
+        folder: str,
+        writer: str,
+        about: Mapping[str, object],
+        segment_bytes: int = SEGMENT_BYTES,
+        guarded: bool = False,
     ) -> None:
         self.folder = folder
         self.writer = check_writer(writer)
@@ -76,14 +93,20 @@ class Writer:
         self.rotated: list[str] = []
         self._lost_since_ms = 0
         self._fd = -1
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._guarded = guarded
+        self._few = guarded and descriptor.are_few()
+        self._identity: descriptor.Identity | None = None  # of a guarded file
         try:
             self._begin_file()
-        except OSError:
+        except OSError as error:
+            self.error = error
+            if error.errno in NO_ROOM:
+                return
             if self._fd >= 0:
                 os.close(self._fd)
                 os.unlink(self.path)
             raise
+        self._let_go()
 
     @property
     def path(self) -> str:
@@ -114,6 +137,8 @@ class Writer:
         if self.size >= self.segment_bytes:
             self._rotate()
         try:
+            if self._identity is not None:
+                self._check_descriptor()
             if self.lost:
                 self._report_loss()
             if not self.size:
@@ -128,12 +153,16 @@ class Writer:
             return False
         self.seq += 1
         self.size += len(data)
+        if self._few:
+            self._let_go()
         return True
 
     def close(self) -> None:
         """Report what is still unreported, and let go of the file."""
         if self.lost:
             try:
+                if self._identity is not None:
+                    self._check_descriptor()
                 self._report_loss()
             except OSError as error:
                 self.error = error
@@ -141,17 +170,60 @@ class Writer:
 
     def forget(self) -> None:
         """Drop the file without a word, as a forked child must that shares its parent's descriptor."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._close_file()
 
     def _begin_file(self) -> None:
         """Open the file, if it is not yet, and write its head: who writes, and every schema in use."""
         if self._fd < 0:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | OPEN_FLAGS
-            self._fd = os.open(self.path, flags, 0o600)
+            if not self.seq:
+                os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            self._open(os.O_CREAT | os.O_EXCL)
         about = {"format": FORMAT, "writer": self.writer, "segment": self.segment, "t": _now_ms()}
         self._write_all([(frames.START, dumps({**about, **self.about})), *self._schemas()])
+
+    def _open(self, how: int) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | OPEN_FLAGS | how
+        if not self._guarded:
+            self._fd = os.open(self.path, flags, 0o600)
+            return
+        with descriptor.Room():
+            fd = descriptor.raised(os.open(self.path, flags, 0o600))
+        found = descriptor.identity(fd)
+        if how or found == self._identity:
+            self._fd, self._identity = fd, found
+            return
+        os.close(fd)
+        self._begin_another()
+
+    def _check_descriptor(self) -> None:
+        """Have the file open again where the program has closed our descriptor, whatever has its number now.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        if self._fd >= 0 and self._identity is not None and descriptor.is_still(self._fd, self._identity):
+            return
+        self._fd = -1
+        if not self.size:
+            self._begin_another()
+            return
+        try:
+            self._open(0)
+        except FileNotFoundError:
+            self._begin_another()
+
+    def _begin_another(self) -> None:
+        """Go on in the next file: this one is not there any more, or was replaced."""
+        self._identity = None
+        self.segment += 1
+        self.size = 0
+
+    def _let_go(self) -> None:
+        """Close the file until the next record, where the program needs every descriptor that there is."""
+        if self._few and self._identity is not None:
+            known = self._identity
+            self.error = self._close_file() or self.error
+            self._identity = known
 
     def _schemas(self) -> list[tuple[int, bytes]]:
         return [(frames.SCHEMA, self.packer.schema(schema_id)) for schema_id in self.packer.declared]
@@ -209,6 +281,9 @@ class Writer:
         if self._fd < 0:
             return None
         fd, self._fd = self._fd, -1
+        known, self._identity = self._identity, None
+        if known is not None and not descriptor.is_still(fd, known):
+            return None  # it is somebody else's by now
         try:
             os.close(fd)
         except OSError as error:  # network file systems say so late that they have no room

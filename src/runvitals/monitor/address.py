@@ -164,7 +164,7 @@ class Address:
         return folders
 
     def _file(self, path: str, folder: int) -> str:
-        checksum = zlib.crc32(f"{self._part}|{self._directory}".encode())
+        checksum = zlib.crc32(os.fsencode(f"{self._part}|{self._directory}"))
         part = self._part[-_LONGEST_FILE_NAME_PART:]
         return _place(path, folder, f"{_boot()}-{checksum:08x}-{part}.sock")
 

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from runvitals.journal import descriptor
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor import background
 from runvitals.monitor.address import Address
@@ -32,14 +33,20 @@ class Unavailable(Exception):
 
 def address(run: str, directory: str) -> Address:
     """The address of a run's monitor on this host."""
-    return Address(f"{run[:48]}-{zlib.crc32(f'{run}|{directory}'.encode()):08x}", directory)
+    return Address(f"{run[:48]}-{zlib.crc32(os.fsencode(f'{run}|{directory}')):08x}", directory)
 
 
 class Line:
-    """A process's connection to its run's monitor."""
+    """A process's connection to its run's monitor.
+
+    The process may close our descriptor (`os.closerange`) and open something else under the same number: so
+    that is high, and nothing is said or closed before a look at what it is.
+    """
 
     def __init__(self, sock: _socket.socket) -> None:
-        self._sock = sock
+        fd = descriptor.raised(sock.detach())
+        self._sock = sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
+        self._identity = descriptor.identity(fd)
         self._sock.setblocking(False)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
@@ -50,8 +57,14 @@ class Line:
         """
         return not self._poll.poll(0)
 
+    def is_ours(self) -> bool:
+        """Whether the descriptor is still the connection."""
+        return descriptor.is_still(self._sock.fileno(), self._identity)
+
     def send(self, message: Mapping[str, object]) -> bool:
         """Hand a message over; False when the monitor has gone."""
+        if not self.is_ours():
+            return False
         try:
             self._sock.sendall(dumps(message) + b"\n")
         except OSError:
@@ -63,6 +76,8 @@ class Line:
 
         A monitor that saw the end by itself has answered before it was asked, and may be gone by now.
         """
+        if not self.is_ours():
+            return None
         self.send(message)
         answer = b""
         self._sock.settimeout(timeout_s)
@@ -79,7 +94,10 @@ class Line:
         return value
 
     def close(self) -> None:
-        self._sock.close()
+        if self.is_ours():
+            self._sock.close()
+        else:
+            self._sock.detach()
 
 
 def connect(order: Mapping[str, Any]) -> Line:
@@ -97,7 +115,18 @@ def connect(order: Mapping[str, Any]) -> Line:
     """
     if not hasattr(os, "posix_spawn"):
         raise Unavailable(f"a monitor cannot be started on {sys.platform} yet; what is logged is kept")
+    if descriptor.are_few():
+        few = descriptor.FEW
+        raise Unavailable(f"a process may have fewer than {few} open files; what is logged is kept")
     place = address(order["run"], order["directory"])
+    try:
+        with descriptor.Room():
+            return _line(place, order)
+    except OSError as error:
+        raise Unavailable(f"the monitor cannot be reached: {error}") from error
+
+
+def _line(place: Address, order: Mapping[str, Any]) -> Line:
     for _ in range(_ATTEMPTS):
         line = _call(place)
         if line is None and _start(place, order):
@@ -128,23 +157,23 @@ def _start(place: Address, order: Mapping[str, Any]) -> bool:
 
 
 def _spawn(door: _socket.socket, order: Mapping[str, Any]) -> None:
-    order_fd = _written(dumps(order))
-    pidfd = _pidfd(int(order["attach"]["pid"]))
     # Copies with high numbers, so that no copy sits where another has to go.
     import fcntl
 
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (order_fd, door.fileno(), pidfd) if fd >= 0]
+    targets = {_ORDER_FD: _written(dumps(order)), _DOOR_FD: os.dup(door.fileno())}
+    pidfd = _pidfd(int(order["attach"]["pid"]))
+    if pidfd >= 0:
+        targets[_TRAINER_FD] = pidfd
     try:
-        actions = [
-            (os.POSIX_SPAWN_DUP2, source, target)
-            for source, target in zip(high, (_ORDER_FD, _DOOR_FD, _TRAINER_FD), strict=False)
-        ]
+        for target, fd in targets.items():
+            targets[target] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _TRAINER_FD + 1)
+            os.close(fd)
+        actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in targets.items()]
         environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
         background.start(_command(str(order["run"])), actions, environ)
     finally:
-        for fd in (*high, order_fd, pidfd):
-            if fd >= 0:
-                os.close(fd)
+        for fd in targets.values():
+            os.close(fd)
 
 
 def _written(text: bytes) -> int:

@@ -175,7 +175,7 @@ class Facts:
         return [
             Host(
                 name=name,
-                ending=_ending(lives[-1], now_ms),
+                ending=_ending(_telling(lives, role), now_ms),
                 started_ms=lives[0].started_ms,
                 last_ms=max(life.last_ms for life in lives),
                 interval_s=lives[-1].interval_s,
@@ -227,6 +227,14 @@ _FOLDS = {
     frames.EVENT: Facts._event,
     frames.LIFECYCLE: Facts._lifecycle,
 }
+
+
+def _telling(lives: list[Writer], role: str) -> Writer:
+    """The writer that tells how its host stands: the newest monitor. Where none could be started the newest
+    process that told of its end: forked ones, which write too, tell of none.
+    """
+    ended = [life for life in lives if life.ending is not None] if role == TRAIN else []
+    return (ended or lives)[-1]
 
 
 def _ending(newest: Writer, now_ms: int) -> Ending:

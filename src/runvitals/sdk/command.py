@@ -9,16 +9,17 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
+from runvitals.sdk.folder import usable_directory
 from runvitals.sdk.line import host_name, order
 from runvitals.sdk.output import Output
-from runvitals.sdk.start import choose_run_id, usable_directory
+from runvitals.sdk.start import choose_run_id
 from runvitals.sdk.tie import Tie
 
 # Signals that are passed on. Those of the terminal's keys reach the whole foreground group anyway and are
@@ -49,13 +50,14 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
         tell(f"{command[0]}: {'cannot be executed' if exists else 'no such command'}")
         return NOT_EXECUTABLE if exists else NOT_FOUND
     if values["mode"] == "disabled":
-        signal.signal(
-            signal.SIGPIPE, signal.SIG_DFL
-        )  # Python ignores it, and what is ignored stays so in exec
-        os.execv(program, list(command))
+        _become(program, command)
     job = launcher.identity(os.environ)
     run_id, _ = choose_run_id(values, None if job is None else job.key)
-    directory = usable_directory(values["dir"], run_id, values["resume"])
+    try:
+        directory = usable_directory(values["dir"], run_id, values["resume"])
+    except OSError as error:
+        tell(f"this command is not recorded: {error}")
+        _become(program, command)
     environ = {
         **os.environ,
         "RUNVITALS_RUN_ID": run_id,
@@ -92,6 +94,12 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     state = answer["state"] if answer else "ended"
     _say(values, f"run {run_id} {state}, {how}; see `runvitals show {run_id}` or `runvitals ui`")
     return 128 + by_signal if by_signal else exit_code or 0
+
+
+def _become(program: str, command: Sequence[str]) -> NoReturn:
+    """Be the command, without a run."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so in exec
+    os.execv(program, list(command))
 
 
 def _output_journal(values: Mapping[str, Any], run_id: str, directory: str) -> Writer:

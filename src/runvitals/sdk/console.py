@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TextIO
 
 
 def tell(text: str) -> None:
-    """One line for the person, on stderr; a stderr that is closed is no reason to end a training."""
+    """One line for the person, on stderr; one that is closed, or none, is no reason to end a training."""
+    if sys.stderr is None or not _is_open(sys.stderr):
+        return
     try:
         # In one piece, or what the command prints at the same moment comes between the text and its newline.
         sys.stderr.write(f"runvitals: {text}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         return
+
+
+def _is_open(stream: TextIO) -> bool:
+    """Whether something can be written: what stays in the buffer of a stream without a descriptor would make
+    Python end with exit code 120.
+    """
+    try:
+        os.fstat(stream.fileno())
+    except ValueError:  # closed; or no file at all, as in a notebook, which `io.UnsupportedOperation` tells
+        return not getattr(stream, "closed", False)
+    except OSError:
+        return False
+    except AttributeError:  # anything that somebody put there
+        return True
+    return True

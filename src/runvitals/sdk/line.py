@@ -11,10 +11,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.journal import paths
+from runvitals.journal import frames, paths
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import destinations, wait_for_delivery
+from runvitals.sdk.folder import working_folder
 from runvitals.sdk.settings import SETTINGS
 from runvitals.sdk.tie import Tie
 
@@ -91,7 +92,7 @@ def order(
             "python": sys.version.split()[0],
             "executable": sys.executable,
             "argv": argv,
-            "cwd": os.getcwd(),
+            "cwd": working_folder(),
         },
         "site": [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
     }
@@ -120,7 +121,7 @@ class MonitorLine:
         self._place = dict(place)
         self.journal = self.new_journal({})
         attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
-        self._tie = Tie(order(values, run_id, directory, attach, list(sys.orig_argv)))
+        self._tie = Tie(order(values, run_id, directory, attach, list(sys.orig_argv or ())))
 
     def new_journal(self, extra: Mapping[str, object]) -> Writer:
         """A journal file of the calling process."""
@@ -138,6 +139,7 @@ class MonitorLine:
                 **self._place,
                 **extra,
             },
+            guarded=True,
         )
 
     def mind(self) -> None:
@@ -146,10 +148,21 @@ class MonitorLine:
 
     def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
         """Say that this process is done, and wait for the last sample."""
-        if self._tie.ask(message, timeout_s) is None and timeout_s:
+        answered = self._tie.ask(message, timeout_s) is not None
+        if not self._tie.had_one:
+            self._write_end(message)
+        elif not answered and timeout_s:
             tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
         say = not self._values["quiet"] and not self._place.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)
+
+    def _write_end(self, message: Mapping[str, object]) -> None:
+        """Say how the run ends where no monitor could be started that would."""
+        code = message.get("exit_code")
+        state = "failed" if code else "stopped" if message.get("stopped") else "finished"
+        how = {"exit_code": code, "signal": None, "out_of_memory": False}
+        now_ms = time.time_ns() // 1_000_000
+        self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", "state": state, **how})
 
     def forget(self) -> None:
         """In a forked child: close our copy of the connection, which is the parent's."""
@@ -160,7 +173,6 @@ def last_step(folder: str) -> int | None:
     """The last step this run logged, or None where it logged nothing. Reads the whole journal: for resumed
     runs only.
     """
-    from runvitals.journal import frames
     from runvitals.journal.reader import read_run
 
     steps = [r.value["step"] for r in read_run(folder) if r.type == frames.HISTORY and "step" in r.value]

@@ -68,6 +68,9 @@ class Run:
         self.opened_by = os.getpid()
         self._journal = line.journal if line else None
         self._journal_pid = self.opened_by
+        self._unwritable = False
+        if self._journal is not None and self._journal.error is not None:
+            self._tell_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
         self._values = Values(self._report_fault)
@@ -348,10 +351,15 @@ class Run:
         journal = self._journal
         if journal is None or self._journal_pid != os.getpid():
             journal = self._reopen()
-        lost = journal.lost
         journal.record(type, payload)
-        if journal.lost and not lost:
-            tell(f"run {self.id} cannot be written ({journal.error}); training goes on, the loss is counted")
+        if not journal.lost:
+            self._unwritable = False
+        elif not self._unwritable:
+            self._tell_unwritable(journal)
+
+    def _tell_unwritable(self, journal: Writer) -> None:
+        self._unwritable = True
+        tell(f"run {self.id} cannot be written ({journal.error}); training goes on, the loss is counted")
 
     def _reopen(self) -> Writer:
         """A journal file of this forked process's own."""

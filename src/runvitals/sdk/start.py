@@ -12,6 +12,7 @@ from typing import Any
 from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.sdk.console import tell
+from runvitals.sdk.folder import usable_directory, working_folder
 from runvitals.sdk.line import MonitorLine, last_step
 from runvitals.sdk.run import Run
 from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
@@ -76,8 +77,8 @@ def init(
         "run_id": id, "resume": resume, "dir": dir, "mode": mode,
     }  # fmt: skip
     given.update(Settings(**arguments).given)
-    values = resolve(given, os.environ, os.getcwd())
-    run = _disabled(values) if values["mode"] == "disabled" else _begin(values)
+    values = resolve(given, os.environ, working_folder())
+    run = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
     if config is not None:
         run.config.update(config)
     _active = run
@@ -115,8 +116,17 @@ def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
     raise SettingError(f"init(settings={settings!r}): it must be a runvitals.Settings or a mapping")
 
 
-def _disabled(values: Mapping[str, Any]) -> Run:
+def _unrecorded(values: Mapping[str, Any]) -> Run:
     return Run(values, values["run_id"] or "disabled", {}, None)
+
+
+def _recorded(values: dict[str, Any]) -> Run:
+    """The run, begun. Where nothing can be kept anywhere the training goes on without a record."""
+    try:
+        return _begin(values)
+    except OSError as error:
+        tell(f"this training is not recorded: {error}")
+        return _unrecorded(values)
 
 
 def _begin(values: dict[str, Any]) -> Run:
@@ -177,54 +187,6 @@ def new_run_id() -> str:
         number, place = divmod(number, len(alphabet))
         letters.append(alphabet[place])
     return "".join(letters)
-
-
-def usable_directory(named: str | None, run_id: str, resume: str) -> str:
-    """The data folder, checked: writable, and fitting to `resume`. A folder that cannot be written is
-    replaced by one that can, loudly.
-
-    Raises:
-        SettingError: `resume` forbids what is there (or is not).
-    """
-    directory = os.path.abspath(os.path.expanduser(named)) if named else paths.data_dir()
-    exists = os.path.isdir(paths.run_dir(run_id, directory))
-    if exists and resume == "never":
-        raise SettingError(f"run {run_id} exists in {directory}, and resume = 'never'")
-    if not exists and resume == "must":
-        raise SettingError(f"run {run_id} does not exist in {directory}, and resume = 'must'")
-    problem = _cannot_write(directory)
-    if problem is None:
-        return directory
-    import tempfile  # 6 ms, which only this way out has to pay
-
-    fallback = os.path.join(
-        tempfile.gettempdir(), f"runvitals-data-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    )
-    if _cannot_write(fallback) is not None or not _is_ours(fallback):
-        raise SettingError(
-            f"no folder to keep run {run_id} in: {problem}; nor can {fallback} be used. Set RUNVITALS_DIR"
-        )
-    tell(f"{problem}; run {run_id} is kept in {fallback} instead. Set RUNVITALS_DIR to one that can be")
-    return fallback
-
-
-def _cannot_write(directory: str) -> str | None:
-    """Why nothing can be kept in a folder, or None."""
-    folder = paths.runs_dir(directory)
-    trial = os.path.join(folder, f".{new_run_id()}.trial")
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        os.unlink(trial)
-    except OSError as error:
-        return f"{directory} cannot be written ({error.strerror})"
-    return None
-
-
-def _is_ours(directory: str) -> bool:
-    """A folder in a place that everybody writes to must be our own, and no link."""
-    status = os.lstat(directory)
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not os.path.islink(directory))
 
 
 def _in_notebook() -> bool:

@@ -31,6 +31,9 @@ class Tie:
         connect: makes the connection; `launch.connect`.
         clock: monotonic seconds.
 
+    Attributes:
+        had_one: a monitor was reached, once at least.
+
     Example:
         >>> tie = Tie(order)
         >>> tie.mind()      # every now and then
@@ -48,6 +51,7 @@ class Tie:
         self._reach = connect
         self._clock = clock
         self._line: launch.Line | None = None
+        self.had_one = False
         self._deaths = 0
         self._connected_s = 0.0
         self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
@@ -71,6 +75,8 @@ class Tie:
         """
         until_s = self._clock() + timeout_s
         for _ in range(_LAST_ATTEMPTS):
+            if self._line is not None and not self._line.is_ours():
+                self.close()
             if self._line is None:
                 self._connect()
             if self._line is None:
@@ -91,6 +97,7 @@ class Tie:
     def _connect(self) -> None:
         try:
             self._line = self._reach(self._order)
+            self.had_one = True
             self._connected_s = self._clock()
         except launch.Unavailable as error:
             if not self._backoff.failures:

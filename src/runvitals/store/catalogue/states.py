@@ -105,7 +105,7 @@ def hosts(writers: Sequence[Writer], now_ms: int) -> list[Host]:
     return [
         Host(
             name=name,
-            ending=lives[-1].ending or Ending(RUNNING if now_ms <= lives[-1].alive_until_ms else LOST),
+            ending=_telling(lives).ending or Ending(RUNNING if now_ms <= lives[-1].alive_until_ms else LOST),
             started_ms=lives[0].started_ms,
             last_ms=max(life.last_ms for life in lives),
             interval_s=lives[-1].interval_s,
@@ -113,6 +113,14 @@ def hosts(writers: Sequence[Writer], now_ms: int) -> list[Host]:
         )
         for name, lives in _lives(writers, role).items()
     ]
+
+
+def _telling(lives: Sequence[Writer]) -> Writer:
+    """The writer that tells how its host stands: the newest. Of training processes, where no monitor could be
+    started, the newest that told of its end: forked ones, which write too, tell of none.
+    """
+    ended = [life for life in lives if life.role == TRAIN and life.ending is not None]
+    return (ended or lives)[-1]
 
 
 def _telling_role(writers: Sequence[Writer]) -> str | None:
@@ -135,7 +143,7 @@ def restate(connection: Connection, run_ids: Iterable[int]) -> None:
     for run_id, writers in read_writers(connection, run_ids).items():
         if not writers:
             continue
-        newest = [lives[-1] for lives in _lives(writers, _telling_role(writers)).values()]
+        newest = [_telling(lives) for lives in _lives(writers, _telling_role(writers)).values()]
         settled = _gravest([one.ending or Ending(LOST) for one in newest])
         rows.append(
             {

@@ -1,0 +1,151 @@
+"""A training may close our descriptors and open its own under the same numbers: we write nothing there."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import descriptor, frames
+from runvitals.journal.reader import read_run
+from runvitals.journal.writer import Writer
+from tests.sdk.runs import Journals, Start, finished
+
+
+def rows(folder: Path) -> list[int]:
+    return [r.value["n"] for r in read_run(str(folder)) if r.type == frames.HISTORY]
+
+
+def journal_of(path: Path, **more: int) -> Writer:
+    return Writer(str(path), "train.n1.1.1", {"run": "abc", "role": "train"}, guarded=True, **more)
+
+
+def number_of(journal: Writer) -> int:
+    """The descriptor that the journal has, found as anybody could."""
+    return next(
+        int(name)
+        for name in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{name}") and os.path.samefile(f"/proc/self/fd/{name}", journal.path)
+    )
+
+
+def test_the_number_is_high(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    assert number_of(journal) > 512
+    journal.close()
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 4 * 1024 * 1024])
+def test_nothing_is_written_into_a_file_that_took_the_number(tmp_path: Path, segment_bytes: int) -> None:
+    journal = journal_of(tmp_path / "run", segment_bytes=segment_bytes)
+    journal.json(frames.HISTORY, {"t": 1, "n": 1})
+    fd = number_of(journal)
+    os.close(fd)
+    theirs = os.open(tmp_path / "checkpoint", os.O_RDWR | os.O_CREAT)
+    os.dup2(theirs, fd)
+    os.write(fd, b"weights")
+    assert journal.json(frames.HISTORY, {"t": 2, "n": 2})
+    journal.close()
+    assert (tmp_path / "checkpoint").read_bytes() == b"weights"
+    assert os.path.samestat(os.fstat(fd), os.fstat(theirs)), "it is still open"
+    assert rows(tmp_path / "run") == [1, 2]
+    os.close(fd)
+    os.close(theirs)
+
+
+def test_nothing_is_written_into_a_socket_that_took_the_number(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    fd = number_of(journal)
+    ours, theirs = socket.socketpair()
+    os.dup2(ours.fileno(), fd)
+    assert journal.json(frames.HISTORY, {"t": 1, "n": 1})
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(100)
+    journal.close()
+    assert rows(tmp_path) == [1]
+    for one in (ours, theirs):
+        one.close()
+    os.close(fd)
+
+
+def test_a_journal_whose_file_is_gone_goes_on_in_another(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    journal.json(frames.HISTORY, {"t": 1, "n": 1})
+    os.close(number_of(journal))
+    os.unlink(journal.path)
+    assert journal.json(frames.HISTORY, {"t": 2, "n": 2})
+    journal.close()
+    assert rows(tmp_path) == [2]
+
+
+def test_a_closed_descriptor_loses_nothing(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    for n in range(5):
+        os.close(number_of(journal))
+        assert journal.json(frames.HISTORY, {"t": 1, "n": n})
+    os.close(number_of(journal))
+    journal.close()
+    assert rows(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_another_file_is_told(tmp_path: Path) -> None:
+    fd = os.open(tmp_path / "a", os.O_CREAT | os.O_RDWR)
+    known = descriptor.identity(fd)
+    assert descriptor.is_still(fd, known)
+    other = os.open(tmp_path / "b", os.O_CREAT | os.O_RDWR)
+    assert not descriptor.is_still(other, known)
+    os.close(fd)
+    os.close(other)
+    assert not descriptor.is_still(fd, known)
+
+
+@pytest.mark.parametrize("closed", ["os.closerange(3, 65536)", "os.closerange(0, 65536)"])
+def test_a_training_that_closes_everything(train: Start, journals: Journals, closed: str) -> None:
+    process = train(f"""
+        import os, socket, runvitals
+        run = runvitals.init(id="run1", settings={{"sampling_interval": 0.1}})
+        run.log({{"n": 0}})
+        {closed}
+        theirs = [os.open(os.environ["RUNVITALS_DIR"] + "/checkpoint", os.O_RDWR | os.O_CREAT)]
+        while theirs[-1] < 1000:      # every number that was ours
+            theirs.append(os.dup(theirs[0]))
+        for n in (1, 2, 3):
+            run.log({{"n": n}})
+        os.write(theirs[0], b"weights")
+        run.finish()
+        for fd in theirs:
+            os.fstat(fd)
+        with open(os.environ["RUNVITALS_DIR"] + "/open", "w") as file:
+            file.write("all are")
+    """)
+    process.communicate(timeout=30)
+    assert (journals.directory / "checkpoint").read_bytes() == b"weights"
+    assert (journals.directory / "open").read_text() == "all are"
+    assert [r["data"]["n"] for r in journals.history("run1")] == [0, 1, 2, 3]
+    assert journals.end("run1")["state"] == "finished"
+
+
+def test_a_forked_child_leaves_the_files_of_others_alone(train: Start, journals: Journals) -> None:
+    code, out, err = finished(
+        train("""
+            import os, runvitals
+            run = runvitals.init(id="run1")
+            os.closerange(3, 65536)
+            theirs = [os.open("/dev/null", os.O_RDWR)]
+            while theirs[-1] < 1000:
+                theirs.append(os.dup(theirs[0]))
+            if os.fork() == 0:
+                for fd in theirs:
+                    os.fstat(fd)
+                run.log({"n": 1})
+                print("all are open", flush=True)
+                os._exit(0)
+            os.wait()
+            run.finish()
+        """)
+    )
+    assert (code, out.strip()) == (0, "all are open"), err
+    assert [r["data"]["n"] for r in journals.history("run1")] == [1]

@@ -1,0 +1,196 @@
+"""Where a training runs may be odd: `init()` does not end it, says so once, and records what it can."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.reader import read_run
+from runvitals.query.opened import open_run
+from tests.journal.test_full_disk import NAMESPACE, needs_mounts
+from tests.sdk.runs import Journals, Start, environment, finished
+
+TRAINING = """
+    import runvitals
+    run = runvitals.init(id="run1", config={"lr": 0.1}, settings={"sampling_interval": 0.1})
+    for n in range(3):
+        run.log({"n": n})
+    run.alert("title")
+    run.finish()
+"""
+
+
+def logged(journals: Journals) -> list[int]:
+    return [r["data"]["n"] for r in journals.history("run1")]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import os; [os.close(fd) for fd in (0, 1, 2)]",
+        "import os; os.close(2)",
+        "import sys; sys.stdin.close(); sys.stdout.close(); sys.stderr.close()",
+        "import sys; sys.stdin = sys.stdout = sys.stderr = None",
+        "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
+        "import os; os.umask(0o777)",
+        "import os, sys; os.environ.clear(); os.environ['RUNVITALS_DIR'] = sys.argv[1]",
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+        "import sys; sys.argv = sys.orig_argv = None",
+    ],
+)
+def test_a_training_in_odd_surroundings(before: str, journals: Journals, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    script = f"{before}\n{textwrap.dedent(TRAINING)}"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        cwd=work, env=environment(tmp_path), capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert logged(journals) == [0, 1, 2]
+    assert journals.end("run1")["state"] == "finished"
+    assert len(journals.samples("run1")) >= 2
+
+
+def test_a_data_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(TRAINING)],
+        env={**environment(tmp_path), "RUNVITALS_DIR": os.fsdecode(folder)},
+        capture_output=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    records = list(read_run(os.fsdecode(folder) + "/runs/run1"))
+    assert [r.value["what"] for r in records if r.type == frames.LIFECYCLE][-1] == "end"
+    assert open_run("run1", os.fsdecode(folder)).state == "finished"
+
+
+def test_a_relative_data_folder_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    script = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n" + textwrap.dedent(
+        TRAINING
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**environment(tmp_path), "RUNVITALS_DIR": "data", "TMPDIR": str(tmp_path / "tmp")},
+        capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "is kept in" in done.stderr
+    [folder] = (tmp_path / "tmp").glob("runvitals-data-*")
+    assert open_run("run1", str(folder)).state == "finished"
+
+
+def test_no_folder_at_all(train: Start, journals: Journals) -> None:
+    before = "import tempfile; tempfile.tempdir = '/proc/no'"
+    script = f"{before}\n{textwrap.dedent(TRAINING)}\nprint('trained', run.disabled)"
+    code, out, err = finished(train(script, RUNVITALS_DIR="/proc/no/such/place"))
+    assert (code, out.strip()) == (0, "trained True"), err
+    assert err.count("is not recorded") == 1
+
+
+LIMITED = """
+    import os, resource
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {hard}))
+    import runvitals
+    run = runvitals.init(id="run1", settings={{"sampling_interval": 0.1}})
+    mine = [os.open("/dev/null", os.O_RDONLY) for _ in range({limit} - 3)]
+    for n in range(2):
+        run.log({{"n": n}})
+    for fd in mine:
+        os.close(fd)
+    run.log({{"n": 2}})
+    run.finish()
+"""
+
+
+@pytest.mark.parametrize("limit", [4, 8, 16, 32])
+def test_few_descriptors_that_may_become_more(limit: int, train: Start, journals: Journals) -> None:
+    code, _, err = finished(train(LIMITED.format(limit=limit, hard="hard")))
+    assert code == 0, err
+    assert logged(journals) == [0, 1, 2], "ours take none of the program's"
+    assert journals.end("run1")["state"] == "finished"
+    assert len(journals.samples("run1")) >= 2
+
+
+@pytest.mark.parametrize("limit", [4, 8, 16, 32])
+def test_few_descriptors_for_good(limit: int, train: Start, journals: Journals) -> None:
+    code, _, err = finished(train(LIMITED.format(limit=limit, hard=limit)))
+    assert code == 0, err
+    assert logged(journals) == [2], "the program had all of them before, and we kept none"
+    assert open_run("run1", str(journals.directory)).state == "finished"
+    assert err.count("no system metrics") == 1
+    events = [r.value for r in journals.records("run1") if r.type == frames.EVENT]
+    assert [(e["name"], e["count"]) for e in events] == [("records_lost", 2)]
+
+
+def test_a_run_without_a_monitor_that_fails(train: Start, journals: Journals) -> None:
+    script = """
+        import resource, runvitals
+        resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+        with runvitals.init(id="run1") as run:
+            raise ValueError
+    """
+    assert finished(train(script))[0] == 1
+    run = open_run("run1", str(journals.directory))
+    assert (run.state, run.facts.exit_code) == ("failed", 1)
+
+
+ON_A_FULL_DISK = """
+    import os, sys
+    disk = sys.argv[1]
+    os.environ["RUNVITALS_DIR"] = disk + "/data"
+    ballast = os.open(disk + "/ballast", os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(ballast, bytes(1024))
+    except OSError:
+        pass
+    import runvitals
+    run = runvitals.init(id="run1", config={"lr": 0.1}, settings={"sampling_interval": 0.1})
+    run.log({"n": 0})
+    print("trains", flush=True)
+    os.ftruncate(ballast, 0)
+    run.log({"n": 1})
+    run.finish()
+"""
+
+
+def train_on_a_full_disk(tmp_path: Path, options: str, script: str) -> subprocess.CompletedProcess[str]:
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    disk.mkdir()
+    command = f'mount -t tmpfs -o {options} none "$2" && "$0" -c "$1" "$2" && cp -r "$2" "$3"'
+    return subprocess.run(
+        [*NAMESPACE, "sh", "-c", command, sys.executable, textwrap.dedent(script), str(disk), str(kept)],
+        env=environment(tmp_path), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+@needs_mounts
+def test_a_disk_that_is_full_at_the_start(tmp_path: Path) -> None:
+    done = train_on_a_full_disk(tmp_path, "size=256k", ON_A_FULL_DISK)
+    assert (done.returncode, done.stdout) == (0, "trains\n"), done.stderr
+    assert done.stderr.count("training goes on") == 1
+    assert "Traceback" not in done.stderr
+    run = open_run("run1", str(tmp_path / "kept" / "data"))
+    assert [row.data["n"] for row in run.history()] == [1], "written since there is room"
+    assert sum(event.data["count"] for event in run.events if event.name == "records_lost") >= 2
+    assert run.state == "finished"
+
+
+@needs_mounts
+def test_a_disk_that_takes_no_more_files(tmp_path: Path) -> None:
+    script = ON_A_FULL_DISK.replace("import os, sys\n", "import os, sys; open(sys.argv[1] + '/more', 'w')\n")
+    done = train_on_a_full_disk(tmp_path, "size=256k,nr_inodes=3", script)
+    assert (done.returncode, done.stdout) == (0, "trains\n"), done.stderr
+    assert done.stderr.count("training goes on") == 1
+    assert "Traceback" not in done.stderr
