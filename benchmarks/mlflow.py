@@ -27,14 +27,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.overhead import alignment, machine, processes
+from benchmarks.overhead import alignment, processes
 from benchmarks.overhead.peers import runvitals_samples
 from benchmarks.overhead.report import table
 from runvitals.journal import paths
 
 NOTHING, THEIRS, OURS = "no system metrics", "MLflow's monitor", "runvitals.mlflow"
 CASES = (NOTHING, THEIRS, OURS)
-HEADING = "## MLflow"
 ROOT = Path(__file__).parents[1]
 PORT = 5987
 MEMORY_KEY = "system/system_memory_usage_megabytes"
@@ -266,8 +265,8 @@ def points_of_killed_runs(case: str, server: Server, folder: Path) -> int:
         training.close()
 
 
-def report(results: list[Result], short: dict[str, list[int]], killed: dict[str, int], loads: str) -> str:
-    """The section of RESULTS.md."""
+def report(results: list[Result], short: dict[str, list[int]], killed: dict[str, int]) -> str:
+    """The tables of RESULTS.md."""
     bare = next(result for result in results if result.case == NOTHING)
     header = [
         "", "threads", "stall, ms (p90)", "CPU in the training", "CPU of its helpers", "CPU of the server",
@@ -289,17 +288,14 @@ def report(results: list[Result], short: dict[str, list[int]], killed: dict[str,
     ]
     kept = [[case, *(str(count) for count in short[case]), str(killed[case])] for case in (THEIRS, OURS)]
     lost = table(["points at the server", "0.3 s run", "1.5 s run", "3.5 s run", "killed after 4.5 s"], kept)
-    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    lines = [f"{HEADING}", "", f"{date}. {machine.describe()[0]}; {machine.describe()[1]}.", loads, ""]
     what = "CPU in ms a second at one sample a second, the server's above what it uses anyway."
-    return "\n".join([*lines, table(header, rows), "", what, "", lost, ""])
+    return "\n".join([table(header, rows), "", what, "", lost, ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mlflow", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="how long each case waits, and trains")
     arguments = parser.parse_args()
-    before = machine.load()
     with TemporaryDirectory(prefix="runvitals-bench-") as name:
         folder = Path(name)
         server = Server(folder)
@@ -309,8 +305,7 @@ def main() -> None:
             killed = {case: points_of_killed_runs(case, server, folder) for case in (THEIRS, OURS)}
         finally:
             server.close()
-    text = report(results, short, killed, f"Load average before {before}, after {machine.load()}.")
-    print(text)
+    print(report(results, short, killed))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
 """What a monitored training run pays, and what it would pay with the peers, all measured in one run.
 
-`python -m benchmarks.overhead [--quick]`; a full run writes `benchmarks/RESULTS.md`.
+`scripts/bench overhead [--quick]`; a full run is kept in `benchmarks/RESULTS.md`.
 """

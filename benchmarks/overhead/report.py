@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from benchmarks.overhead.cpu import Usage
 from benchmarks.overhead.kills import Losses
@@ -11,8 +10,6 @@ from benchmarks.overhead.peers import NOTHING, RUNVITALS
 from benchmarks.overhead.processes import Memory
 from benchmarks.overhead.stall import Case
 from benchmarks.overhead.start import Calls
-
-HEADING = "## Overhead"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -141,11 +138,3 @@ def budget_table(checks: Sequence[tuple[str, float, float, str]]) -> str:
         for what, allowed, measured, unit in checks
     ]
     return table(["budget", "allowed", "measured", "kept"], rows)
-
-
-def replace_section(path: Path, section: str) -> None:
-    """Write the section into the file, in the place of its predecessor; other sections stay."""
-    before = path.read_text() if path.exists() else "# Results of the benchmarks\n\n"
-    head, found, rest = before.partition(HEADING + "\n")
-    _, next_heading, tail = rest.partition("\n## ")
-    path.write_text(head + section.rstrip("\n") + "\n" + (next_heading + tail if found else ""))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from benchmarks.overhead import processes
 from benchmarks.overhead.alignment import stall
 from benchmarks.overhead.peers import leveldb_records
-from benchmarks.overhead.report import replace_section, table
 
 STEP_NS = 700_000
 MS = 1_000_000
@@ -122,12 +120,3 @@ def test_records_of_a_leveldb_log_are_put_together_from_their_fragments() -> Non
     log = b":W&B..." + fragment(1, long) + b"\0\0\0" + fragment(2, b"b") + fragment(4, b"c") + b"\0" * 20
 
     assert list(leveldb_records(log)) == [long, b"bc"]
-
-
-def test_a_section_of_the_results_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
-    path = tmp_path / "RESULTS.md"
-    path.write_text("# Results\n\n## Overhead\n\nold\n\n## Store\n\nother\n")
-
-    replace_section(path, "## Overhead\n\n" + table(["a"], [["1"]]))
-
-    assert path.read_text() == "# Results\n\n## Overhead\n\n| a |\n|---|\n| 1 |\n\n## Store\n\nother\n"
