@@ -32,7 +32,7 @@ class Collected:
 
             def do_POST(self) -> None:
                 headers = {name.lower(): text for name, text in self.headers.items()}
-                body = self.rfile.read(int(headers["content-length"]))
+                body = self.rfile.read(int(headers.get("content-length", 0)))
                 collected.requests.append(Request(self.path, headers, body))
                 queued = collected.answers.popleft() if collected.answers else (200, collected.always, b"")
                 status, extra, answer = queued
@@ -41,6 +41,8 @@ class Collected:
                     self.send_header(name, text)
                 self.end_headers()
                 self.wfile.write(answer)
+
+            do_GET = do_POST
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

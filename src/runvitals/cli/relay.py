@@ -14,8 +14,8 @@ from runvitals.cli.terminal import inert, moment, table
 from runvitals.journal import paths
 from runvitals.query.opened import find_run, now_ms
 from runvitals.query.runs import RunList
-from runvitals.sdk.delivery import destinations
-from runvitals.sdk.settings import SETTINGS, resolve
+from runvitals.sdk.delivery import configured
+from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.relay.cursor import Cursor
@@ -74,14 +74,14 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
     folder = directory(arguments)
     runs = [find_run(one, folder) for one in arguments.words]
-    wanted = _wanted(arguments)
+    wanted, environ = _wanted(arguments)
     if arguments.metrics:
         from runvitals.relay.prometheus import exporter
 
         address = exporter.read_address(arguments.metrics)
         _say(f"metrics at http://{address[0]}:{exporter.acquire(address).port}{exporter.PATH}")
         wanted.append(f"prometheus:{arguments.metrics}")
-    relay = Foreground(folder, wanted, runs, _say, os.getcwd())
+    relay = Foreground(folder, wanted, runs, _say, os.getcwd(), environ)
 
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever is in a hurry says so twice
@@ -95,18 +95,19 @@ def _deliver(arguments: argparse.Namespace) -> int:
     return 0 if relay.run() or not runs else 1
 
 
-def _wanted(arguments: argparse.Namespace) -> list[str]:
-    """The destinations.
+def _wanted(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
+    """The destinations, and the environment that they see.
 
     Raises:
         ValueError: none is named anywhere, or a wrong one.
     """
-    found = list(SETTINGS["destinations"].parse(arguments.to, "--to")) if arguments.to else []
-    if not found and not arguments.metrics:
-        found = destinations({**resolve({}, os.environ, os.getcwd()), "mode": "online"})
-    if not found and not arguments.metrics:
+    to = list(SETTINGS["destinations"].parse(arguments.to, "--to"))
+    found, environ = configured(to)
+    if arguments.metrics and not to:
+        return [], environ  # a page to be read, and nothing else
+    if not found:
         raise ValueError("where to? --to DESTINATION, --metrics ADDRESS, or the settings `destinations`")
-    return found
+    return found, environ
 
 
 def _say(text: str) -> None:

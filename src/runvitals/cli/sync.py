@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.folder import add_dir, directory
@@ -14,8 +14,8 @@ from runvitals.cli.terminal import inert
 from runvitals.journal import paths
 from runvitals.query.opened import find_run
 from runvitals.query.runs import RunList
-from runvitals.sdk.delivery import destinations
-from runvitals.sdk.settings import SETTINGS, resolve
+from runvitals.sdk.delivery import configured
+from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.relay.cursor import Cursor
@@ -44,12 +44,12 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     folder = directory(arguments)
-    wanted = _wanted(arguments.to)
+    wanted, environ = _wanted(arguments.to)
     ids, failed = (RunList(folder).ids(), []) if arguments.all else _found(arguments.ids, folder)
     if not ids and not failed:
         print(f"no runs in {inert(folder)}")
     for destination in wanted:
-        failed += Errand(destination).deliver(ids, folder)
+        failed += Errand(destination, environ).deliver(ids, folder)
     if failed:
         _complain(f"not delivered: {', '.join(failed)}")
     return 1 if failed else 0
@@ -72,24 +72,23 @@ def _complain(text: str) -> None:
     print(f"runvitals: {text}", file=sys.stderr)
 
 
-def _wanted(to: str | None) -> list[str]:
-    """The destinations.
+def _wanted(to: str | None) -> tuple[list[str], dict[str, str]]:
+    """The destinations, and the environment that they see.
 
     Raises:
         ValueError: none is named anywhere, or a wrong one.
     """
-    if to is not None:
-        return list(SETTINGS["destinations"].parse([to], "--to"))
-    found = destinations({**resolve({}, os.environ, os.getcwd()), "mode": "online"})
+    found, environ = configured([] if to is None else SETTINGS["destinations"].parse([to], "--to"))
     if not found:
         raise ValueError("where to? --to URL, or the setting `server` (RUNVITALS_SERVER)")
-    return found
+    return found, environ
 
 
 class Errand:
     """Takes runs to one destination, as long as it is there."""
 
-    def __init__(self, destination: str) -> None:
+    def __init__(self, destination: str, environ: Mapping[str, str]) -> None:
+        self._environ = environ
         self._destination = destination
         self._failures = 0
 
@@ -138,7 +137,7 @@ class Errand:
         # The first failure is waited out; a server that stays away is not waited for with every run.
         tries = 1 if self._failures else TRIES
         try:
-            deliver_rest(cursor, time.sleep, tries)
+            deliver_rest(cursor, time.sleep, tries, self._environ)
         except (Gone, BlockingIOError) as error:
             _complain(f"{inert(run_id)} ({inert(cursor.host)}): {inert(error)}")
             return False

@@ -73,16 +73,21 @@ def start(directory: str, door: _socket.socket) -> None:
 
 def own_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that are a destination's own: those that begin with its name. A mere URL is a runvitals
-    server, whose token is for the server that is named beside it.
+    server, whose token is for the server that is named beside it. `RUNVITALS_DESTINATIONS` names them all:
+    what the variables hold is for the servers among them.
 
     Example:
         >>> own_variables(["mlflow:http://host:5000"], {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"})
-        {'MLFLOW_TRACKING_USERNAME': 'me'}
+        {'MLFLOW_TRACKING_USERNAME': 'me', 'RUNVITALS_DESTINATIONS': '["mlflow:http://host:5000"]'}
     """
-    names = {text.partition(":")[0] for text in destinations}
+    all_of_them = list(destinations)
+    names = {text.partition(":")[0] for text in all_of_them}
     prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names - _URLS)
     ours = _OURS if names & _URLS else ()
-    return {name: text for name, text in environ.items() if name in ours or name.startswith(prefixes)}
+    own = {name: text for name, text in environ.items() if name in ours or name.startswith(prefixes)}
+    if names - _URLS:
+        own["RUNVITALS_DESTINATIONS"] = dumps(all_of_them).decode()
+    return own
 
 
 def reached(directory: str) -> _socket.socket | None:

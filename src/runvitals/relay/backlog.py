@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 
 from runvitals.journal import paths
 from runvitals.relay.courier import backoff
@@ -20,13 +21,19 @@ def hosts(folder: str) -> list[str]:
     return sorted({paths.role_and_host(writer)[1] for writer in paths.segments(folder)})
 
 
-def deliver_rest(cursor: Cursor, sleep: Callable[[float], None], tries: int = TRIES) -> None:
+def deliver_rest(
+    cursor: Cursor,
+    sleep: Callable[[float], None],
+    tries: int = TRIES,
+    environ: Mapping[str, str] = os.environ,
+) -> None:
     """Deliver all there is of one host's part of a run. What was delivered before is not sent again.
 
     Args:
         cursor: how far it is.
         sleep: waits between two tries, in seconds.
         tries: in a row that may fail.
+        environ: what the destination finds its credentials in.
 
     Raises:
         BlockingIOError: another process, a relay most likely, is at it.
@@ -38,7 +45,7 @@ def deliver_rest(cursor: Cursor, sleep: Callable[[float], None], tries: int = TR
         raise BlockingIOError("another process is delivering it just now")
     try:
         cursor.closed = ""
-        delivery = Delivery(cursor)
+        delivery = Delivery(cursor, environ=environ)
         try:
             _all_of(delivery, sleep, tries)
             delivery.close()

@@ -1,6 +1,8 @@
 """What a far side wants to see before it takes anything in: headers, from the environment or from a file.
 
 Never from an address, which is written into the run's folder and can be seen in lists of processes.
+
+What the environment holds is for the server that it was given for, and for no other that is named elsewhere.
 """
 
 from __future__ import annotations
@@ -8,7 +10,80 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Mapping
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
+
+from runvitals.monitor.relay import own_variables
+from runvitals.sdk.settings import SETTINGS, SettingError, resolve
+
+_USUAL_PORTS = {"http": 80, "https": 443}
+# Variables in which the environment names the servers that its credentials are for.
+SERVERS = {
+    "mlflow": ("MLFLOW_TRACKING_URI",),
+    "otel": ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
+    "remote_write": ("REMOTE_WRITE_URL",),
+}
+
+
+def are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
+    """Whether the environment's credentials for a kind of destination are for the server of a URL.
+
+    They are for the servers that the environment names beside them (`SERVERS`). Where it names none, they are
+    for the only server among the run's destinations of that kind, which `RUNVITALS_DESTINATIONS` holds; of
+    several, nobody knows which is meant.
+
+    Args:
+        kind: as destinations are called: `remote_write`.
+
+    Example:
+        >>> are_for("https://other", "otel", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine:4318"})
+        False
+    """
+    named = {_origin(one) for one in _servers(kind, environ)}
+    if not named:
+        named = {_origin(one) for one in _addresses(kind, environ)}
+        if len(named) > 1:
+            return False
+    return not named or _origin(url) in named
+
+
+def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment for a run of which only a file in its folder says where it goes: with credentials only
+    if the environment or the user's settings name that destination, or the server they are for.
+    """
+    kind = destination.partition(":")[0].replace("-", "_")
+    if _servers(kind, environ):
+        return environ
+    try:
+        if destination in resolve({}, environ, os.sep)["destinations"]:
+            return environ
+    except SettingError:
+        pass  # what is wrong with the settings is said where a run begins
+    own = own_variables([destination], environ)
+    return {name: text for name, text in environ.items() if name not in own}
+
+
+def _servers(kind: str, environ: Mapping[str, str]) -> list[str]:
+    return [one for name in SERVERS.get(kind, ()) for one in environ.get(name, "").replace(",", " ").split()]
+
+
+def _addresses(kind: str, environ: Mapping[str, str]) -> list[str]:
+    setting = SETTINGS["destinations"]
+    try:
+        destinations = setting.parse(environ.get(setting.variable, ""), "environment")
+    except SettingError:
+        return []
+    kinds = [text.partition(":") for text in destinations]
+    return [address for name, _, address in kinds if name.replace("-", "_") == kind and "://" in address]
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """What tells a server from others: scheme, host, port."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1  # no number: whoever connects says so
+    return parts.scheme, parts.hostname or "", port or _USUAL_PORTS.get(parts.scheme)
 
 
 def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from runvitals.journal import paths
 from runvitals.query.runs import RunList
@@ -36,6 +36,7 @@ class Foreground:
         runs: ids; none: every run that goes on on this host, now or later.
         say: gets a line at every change of state.
         cwd: what relative paths of destinations are relative to.
+        environ: what destinations find their credentials in.
 
     Example:
         >>> relay = Foreground("/data", ["files:/out?format=csv"], ["brave-otter-1"], print)
@@ -51,12 +52,14 @@ class Foreground:
         runs: Sequence[str],
         say: Callable[[str], None],
         cwd: str = ".",
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.directory = directory
         self.named = tuple(runs)
         self._specs = [Spec(text) for text in dict.fromkeys(destinations)]
         self._say = say
         self._cwd = os.path.abspath(cwd)
+        self._environ = environ
         self._list = RunList(directory)
         self._couriers: dict[str, Courier] = {}
         self._cursors: dict[tuple[str, str, str], Cursor] = {}
@@ -132,7 +135,7 @@ class Foreground:
                 return
             cursor.closed, cursor.cwd = "", cursor.cwd or self._cwd
             cursor.save()
-            delivery = Delivery(cursor, lambda text: self._asked_to_stop(run_id, text))
+            delivery = Delivery(cursor, lambda text: self._asked_to_stop(run_id, text), self._environ)
         except OSError as error:
             cursor.unlock()
             cursor.closed = str(error)  # the run was deleted meanwhile, or its disk is full

@@ -21,6 +21,7 @@ from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor.address import is_ours
 from runvitals.monitor.relay import DOOR_FD, own_variables
 from runvitals.relay.courier import Courier
+from runvitals.relay.credentials import of_left_behind
 from runvitals.relay.cursor import Cursor, cursors_of
 from runvitals.relay.delivery import DELIVERED, Delivery
 from runvitals.relay.lag import lag
@@ -265,7 +266,7 @@ class Relay:
             elif cursor.closed:
                 cursor.unlock()
                 return True
-            environ = self._environs.get(run_id, os.environ)
+            environ = self._environs.get(run_id) or of_left_behind(cursor.spec.text, os.environ)
             delivery = Delivery(cursor, lambda text: self._request_stop(run_id, text), environ)
         except OSError:
             cursor.unlock()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runvitals.journal.jsontext import dumps
 from runvitals.sdk.console import tell
+from runvitals.sdk.settings import SETTINGS, resolve
 
 # Beyond the relay's own limit, for its answer to come back.
 _ANSWER_GRACE_S = 1.0
@@ -17,6 +20,22 @@ def destinations(values: Mapping[str, Any]) -> list[str]:
         return []
     server = [values["server"]] if values["server"] else []
     return list(dict.fromkeys([*server, *values["destinations"]]))
+
+
+def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """(where a command delivers to: what it was told, else what the settings name; its environment).
+
+    What credentials in the environment are for is judged by `RUNVITALS_DESTINATIONS`, which holds all that
+    the settings name, and what the command was told of other kinds.
+
+    Raises:
+        SettingError: a setting that is not allowed.
+    """
+    named = destinations({**resolve({}, os.environ, os.getcwd()), "mode": "online"})
+    kinds = {text.partition(":")[0] for text in named}
+    known = [*named, *(text for text in to if text.partition(":")[0] not in kinds)]
+    environ = {**os.environ, SETTINGS["destinations"].variable: dumps(known).decode()}
+    return list(to) or named, environ
 
 
 def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, say: bool) -> None:

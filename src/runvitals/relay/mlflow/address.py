@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from runvitals.relay.credentials import are_for
+
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 NODE_VARIABLE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
 # A monitor's label that says how many of its samples make a window.
@@ -96,13 +98,13 @@ def complete(uri: str, environ: Mapping[str, str]) -> str:
 
 def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
     """Whether the environment's credentials are for this server: where the environment names one they are for
-    that alone, lest somebody else's settings file has them sent to another.
+    that alone, else for the only one among the run's destinations.
 
     >>> is_trusted("http://evil", {"MLFLOW_TRACKING_URI": "https://host", "MLFLOW_TRACKING_TOKEN": "t"})
     False
     """
     known = environ.get(URI_VARIABLE, "")
-    return not known or public(known) == public(uri)
+    return public(known) == public(uri) if known else are_for(uri, "mlflow", environ)
 
 
 def absolute(uri: str, cwd: str) -> str:

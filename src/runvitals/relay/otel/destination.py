@@ -10,7 +10,7 @@ import gzip
 from collections.abc import Mapping, Sequence
 
 from runvitals.relay.batch import Batch
-from runvitals.relay.credentials import headers, listed
+from runvitals.relay.credentials import are_for, headers, listed
 from runvitals.relay.destination import Context
 from runvitals.relay.otel.message import Json, Protobuf
 from runvitals.relay.otel.naming import OtelNamer, resource
@@ -21,7 +21,10 @@ from runvitals.relay.weburl import WebAddress
 
 ENDPOINT = "http://localhost:4318"
 PATH = "/v1/metrics"
-_CREDENTIALS = "they come from OTEL_EXPORTER_OTLP_HEADERS, or the file of #headers="
+_CREDENTIALS = (
+    "they come from OTEL_EXPORTER_OTLP_HEADERS, for the server of OTEL_EXPORTER_OTLP_ENDPOINT or else the "
+    "only one; or from the file of #headers="
+)
 
 
 class OtelDestination(PushingDestination):
@@ -62,7 +65,8 @@ class OtelDestination(PushingDestination):
         name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"
         if name not in self._environ:
             name = "OTEL_EXPORTER_OTLP_HEADERS"
-        own = listed(self._environ.get(name, ""), name)
+        is_known = are_for(self.web.url, self.name, self._environ)
+        own = listed(self._environ.get(name, ""), name) if is_known else {}
         return {**own, **headers("", self._headers_file, {})}
 
 

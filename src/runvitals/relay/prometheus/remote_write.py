@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runvitals.relay.batch import Batch
-from runvitals.relay.credentials import headers
+from runvitals.relay.credentials import are_for, headers
 from runvitals.relay.destination import Context
 from runvitals.relay.prometheus.naming import Namer
 from runvitals.relay.prometheus.snappy import compress
@@ -40,7 +40,10 @@ class RemoteWriteDestination(PushingDestination):
 
     def __init__(self, address: str, context: Context) -> None:
         found = WebAddress(self.name, address, ("version", "headers"), PATH)
-        told = f"they come from {VARIABLES}_TOKEN, _USER and _PASSWORD, _HEADERS, or the file of #headers="
+        told = (
+            f"they come from {VARIABLES}_TOKEN, _USER and _PASSWORD, _HEADERS, for the server of "
+            f"{VARIABLES}_URL or else the only one; or from the file of #headers="
+        )
         super().__init__(context, found.web, found.path, Namer, told)
         version = found.options.get("version", "1")
         if version not in ("1", "2"):
@@ -63,8 +66,9 @@ class RemoteWriteDestination(PushingDestination):
 
     def _post(self, message: Version1 | Version2, lines: Sequence[Line]) -> Answer:
         body = compress(message.message(lines))
+        is_known = are_for(self.web.url, self.name, self._environ)
         sent = {
-            **headers(VARIABLES, self._headers_file, self._environ),
+            **headers(VARIABLES, self._headers_file, self._environ if is_known else {}),
             **message.headers,
             "Content-Encoding": "snappy",
         }
