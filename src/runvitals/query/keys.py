@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from fnmatch import translate
 from functools import lru_cache
 
 from runvitals.catalog import CATALOG
-
-_WILDCARDS = frozenset("*?[")
+from runvitals.query.globs import Glob, check_globs, is_glob
 
 
 class KeyFilter:
@@ -17,6 +14,9 @@ class KeyFilter:
 
     Args:
         patterns: keys, or globs with `*`, `?` and `[…]`. The catalogue's other spellings of a key work too.
+
+    Raises:
+        ValueError: a pattern that is too long, or too many globs.
 
     Example:
         >>> wanted = KeyFilter(["gpu.*", "memory"])
@@ -26,17 +26,17 @@ class KeyFilter:
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         given = list(patterns)
+        check_globs(given)
         self._all = not given
         self._keys = {spelling for pattern in given for spelling in (pattern, canonical(pattern))}
-        globs = [translate(pattern) for pattern in given if not _WILDCARDS.isdisjoint(pattern)]
-        self._glob = re.compile("|".join(globs)) if globs else None
+        self._globs = [Glob(pattern) for pattern in given if is_glob(pattern)]
 
     def __call__(self, key: str) -> bool:
         if self._all or key in self._keys:
             return True
-        if self._glob is None:
+        if not self._globs:
             return False
-        return any(self._glob.match(spelling) for spelling in spellings(key))
+        return any(glob(spelling) for spelling in spellings(key) for glob in self._globs)
 
 
 def canonical(key: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 import runvitals
 from runvitals.catalog import SUBJECTS
@@ -14,6 +15,7 @@ from runvitals.query.plain import run_as_dict
 from runvitals.server import api_fleet, api_series, control, models
 from runvitals.server.answers import answer, json_bytes
 from runvitals.server.parameters import TheFilter, TheLibrary, TheRun
+from runvitals.server.views import RunView
 from runvitals.store.catalogue.listing import Sort
 
 SHOWN_IN_TABLES = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
@@ -43,6 +45,7 @@ async def projects(runs: TheLibrary) -> Any:
 
 @router.get("/runs", response_model=models.RunPage)
 async def list_runs(
+    request: Request,
     runs: TheLibrary,
     wanted: TheFilter,
     last: Annotated[list[str] | None, Query(description="Keys or globs whose newest values to show.")] = None,
@@ -57,14 +60,20 @@ async def list_runs(
     descending: Annotated[bool, Query(description="The highest, or newest, first.")] = True,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str | None, Query(description="`next` of the page before.")] = None,
-) -> Any:
+) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves none to another page."""
     try:
         order = Sort(sort, descending)
         page = await runs.page(wanted, order, limit, after, KeyFilter(last or SHOWN_IN_TABLES))
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    return {"runs": [run_as_dict(run) for run in page.runs], "total": page.total, "next": page.next}
+
+    def text() -> bytes:
+        shown = [run_as_dict(run) for run in page.runs]
+        rows = [{name: one[name] for name in models.RunRow.model_fields} for one in shown]
+        return json_bytes({"runs": rows, "total": page.total, "next": page.next})
+
+    return await answer(request, await run_in_threadpool(text))
 
 
 @router.get("/fields", response_model=list[str])
@@ -74,22 +83,30 @@ async def run_fields(runs: TheLibrary, wanted: TheFilter) -> Any:
 
 
 @router.get("/runs/{run}", response_model=models.RunDetail)
-async def one_run(run: TheRun, runs: TheLibrary) -> Response:
+async def one_run(request: Request, run: TheRun, runs: TheLibrary) -> Response:
     """Everything known of a run but its series."""
-    return answer(await run.use(lambda view: json_bytes(run_as_dict(view.run(runs.clock())))))
+    return await answer(
+        request, await run.use(lambda view: json_bytes(run_as_dict(view.run(runs.clock()))), quick=True)
+    )
 
 
 @router.get("/runs/{run}/events", response_model=list[models.Event])
-async def run_events(run: TheRun, runs: TheLibrary) -> Response:
+async def run_events(request: Request, run: TheRun, runs: TheLibrary) -> Response:
     """What happened: alerts, failures, gaps, lost records, in order of time."""
-    return answer(await run.use(lambda view: json_bytes(view.run(runs.clock()).events)))
+    return await answer(
+        request, await run.use(lambda view: json_bytes(view.run(runs.clock()).events), quick=True)
+    )
 
 
 @router.get("/runs/{run}/console", response_model=models.ConsoleAnswer)
-async def run_console(run: TheRun) -> Response:
+async def run_console(request: Request, run: TheRun) -> Response:
     """The newest output of the program."""
-    cut, pieces = await run.use(lambda view: view.printed())
-    return answer(json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]}))
+
+    def read(view: RunView) -> bytes:
+        cut, pieces = view.printed()
+        return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
+
+    return await answer(request, await run.use(read, quick=True))
 
 
 @router.get("/catalogue", response_model=list[models.CatalogueRow])

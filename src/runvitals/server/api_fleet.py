@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from runvitals.query.keys import KeyFilter
 from runvitals.server import models
@@ -19,13 +20,18 @@ _HOUR_MS = 3_600_000
 
 
 @router.get("/latest", response_model=list[models.Latest])
-async def latest(runs: TheLibrary, wanted: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
+async def latest(request: Request, runs: TheLibrary, wanted: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
     """The newest values of all runs that are running, host by host."""
-    return answer(json_bytes(await runs.latest(wanted, KeyFilter(keys))))
+    try:
+        found = await runs.latest(wanted, KeyFilter(keys))
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return await answer(request, await run_in_threadpool(json_bytes, found))
 
 
 @router.get("/aggregate", response_model=models.Aggregate)
 async def aggregate(
+    request: Request,
     runs: TheLibrary,
     wanted: TheFilter,
     metric: Annotated[
@@ -63,6 +69,5 @@ async def aggregate(
         }
         for one in groups
     ]
-    return answer(
-        json_bytes({"metric": metric, "t0": start, "t1": end, "bucket_ms": bucket, "groups": found})
-    )
+    said = {"metric": metric, "t0": start, "t1": end, "bucket_ms": bucket, "groups": found}
+    return await answer(request, await run_in_threadpool(json_bytes, said))

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from runvitals.query.statistics import of_columns
 from runvitals.server import live, models, series
-from runvitals.server.answers import answer, json_bytes, packed_answer
+from runvitals.server.answers import answer, json_bytes
 from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
 from runvitals.server.tables.answering import history_table, metrics_table
 from runvitals.server.tables.formats import RESPONSES, TheFormat
@@ -20,17 +20,16 @@ from runvitals.server.views import RunView
 
 router = APIRouter()
 MAX_WAIT_S = 30
-_AcceptEncoding = Annotated[str, Header()]
 
 
 @router.get("/runs/{run}/series", response_model=list[models.SeriesInfo])
-async def run_series(run: TheRun, chosen: TheChosen) -> Response:
+async def run_series(request: Request, run: TheRun, chosen: TheChosen) -> Response:
     """Which series a run has, derived rates included, with what the catalogue says of each."""
 
     def read(view: RunView) -> bytes:
         return json_bytes([series.info(one) for one in view.summaries(chosen)])
 
-    return answer(await _read(run, read))
+    return await answer(request, await _read(run, read))
 
 
 @router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News, responses=RESPONSES)
@@ -53,7 +52,6 @@ async def run_metrics(
     wait: Annotated[
         float, Query(description="With `after`: how long to wait for news, in seconds.", ge=0, le=MAX_WAIT_S)
     ] = 0,
-    accept_encoding: _AcceptEncoding = "",
 ) -> Response:
     """Series of a run between two times, as columns.
 
@@ -69,7 +67,7 @@ async def run_metrics(
     if after is not None:
         if format != "json":
             raise HTTPException(422, f"after: news can be had as json only, not as {format}")
-        return await packed_answer(await _news(request, run, runs, after, wait), accept_encoding)
+        return await answer(request, await _news(request, run, runs, after, wait))
     points = None if resolution == "raw" else max_points
     if format != "json":
         return await _table(metrics_table(run, chosen, t0, t1, points, format))
@@ -77,7 +75,7 @@ async def run_metrics(
     def read(view: RunView) -> bytes:
         return json_bytes(series.metrics(view, chosen, t0, t1, points))
 
-    return await packed_answer(await _read(run, read), accept_encoding)
+    return await answer(request, await _read(run, read))
 
 
 async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wait_s: float) -> bytes:
@@ -89,7 +87,7 @@ async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wai
     closing: anyio.Event = request.app.state.closing
     until_s = time.monotonic() + wait_s
     while True:
-        told = await run.use(follower.told)
+        told = await run.use(follower.told, quick=True)
         known = told.keys() - {"run"}
         left_s = until_s - time.monotonic()
         if known or left_s <= 0 or closing.is_set() or not follower.running:
@@ -99,14 +97,16 @@ async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wai
 
 
 @router.get("/runs/{run}/statistics", response_model=list[models.Statistics])
-async def run_statistics(run: TheRun, chosen: TheChosen, t0: Millis = None, t1: Millis = None) -> Response:
+async def run_statistics(
+    request: Request, run: TheRun, chosen: TheChosen, t0: Millis = None, t1: Millis = None
+) -> Response:
     """Count, extremes, mean, percentiles and last value of each series, of every sample between two times."""
 
     def read(view: RunView) -> bytes:
         start, end = series.stretch(view, chosen, t0, t1)
         return json_bytes(of_columns(view.samples(chosen, start, end, series.MAX_COUNTED_VALUES)))
 
-    return answer(await _read(run, read))
+    return await answer(request, await _read(run, read))
 
 
 async def _read(run: TheRun, read: Any) -> bytes:
@@ -124,6 +124,7 @@ async def _read(run: TheRun, read: Any) -> bytes:
 
 @router.get("/runs/{run}/history", response_model=models.Logged, responses=RESPONSES)
 async def run_history(
+    request: Request,
     run: TheRun,
     format: TheFormat,
     keys: Annotated[
@@ -134,7 +135,6 @@ async def run_history(
     resolution: Annotated[
         Literal["auto", "raw"], Query(description="`raw` = every call, whatever `max_points` says.")
     ] = "auto",
-    accept_encoding: _AcceptEncoding = "",
 ) -> Response:
     """The numbers that `log()` wrote, by step, for each process that logged.
 
@@ -147,7 +147,7 @@ async def run_history(
     def read(view: RunView) -> bytes:
         return json_bytes(series.logged(view, keys, points, rank))
 
-    return await packed_answer(await _read(run, read), accept_encoding)
+    return await answer(request, await _read(run, read))
 
 
 async def _table(answering: Awaitable[Response]) -> Response:
@@ -180,7 +180,7 @@ async def run_live(
 ) -> StreamingResponse:
     begin = last_event_id or after
     if begin is None:
-        begin = await run.use(lambda view: series.cursor(view.position()))
+        begin = await run.use(lambda view: series.cursor(view.position()), quick=True)
     try:
         follower = live.Follower(begin, runs.clock)
     except ValueError as error:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
+from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
 from runvitals.query.opened import UnknownRun, now_ms
 from runvitals.server import api, page
@@ -19,6 +20,7 @@ from runvitals.server.bodies import WholeBodies
 from runvitals.server.library import JournalLibrary
 from runvitals.server.security import LoopbackOnly
 from runvitals.server.views import Library
+from runvitals.server.workers import MOST_S, Busy
 
 
 def create_app(
@@ -61,6 +63,8 @@ def application(library: Library, static: str = page.FOLDER) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(UnknownRun, _unknown_run)
+    app.add_exception_handler(TooSlow, _too_slow)
+    app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _unreadable)
     return app
 
@@ -92,6 +96,18 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
 
 async def _unknown_run(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status_code=404)
+
+
+async def _too_slow(request: Request, error: Exception) -> JSONResponse:
+    text = (
+        f"the answer took longer than {MOST_S:g} s and was given up: ask for fewer keys, fewer runs or a "
+        "shorter time"
+    )
+    return JSONResponse({"error": text}, status_code=503)
+
+
+async def _busy(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status_code=503, headers={"retry-after": "1"})
 
 
 async def _unreadable(request: Request, error: Exception) -> JSONResponse:

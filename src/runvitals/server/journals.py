@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -61,7 +60,7 @@ class JournalView:
         writer = self.reader.facts.writer(name)
         if chosen.host is not None and writer.host != chosen.host:
             return False
-        if chosen.writer is not None and not fnmatchcase(name, chosen.writer):
+        if not chosen.wants_writer(name):
             return False
         if chosen.rank is None:
             return True

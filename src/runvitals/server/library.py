@@ -18,6 +18,7 @@ from runvitals.server.journals import JournalView
 from runvitals.server.matching import after_place, cursor, matching, ordered
 from runvitals.server.shared import Shared
 from runvitals.server.views import Chosen, FleetSeries, Grouping, LatestValues, RunsPage, RunView
+from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.catalogue import fields
 from runvitals.store.catalogue.filters import Filter
 from runvitals.store.catalogue.listing import Sort
@@ -32,7 +33,8 @@ MAX_FLEET = 200
 class OpenedJournal:
     """A run that requests share."""
 
-    def __init__(self, run_id: str, directory: str) -> None:
+    def __init__(self, run_id: str, directory: str, quick: Workers, thorough: Workers) -> None:
+        self._quick, self._thorough = quick, thorough
         self._reader = RunReader(run_id, directory)
         self._view = JournalView(self._reader)
         self._shared = Shared(self._poll)
@@ -44,14 +46,14 @@ class OpenedJournal:
     def nbytes(self) -> int:
         return self._reader.nbytes
 
-    async def use(self, work: Callable[[RunView], T]) -> T:
+    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work` on the run, up to date.
 
         Raises:
             UnknownRun: the run's folder was deleted.
         """
         try:
-            return await self._shared.use(lambda: work(self._view))
+            return await self._shared.use(lambda: work(self._view), self._quick if quick else self._thorough)
         except FileNotFoundError:
             raise UnknownRun(
                 f"run {self._reader.run_id!r} is gone: {self._reader.folder} was deleted"
@@ -75,13 +77,14 @@ class JournalLibrary:
         self._runs: list[Run] = []
         self._listed = Shared(self._list_runs)
         self._opened: dict[str, OpenedJournal] = {}
+        self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     def _list_runs(self) -> None:
         self._runs = self._list.runs(self.clock())
 
     async def runs(self) -> list[Run]:
         """Every run as it stands, newest first."""
-        return await self._listed.use(lambda: self._runs)
+        return await self._listed.use(lambda: self._runs, self._quick)
 
     async def projects(self) -> list[dict[str, Any]]:
         """`models.Project` of those that have runs, the one with the newest run first."""
@@ -121,7 +124,9 @@ class JournalLibrary:
         opened = self._opened.pop(run_id, None)
         if opened is None:
             await run_in_threadpool(self._check, run_id)
-            opened = self._opened.pop(run_id, None) or OpenedJournal(run_id, self.directory)
+            opened = self._opened.pop(run_id, None) or OpenedJournal(
+                run_id, self.directory, self._quick, self._thorough
+            )
         self._opened[run_id] = opened
         self._let_go()
         return opened

@@ -155,7 +155,7 @@ async def stream(opened: OpenedRun, follower: Follower, closing: anyio.Event) ->
     spoke_s = time.monotonic()
     yield b"retry: 1000\n\n"
     while not closing.is_set():
-        news = await opened.use(follower.news)
+        news = await opened.use(follower.news, quick=True)
         if not news and time.monotonic() - spoke_s >= HEARTBEAT_S:
             news = b": nothing new\n\n"
         if news:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
 from runvitals.catalog import CATALOG, SUBJECTS
 from runvitals.query.columns import Series
@@ -85,6 +86,7 @@ def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> tu
 def _raw_groups(series: Iterable[Series]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
     for one in series:
+        deadline.check()
         place = (one.host, one.role, one.t.tobytes())
         if place not in groups:
             about = {"host": one.host, "role": one.role, "t": one.t.tolist(), "n": None}
@@ -96,6 +98,7 @@ def _raw_groups(series: Iterable[Series]) -> list[dict[str, Any]]:
 def _bucket_groups(series: Iterable[Bucketed]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bytes, bytes], dict[str, Any]] = {}
     for one in series:
+        deadline.check()
         buckets = one.buckets
         place = (one.host, one.role, buckets.t.tobytes(), buckets.n.tobytes())
         group = groups.get(place)

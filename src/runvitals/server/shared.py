@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import anyio
-from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.workers import Workers
 
 T = TypeVar("T")
 FRESH_S = 0.25
@@ -22,17 +23,27 @@ class Shared:
         self._lock = anyio.Lock()
         self._refreshed_s = -1e9
 
-    async def use(self, work: Callable[[], T]) -> T:
-        """The result of `work`, on fresh data. Not cancelled halfway when its client leaves."""
+    async def use(self, work: Callable[[], T], workers: Workers) -> T:
+        """The result of `work`, on fresh data.
+
+        Raises:
+            TooSlow: `work` takes too long.
+            Busy: too many questions wait.
+        """
         async with self._lock:
-            return await run_in_threadpool(self._fresh, work)
+            return await workers.answer(work, self._freshen)
+
+    @property
+    def users(self) -> int:
+        """How many use it, or wait to."""
+        state = self._lock.statistics()
+        return state.locked + state.tasks_waiting
 
     def stale(self) -> None:
         """Read anew at the next use: something was changed."""
         self._refreshed_s = -1e9
 
-    def _fresh(self, work: Callable[[], T]) -> T:
+    def _freshen(self) -> None:
         if time.monotonic() - self._refreshed_s >= FRESH_S:
             self._refresh()
             self._refreshed_s = time.monotonic()
-        return work()

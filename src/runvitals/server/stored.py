@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -15,12 +16,15 @@ from runvitals.server.shared import Shared
 from runvitals.server.stored_facts import last_values, listed_runs
 from runvitals.server.stored_run import StoredRun
 from runvitals.server.views import FleetSeries, Grouping, LatestValues, RunsPage, RunView
+from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.catalogue import Catalogue, Filter, Predicate, RunRow, Sort
 from runvitals.store.catalogue.states import RUNNING
 from runvitals.store.contract import SampleStore
 
 T = TypeVar("T")
 _KEPT_RUNS = 1000
+_VIEWS = THOROUGH_THREADS + 1
+"""Of one run: one more than answers that may take long."""
 MAX_FLEET = 20_000
 """Runs that one answer may be about."""
 MAX_FLEET_METRICS = 256
@@ -29,19 +33,36 @@ _WILDCARDS = "*?["
 
 
 class OpenedStoredRun:
-    """A run that requests share."""
+    """A run that requests share. An answer that takes long holds one view of it; others use another.
 
-    def __init__(self, view: StoredRun) -> None:
-        self._view = view
-        self._shared = Shared(view.refresh)
+    Args:
+        make: a new view of the run.
+    """
+
+    def __init__(self, make: Callable[[], StoredRun], quick: Workers, thorough: Workers) -> None:
+        self._make = make
+        self._quick, self._thorough = quick, thorough
+        self._views: list[tuple[StoredRun, Shared]] = []
 
     def stale(self) -> None:
         """What is known of it has changed."""
-        self._shared.stale()
+        for _, shared in self._views:
+            shared.stale()
 
-    async def use(self, work: Callable[[RunView], T]) -> T:
+    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work` on the run, up to date."""
-        return await self._shared.use(lambda: work(self._view))
+        view, shared = self._free()
+        return await shared.use(lambda: work(view), self._quick if quick else self._thorough)
+
+    def _free(self) -> tuple[StoredRun, Shared]:
+        for one in self._views:
+            if not one[1].users:
+                return one
+        if len(self._views) < _VIEWS:
+            view = self._make()
+            self._views.append((view, Shared(view.refresh)))
+            return self._views[-1]
+        return min(self._views, key=lambda one: one[1].users)
 
 
 class StoredLibrary:
@@ -61,10 +82,11 @@ class StoredLibrary:
         self._store = store
         self._catalogue = catalogue
         self._opened: dict[str, OpenedStoredRun] = {}
+        self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     async def projects(self) -> list[dict[str, Any]]:
         """`models.Project` of those that have runs, the one with the newest run first."""
-        found = await run_in_threadpool(self._catalogue.projects.all, self.clock())
+        found = await self._quick.answer(lambda: self._catalogue.projects.all(self.clock()))
         return [asdict(project) for project in found]
 
     async def page(
@@ -75,7 +97,7 @@ class StoredLibrary:
         Raises:
             ValueError: an `after` that no page before gave.
         """
-        return await run_in_threadpool(self._page, wanted, sort, limit, after, last)
+        return await self._quick.answer(lambda: self._page(wanted, sort, limit, after, last))
 
     def _page(
         self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
@@ -89,7 +111,7 @@ class StoredLibrary:
 
     async def fields(self, wanted: Filter) -> list[str]:
         """The fields of configurations and summaries that runs of a filter have."""
-        return await run_in_threadpool(self._catalogue.runs.fields, wanted, self.clock())
+        return await self._quick.answer(lambda: self._catalogue.runs.fields(wanted, self.clock()))
 
     async def open(self, run_id: str) -> OpenedStoredRun:
         """A run by its whole id.
@@ -97,10 +119,11 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is none, or it was thrown away.
         """
-        row = await run_in_threadpool(self._row, run_id)
+        row = await self._quick.answer(lambda: self._row(run_id))
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
-            opened = OpenedStoredRun(StoredRun(row.uid, row.id, self._store, self._catalogue))
+            make = partial(StoredRun, row.uid, row.id, self._store, self._catalogue)
+            opened = OpenedStoredRun(make, self._quick, self._thorough)
         self._opened[f"{row.id}"] = opened
         if len(self._opened) > _KEPT_RUNS:
             self._opened.pop(next(iter(self._opened)))
@@ -118,7 +141,7 @@ class StoredLibrary:
 
     async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest value of each key, of all runs of a filter that are running."""
-        return await run_in_threadpool(self._latest, wanted, keys)
+        return await self._thorough.answer(lambda: self._latest(wanted, keys))
 
     def _latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         now_ms = self.clock()
@@ -146,7 +169,7 @@ class StoredLibrary:
         Raises:
             ValueError: too many runs or keys for one answer.
         """
-        return await run_in_threadpool(self._aggregate, metric, wanted, t0, t1, bucket_ms, by)
+        return await self._thorough.answer(lambda: self._aggregate(metric, wanted, t0, t1, bucket_ms, by))
 
     def _aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from runvitals.server.views import Chosen
 from runvitals.store.catalogue import Catalogue, Writer
@@ -46,7 +45,7 @@ class Lane:
         if chosen.host is not None and self.host != chosen.host:
             return False
         if chosen.writer is not None:
-            return any(fnmatchcase(life.writer, chosen.writer) for life in self.lives)
+            return any(chosen.wants_writer(life.writer) for life in self.lives)
         if chosen.rank is None:
             return True
         return self.rank == chosen.rank if self.role == TRAIN else self.host in hosts_of_rank

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.query.columns import Series
 from runvitals.query.rates import Rate, derive, rate_of
@@ -51,6 +52,7 @@ def wanted_series(lanes: Iterable[Lane], wants: Callable[[Lane, str], bool]) -> 
     found: list[Wanted] = []
     for lane in lanes:
         for key, metric in lane.sampled.items():
+            deadline.check()
             if wants(lane, key):
                 found.append(Wanted(lane, key, metric, None))
             rate = rate_of(key)
@@ -92,6 +94,7 @@ class StoredSeries:
         counters = self._counters([one for one in wanted if one.rate is not None], t0, t1)
         found = []
         for one in wanted:
+            deadline.check()
             t, values = (stored if one.rate is None else counters).get(one.stored, _NOTHING)
             if one.rate is not None:
                 t, values = derive(t, values, one.rate.factor)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.catalog import CATALOG
 from runvitals.query.columns import Series
+from runvitals.query.globs import glob
 from runvitals.query.keys import KeyFilter
 from runvitals.query.model import Run
 from runvitals.store.catalogue.filters import Filter
@@ -43,8 +44,16 @@ class Chosen:
 
     @property
     def wanted(self) -> Callable[[str], bool]:
-        """Which keys, whatever the device."""
+        """Which keys, whatever the device.
+
+        Raises:
+            ValueError: a key that is too long, or too many globs.
+        """
         return KeyFilter(self.keys)
+
+    def wants_writer(self, name: str) -> bool:
+        """Whether a writer's series are meant."""
+        return self.writer is None or name == self.writer or glob(self.writer)(name)
 
 
 def device_index(key: str) -> str | None:
@@ -182,11 +191,16 @@ class RunView(Protocol):
 class OpenedRun(Protocol):
     """A run that requests share."""
 
-    async def use(self, work: Callable[[RunView], T]) -> T:
+    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work`, in a thread, on a view that is up to date.
+
+        Args:
+            quick: it does not go through samples, and need not wait for what does.
 
         Raises:
             UnknownRun: the run was deleted.
+            TooSlow: it took too long.
+            Busy: too many questions wait.
         """
 
 

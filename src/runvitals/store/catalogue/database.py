@@ -36,6 +36,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from runvitals import deadline
 from runvitals.store import private
 
 T = TypeVar("T")
@@ -47,6 +48,8 @@ OLDEST_SQLITE = (3, 34, 0)
 """The first with an index of trigrams."""
 _PAGES_KIB = 16 * 1024
 _NAMES_AT_ONCE = 500
+_LOOK_STEPS = 50_000
+"""So many steps of SQLite's machine, about a millisecond, lie between two looks at a question's deadline."""
 _TRIES = 5
 _BEGIN = "runvitals_begin"
 # Two transactions that waited for each other, and one that came too late to be put in order: neither has left
@@ -172,6 +175,7 @@ def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # transactions begin where `_begin` says so, not where Python guesses
     for pragma in ("journal_mode = WAL", "foreign_keys = ON", f"cache_size = -{_PAGES_KIB}"):
         connection.execute(f"PRAGMA {pragma}").close()
+    connection.set_progress_handler(deadline.passed, _LOOK_STEPS)
 
 
 def _begin(connection: Connection) -> None:

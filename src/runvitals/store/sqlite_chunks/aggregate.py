@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from runvitals import deadline
 from runvitals.store.codec import Corrupt
 from runvitals.store.contract import END_OF_TIME_MS, Aggregate, Answer, Damage
 from runvitals.store.sqlite_chunks import packs, rollup
@@ -87,6 +88,7 @@ class _Month:
                 if days:
                     self._tally.add_days(days)
         for run in {**runs, **self._blocks}:
+            deadline.check()
             if run in runs and runs[run].has_chunks:
                 damaged += self._add_chunks(run, runs[run], packed.get(run, []))
             else:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
 
+from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, combine
 from runvitals.store.contract import (
     END_OF_TIME_MS,
@@ -89,6 +90,7 @@ class Reader:
         for month in sorted(months):
             with self.opened(month, damaged) as connection:
                 for run in dict.fromkeys(runs):
+                    deadline.check()
                     blocks = in_memory.get(run, {}).get(month, [])
                     damaged += self.visit_one(connection, month, run, blocks, (t0, t1), visit)
         return damaged
@@ -203,6 +205,7 @@ class Reader:
             try:
                 with self.months.reader(month) as connection, database.failing(self.months.path(month)):
                     for run in runs:
+                        deadline.check()
                         found[run] += _newest_in_file(connection, run, known[run])
             except StoreError:  # `stats` warns of it
                 is_whole = False

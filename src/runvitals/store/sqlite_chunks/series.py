@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, Partition
 from runvitals.store.codec import Corrupt
 from runvitals.store.contract import Damage
@@ -112,6 +113,7 @@ class RunMonth:
         """(metric, times, values) of those metrics that have samples in the range."""
         loose = self._loose(metrics)
         for metric in metrics:
+            deadline.check()
             found = self._samples(metric, self._chunks(metric), *loose.get(metric, _NOTHING))
             if found is not None and len(found[0].t):
                 yield metric, found[0].t, found[1]
@@ -122,6 +124,7 @@ class RunMonth:
         """
         loose = self._loose(metrics)
         for metric in metrics:
+            deadline.check()
             parts = self._parts(metric, on, *loose.get(metric, _NOTHING))
             if parts:
                 yield metric, parts
@@ -153,6 +156,7 @@ class RunMonth:
         names: list[int] = []
         for chunk in there:
             assert self._decoder is not None  # chunks come from a file
+            deadline.check()
             try:
                 decoded = self._decoder.times(chunk), self._decoder.values(chunk)
             except Corrupt as error:

@@ -1,0 +1,49 @@
+"""Globs mean what they mean elsewhere, and cost no more than their lengths."""
+
+from __future__ import annotations
+
+import random
+from fnmatch import fnmatchcase
+
+import pytest
+
+from runvitals.query.globs import MOST_GLOBS, MOST_LENGTH, Glob
+from runvitals.query.keys import KeyFilter
+
+
+def test_they_mean_what_fnmatch_means() -> None:
+    chance = random.Random(7)
+    matched = 0
+    for _ in range(20_000):
+        text = "".join(chance.choices("abz.-]\n", k=chance.randrange(7)))
+        glob = "".join(chance.choices("abz.-*?[]!^\\", k=chance.randrange(8)))
+        expected = fnmatchcase(text, glob)
+        matched += expected
+        assert Glob(glob)(text) == expected, (glob, text)
+    assert matched > 500
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "[" * MOST_LENGTH,
+        "[!a" * (MOST_LENGTH // 3),
+        "[]" * (MOST_LENGTH // 2),
+        "*a" * (MOST_LENGTH // 2),
+        "?*" * (MOST_LENGTH // 2),
+        "*[a-z]" * (MOST_LENGTH // 6),
+        "a*" * 20 + "c",
+    ],
+    ids=lambda glob: glob[:6],
+)
+def test_none_takes_long(glob: str) -> None:
+    wanted = Glob(glob)  # with a match that goes back this would not end within the test's patience
+    assert {wanted("a" * 2000 + "b") for _ in range(50)} <= {True, False}
+
+
+def test_more_or_longer_ones_than_are_of_use_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\[\[\[.*…: at most 512 characters are allowed, not 20,000"):
+        KeyFilter(["[" * 20_000])
+    with pytest.raises(ValueError, match="101 globs: at most 100 are allowed"):
+        KeyFilter(["a*"] * (MOST_GLOBS + 1))
+    assert KeyFilter([f"key{number}" for number in range(900)])("key7")

@@ -1,0 +1,141 @@
+"""One question that takes long ends, and stops nobody meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from runvitals import deadline
+from runvitals.deadline import TooSlow
+from runvitals.server.stored import StoredLibrary
+from runvitals.server.views import RunView
+from runvitals.server.workers import Busy, Workers
+from tests.query.journals import Training
+from tests.server.stored import Shared
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Shared]:
+    server = Shared(tmp_path / "server")
+    training = Training(tmp_path)
+    training.advance(20)
+    server.take(tmp_path)
+    yield server
+    server.close()
+
+
+def test_work_ends_where_it_looks_whether_it_is_in_time() -> None:
+    def endless() -> None:
+        while True:
+            deadline.check()
+
+    with pytest.raises(TooSlow), deadline.within(0.01):
+        endless()
+    deadline.check()  # there is none out here
+
+    async def ask() -> None:
+        await Workers(1, most_s=0.01).answer(endless)
+
+    with pytest.raises(TooSlow):
+        anyio.run(ask)
+
+
+def test_a_database_ends_its_query_where_the_time_is_over(server: Shared) -> None:
+    slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(TooSlow), deadline.within(0.05), server.catalogue.runs._database.read() as connection:
+        connection.exec_driver_sql(slow)
+    assert server.catalogue.runs.find("abc", server.now_ms) is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "runs/abc/metrics",
+        "runs/abc/series",
+        "runs/abc/statistics",
+        "runs/abc/metrics?resolution=raw",
+        "aggregate?metric=cpu",
+    ],
+)
+def test_an_answer_that_takes_too_long_is_given_up(server: Shared, path: str) -> None:
+    library = server.app.state.library
+    assert isinstance(library, StoredLibrary)
+    assert server.get(f"/api/v1/{path}").status_code == 200
+    library._thorough._most_s = -1.0
+    library._thorough._waits_s = 10.0
+    answer = server.get(f"/api/v1/{path}")
+    assert answer.status_code == 503
+    assert "was given up: ask for fewer keys" in answer.json()["error"]
+
+
+def test_a_slow_question_about_a_run_stops_no_other_about_it(server: Shared) -> None:
+    let_go = threading.Event()
+    began = anyio.Event()
+
+    async def ask() -> None:
+        run = await server.app.state.library.open("abc")
+        async with anyio.create_task_group() as tasks:
+
+            async def slow() -> None:
+                def wait(view: RunView) -> None:
+                    anyio.from_thread.run_sync(began.set)
+                    assert let_go.wait(20)
+
+                await run.use(wait)
+
+            for _ in range(2):
+                tasks.start_soon(slow)
+            await began.wait()
+            with anyio.fail_after(10):
+                assert await run.use(lambda view: view.run_id) == "abc"
+                assert await run.use(lambda view: view.run_id, quick=True) == "abc"
+            let_go.set()
+
+    anyio.run(ask)
+
+
+def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
+    workers = Workers(1, most_s=5)
+    let_go = threading.Event()
+    told: list[str] = []
+
+    async def one() -> None:
+        try:
+            await workers.answer(lambda: let_go.wait(20))
+        except Busy as error:
+            told.append(str(error))
+
+    async def many() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(210):
+                tasks.start_soon(one)
+            until_s = time.monotonic() + 10
+            while not told and time.monotonic() < until_s:
+                await anyio.sleep(0.01)
+            let_go.set()
+
+    anyio.run(many)
+    assert set(told) == {"too many questions are waiting for an answer: come again later"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "runs/abc/metrics?keys={}",
+        "runs/abc/series?keys={}",
+        "runs/abc/series?writer={}",
+        "latest?keys={}",
+        "runs?last={}",
+        "runs/abc/metrics?keys={}&format=csv",
+        "aggregate?metric={}",
+    ],
+)
+def test_a_glob_has_a_length(server: Shared, path: str) -> None:
+    answer = server.get("/api/v1/" + path.format("[" * 20_000))
+    assert answer.status_code == 422
+    assert "error" in answer.json()
