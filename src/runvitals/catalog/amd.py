@@ -4,6 +4,17 @@ from runvitals.catalog.metric import gauge
 
 # fmt: off
 METRICS = (
+    gauge("gpu.{i}.edgeTemp", "°C", "GPU temperature", name="gpu.temperature_edge", scope="device",
+          merge="max",
+          text="Temperature at the rim of the GPU's chip.",
+          source="hwmon sensor edge, or what AMD's programs tell of it"),
+    gauge("gpu.{i}.junctionTemp", "°C", "GPU temperature", name="gpu.temperature_junction", scope="device",
+          merge="max",
+          text="Temperature of the hottest place of the GPU's chip.",
+          source="hwmon sensor junction, or what AMD's programs tell of it"),
+    gauge("gpu.{i}.ubbPowerWatts", "W", "GPU baseboard power", name="gpu.baseboard.power", scope="device",
+          text="Electrical power of the baseboard (UBB) that carries this GPU and its neighbours.",
+          source="amd-smi and amdsmi: ubb_power"),
     gauge("gpu.{i}.memoryOverDrive", "%", "GPU overdrive", name="gpu.memory.overdrive", scope="device",
           merge="last",
           text="How far the memory clock is raised above its default.",

@@ -91,6 +91,19 @@ _DEVICE = (
           otel="hw.fan.speed_ratio", attributes={"hw.id": "{i}"},
           text="Fan speed the GPU asks for, as a share of the highest.",
           source="NVIDIA: nvmlDeviceGetFanSpeed; AMD: pwm1 ÷ 255"),
+    gauge("gpu.{i}.fanRpm", "rpm", "GPU fan, turns", name="gpu.fan.turns", scope="device",
+          otel="hw.fan.speed", attributes={"hw.id": "{i}"},
+          text="Turns of the GPU's fan in a minute, as measured.",
+          source="AMD: fan1_input, Fan RPM; Tenstorrent: fan1_input, FAN_RPM"),
+    gauge("gpu.{i}.voltage", "V", "GPU voltage", name="gpu.voltage", scope="device",
+          otel="hw.voltage", attributes=_GPU,
+          text="Voltage of the GPU's core.", source="Tenstorrent: telemetry.voltage, in0_input"),
+    gauge("gpu.{i}.boardPowerWatts", "W", "GPU board power", name="gpu.board.power", scope="device",
+          text="Electrical power of the whole board on which the GPU is, with all that is beside it.",
+          source="Tenstorrent: telemetry.board_power; Jetson: input of the module"),
+    gauge("gpu.{i}.healthy", "1", "GPU health", name="gpu.healthy", scope="device", merge="min",
+          text="Whether the device is well (1), as its own tool tells, or not (0).",
+          source="Ascend: Health; Furiosa: liveness"),
 )
 # fmt: on
 

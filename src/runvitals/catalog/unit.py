@@ -46,6 +46,8 @@ _ALL = (
     Unit("MHz", "hertz", "Hz", 1e6),
     Unit("°C", "celsius", "Cel"),
     Unit("W", "watts", "W"),
+    Unit("V", "volts", "V"),
+    Unit("rpm", "rpm", "rpm"),
     Unit("J", "joules", "J"),
     Unit("mJ", "joules", "J", 1e-3),
 )

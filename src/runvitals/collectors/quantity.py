@@ -13,6 +13,8 @@ SENTINELS = frozenset((0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
 FACTORS: Mapping[str, Mapping[str, float]] = {
     "%": {"%": 1.0},
     "°C": {"c": 1.0, "°c": 1.0, "℃": 1.0, "mc": 1e-3},
+    "V": {"v": 1.0, "mv": 1e-3},
+    "rpm": {"rpm": 1.0},
     "W": {"w": 1.0, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6},
     "J": {"j": 1.0, "kj": 1e3, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6},
     "MHz": {"mhz": 1.0, "ghz": 1e3, "khz": 1e-3, "hz": 1e-6},
@@ -54,6 +56,24 @@ def split(text: str) -> tuple[float, str] | None:
         return float(text[:end]), unit
     except ValueError:
         return None
+
+
+def heading(title: str) -> tuple[str, str]:
+    """What a column, or a value, is of, in small letters, and the unit in brackets behind it; "" without.
+
+    Example:
+        >>> heading("VRAM Total Memory (B)"), heading("GPU Core Temperature (Celsius Degree)")
+        (('vram total memory', 'b'), ('gpu core temperature', 'c'))
+        >>> heading("Temperature (Sensor edge) (C)"), heading("Clock (shader)"), heading("mclk speed:")
+        (('temperature (sensor edge)', 'c'), ('clock (shader)', ''), ('mclk speed', ''))
+    """
+    title = title.strip().rstrip(":").rstrip().lower()
+    name, bracket, unit = title.rpartition("(")
+    unit = unit.rstrip(") ").strip()
+    unit = "c" if unit.startswith("celsius") else unit
+    if not bracket or not any(unit in factors for factors in FACTORS.values()):
+        return title, ""
+    return name.strip(), unit
 
 
 def amount(value: object, unit: str, default: str | None = None) -> float | None:

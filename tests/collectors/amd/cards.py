@@ -44,6 +44,7 @@ def card(number: int, pci: str, **changes: str | None) -> Tree:
         f"{hwmon}/power1_average": "210000000",
         f"{hwmon}/power1_cap": "280000000",
         f"{hwmon}/pwm1": "51",
+        f"{hwmon}/fan1_input": "1534",
         f"{hwmon}/temp1_label": "edge",
         f"{hwmon}/temp1_input": "44000",
         f"{hwmon}/temp2_label": "junction",

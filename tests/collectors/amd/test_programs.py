@@ -128,6 +128,42 @@ def test_amd_smi_in_the_shapes_of_all_versions(answer: Any) -> None:
     assert "fanSpeed" not in told
 
 
+def test_amd_smi_tells_fan_baseboard_and_an_apus_clocks() -> None:
+    answer = {
+        "gpu_data": [
+            {
+                "gpu": 0,
+                "power": {
+                    "socket_power": {"value": 140, "unit": "W"},
+                    "ubb_power": {"value": 1200, "unit": "W"},
+                },
+                "fan": {"speed": 61, "max": 255, "rpm": 1520, "usage": {"value": 24.0, "unit": "%"}},
+                "clock": {
+                    "apu_gfxclk": {"clk": {"value": 1100, "unit": "MHz"}},
+                    "average_uclk_frequency": {"value": 800, "unit": "MHz"},
+                    "average_socclk_frequency": {"value": 600, "unit": "MHz"},
+                },
+            },
+            {
+                "gpu": 1,
+                "power": {"ubb_power": "N/A"},
+                "fan": {"rpm": "N/A"},
+                "clock": {"gfx_0": {"clk": "N/A"}},
+            },
+        ]
+    }
+    first, second = amd_smi.parse_metric(answer)
+    assert first.readings == {
+        "powerWatts": 140.0,
+        "ubbPowerWatts": 1200.0,
+        "fanSpeed": 24.0,
+        "fanRpm": 1520.0,
+        "graphicsClock": 1100.0,
+        "memoryClock": 800.0,
+    }
+    assert second.readings == {}
+
+
 def test_amd_smi_of_a_partition_whose_sections_are_missing() -> None:
     nothing = dict.fromkeys(METRIC, "N/A")
     first, second = amd_smi.parse_metric([METRIC, {**nothing, "gpu": 1}])

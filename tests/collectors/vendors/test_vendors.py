@@ -148,6 +148,7 @@ def test_ascend_with_hbm() -> None:
         "memoryAllocatedBytes": 32768 * MIB,
         "temp": 61.0,
         "powerWatts": 301.5,
+        "healthy": 1.0,
     }
     assert {key.split(".")[0] for key in read(ASCEND, text)} == {"3", "7"}
     assert who(ASCEND, text) == [{"name": "910B3"}, {"name": "910B3", "pci": "0000:c1:00.0"}]
@@ -166,7 +167,8 @@ def test_ascend_cards_with_two_chips_and_no_power() -> None:
 """
     found = read(ASCEND, text)
     assert device(found, 2) == {
-        "gpu": 10.0, "memoryAllocated": 10.0, "memoryAllocatedBytes": 4000 * MIB, "temp": 50.0
+        "gpu": 10.0, "memoryAllocated": 10.0, "memoryAllocatedBytes": 4000 * MIB, "temp": 50.0,
+        "healthy": 1.0,
     }  # fmt: skip
     assert device(found, 3)["temp"] == 45.0
     without_ids = text.replace("| 0       2 ", "| 0         ").replace("| 1       3 ", "| 1         ")
@@ -187,7 +189,10 @@ def test_ascend_second_die_that_shares_power_and_an_alarm() -> None:
         + ASCEND_FOOT
     )
     assert device(read(ASCEND, text), 0)["powerWatts"] == 180.0
-    assert device(read(ASCEND, text), 1) == {"temp": 37.0}
+    assert device(read(ASCEND, text), 0)["healthy"] == 0.0
+    assert device(read(ASCEND, text), 1) == {"temp": 37.0, "healthy": 1.0}
+    unknown = text.replace("| OK            | -  ", "| NA            | -  ")
+    assert device(read(ASCEND, unknown), 1) == {"temp": 37.0}
 
 
 def test_ascend_without_a_table_says_so() -> None:
@@ -493,6 +498,18 @@ def test_hygon_of_two_generations() -> None:
     assert device(found, 0) == {"gpu": 0.0, "memoryAllocated": 65.0}
 
 
+def test_hygon_says_sizes_in_bytes_or_mebibytes_and_in_any_spelling() -> None:
+    text = """WARNING: old
+{"Card2": {"DCU Use(%)": "7", "VRAM Total Memory (B)": "68702699520", "vRAM total used memory (GiB)": "16",
+           "Temperature (Sensor core) (C)": "50.0", "Fan speed (%)": "N/A"}}"""
+    assert device(read(HYGON, text), 2) == {
+        "gpu": 7.0,
+        "memoryAllocatedBytes": 16 * 1024 * MIB,
+        "memoryAllocated": pytest.approx(16 * 1024 * MIB / 68702699520 * 100.0),
+        "temp": 50.0,
+    }
+
+
 def test_rebellions_numbers_devices_with_texts_or_numbers() -> None:
     text = """{"KMD_version": "2.0", "devices": [
  {"npu": "1", "name": "RBLN-CA25", "uuid": "u1", "pci": {"bus_id": "0000:83:00.0"}, "temperature": "41C",
@@ -522,6 +539,35 @@ def test_furiosa() -> None:
     assert read(STATUS, status) == {
         "1.gpu": 75.0, "1.memoryAllocated": 25.0, "1.memoryAllocatedBytes": 1024.0
     }  # fmt: skip
+
+
+def test_furiosa_liveness_and_power_limit_in_either_answer() -> None:
+    answer = """[{"dev_name": "npu0", "power": "60 W", "power_limit": "180 W", "liveness": true},
+ {"dev_name": "npu1", "liveness": false}, {"dev_name": "npu2", "liveness": null}]"""
+    assert read(INFO, answer) == {
+        "0.powerWatts": 60.0,
+        "0.enforcedPowerLimitWatts": 180.0,
+        "0.powerPercent": pytest.approx(100.0 / 3.0),
+        "0.healthy": 1.0,
+        "1.healthy": 0.0,
+    }
+    assert read(STATUS, answer)["1.healthy"] == 0.0
+
+
+def test_tenstorrent_board_power_fan_and_voltage() -> None:
+    text = """{"device_info": [{"board_info": {"bus_id": "0000:04:00.0"},
+  "smbus_telem": {"FAN_RPM": "0x75a"},
+  "telemetry": {"power": " 30.0", "board_power": " 44.5", "voltage": "0.72", "fan_speed": " 38"}},
+ {"smbus_telem": {"FAN_RPM": null}, "telemetry": {"fan_speed": "N/A", "fan_rpm": "900", "voltage": "N/A"}}
+]}"""
+    assert read(TENSTORRENT, text) == {
+        "0.powerWatts": 30.0,
+        "0.boardPowerWatts": 44.5,
+        "0.voltage": 0.72,
+        "0.fanSpeed": 38.0,
+        "0.fanRpm": 1882.0,
+        "1.fanRpm": 900.0,
+    }
 
 
 def test_tenstorrent() -> None:

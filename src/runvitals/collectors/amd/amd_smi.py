@@ -46,7 +46,9 @@ METRICS: Mapping[str, tuple[str, str, tuple[tuple[str, ...], ...]]] = {
         "1", "",
         (("ecc", "total_uncorrectable_count", "total_uncorrectable", "uncorrectable_count"),),
     ),
+    "ubbPowerWatts": ("W", "W", (("power", "ubb_power", "baseboard_power"),)),
     "fanSpeed": ("%", "%", (("fan", "usage"),)),
+    "fanRpm": ("rpm", "rpm", (("fan", "rpm", "fan_rpm"),)),
     "pcieReplays": ("1", "", (("pcie", "replay_count", "pcie_replay_count"),)),
     "memoryOverDrive": ("%", "%", (("mem_overdrive", ""),)),
     "gttAllocatedBytes": ("bytes", "MB", (("mem_usage", "used_gtt"),)),
@@ -61,6 +63,8 @@ _MEMORY = (
     ("fb_usage", "used", "total"),
     ("mem_usage", "used_visible_vram", "total_visible_vram"),
 )
+# Domains as `_domain` names them: "sclk" and "gfxclk", "mclk" and "uclk" are two words for one.
+_CLOCKS = {"graphicsClock": ("gfx", "s"), "memoryClock": ("mem", "m", "u")}
 # The cap in force, then the highest that could be set.
 _LIMITS = ("socket_power_limit", "socket_power", "current_power_limit", "max_power_limit", "max_power")
 
@@ -84,7 +88,8 @@ def parse_metric(answer: Any) -> list[Device]:
                 if value is not None:
                     device.readings[reading] = value
         _read_memory(gpu, device.readings)
-        _read_clocks(gpu.get("clock"), device.readings)
+        for section in ("clock", "clocks", "apu_clock", "apu_clocks"):
+            _read_clocks(gpu.get(section), device.readings)
         if "gpu" not in device.readings:
             _read_partitions(gpu.get("usage"), device.readings)
         _identify(gpu, device)
@@ -171,10 +176,10 @@ def _read_clocks(section: Any, readings: dict[str, float]) -> None:
     """One clock per die or engine: the fastest of those that run."""
     if not isinstance(section, dict):
         return
-    for reading, prefixes in (("graphicsClock", ("gfx", "sclk")), ("memoryClock", ("mem", "mclk"))):
+    for reading, names in _CLOCKS.items():
         found = []
         for name, clock in section.items():
-            if str(name).lower().rstrip("0123456789_") in prefixes:
+            if _domain(str(name).lower()) in names:
                 fields = ("clk", "cur_clk", "current_clock", "value")
                 value = clock
                 if isinstance(clock, dict) and "value" not in clock:
@@ -184,6 +189,14 @@ def _read_clocks(section: Any, readings: dict[str, float]) -> None:
         known = [clock for clock in found if clock is not None]
         if known:
             readings[reading] = max(known)
+
+
+def _domain(name: str) -> str:
+    """What a clock is of: "gfx_0" is "gfx", an APU's "apu_gfxclk" or "average_gfxclk_frequency" too."""
+    for beginning in ("apu_", "average_", "avg_", "current_", "cur_"):
+        name = name.removeprefix(beginning)
+    name = name.rstrip("0123456789_").removesuffix("_frequency").removesuffix("_freq")
+    return name.removesuffix("clk").rstrip("_") or name
 
 
 def _read_partitions(usage: Any, readings: dict[str, float]) -> None:

@@ -24,7 +24,7 @@ class Device:
         index: the source's own number of it.
 
     ``readings`` maps names to values: those of ``gpu.{i}.…`` keys, and ``memoryTotalBytes``,
-    ``gttTotalBytes``, ``edgeTemp``, ``junctionTemp``, from which others are derived.
+    ``gttTotalBytes``, from which others are derived.
     """
 
     __slots__ = ("hip_index", "index", "partition", "pci", "readings", "title", "unique_id")
@@ -57,14 +57,12 @@ def derive(readings: Mapping[str, float]) -> dict[str, float]:
 
     Example:
         >>> derive({"gpu": 100.0, "powerWatts": 20.0, "enforcedPowerLimitWatts": 200.0, "edgeTemp": 40.0})
-        {'gpu': 100.0, 'powerWatts': 20.0, 'enforcedPowerLimitWatts': 200.0, 'temp': 40.0, \
+        {'gpu': 100.0, 'powerWatts': 20.0, 'enforcedPowerLimitWatts': 200.0, 'edgeTemp': 40.0, 'temp': 40.0, \
 'powerPercent': 10.0, 'busySuspect': 1.0}
     """
     written = dict(readings)
     total = written.pop("memoryTotalBytes", 0.0)
     gtt_total = written.pop("gttTotalBytes", 0.0)
-    for name in ("edgeTemp", "junctionTemp"):
-        written.pop(name, None)
     for name in _TEMPERATURES:
         if name in readings:
             written["temp"] = readings[name]

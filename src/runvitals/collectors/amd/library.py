@@ -75,6 +75,7 @@ class Library:
             # Which one is told depends on the generation: the other is "N/A".
             "powerWatts": first(power, "socket_power", "current_socket_power", "average_socket_power"),
             "enforcedPowerLimitWatts": self.limit(handle),
+            "ubbPowerWatts": first(power, "ubb_power"),
             "energyJoules": self.energy(handle),
             "edgeTemp": self.temperature(handle, "EDGE"),
             "junctionTemp": self.temperature(handle, "HOTSPOT", "JUNCTION"),

@@ -43,6 +43,7 @@ NAMES = {
     "graphicsClock": ("MHz", ("sclk clock speed",)),
     "memoryClock": ("MHz", ("mclk clock speed",)),
     "fanSpeed": ("%", ("fan speed",)),
+    "fanRpm": ("rpm", ("fan rpm",)),
     "memoryOverDrive": ("%", ("gpu memory overdrive value",)),
     "pcieReplays": ("1", ("pcie replay count",)),
 }  # fmt: skip

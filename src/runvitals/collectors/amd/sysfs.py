@@ -213,6 +213,7 @@ def _sensors(monitor: str) -> list[File]:
         File("powerWatts", monitor + "power1_input", _millionths),
         File("enforcedPowerLimitWatts", monitor + "power1_cap", _millionths, SELDOM_S),
         File("fanSpeed", monitor + "pwm1", _share_of_255),
+        File("fanRpm", monitor + "fan1_input", _number, SELDOM_S),
         File("graphicsClock", monitor + "freq1_input", _millionths),
         File("memoryClock", monitor + "freq2_input", _millionths),
     ]

@@ -7,7 +7,7 @@ of processes. It is slow on servers with many NPUs, so it is run every 5 s.
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import cells_of, text_of
+from runvitals.collectors.vendors.formats import cells_of, healthy, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _npu(words: Sequence[str], cells: Sequence[str]) -> Row:
     return {
         "npu": int(words[0]),
         "name": " ".join(words[1:]),
-        "health": cells[1],
+        "health": healthy(cells[1]),
         "power": values[0],
         "temp": values[1],
     }
@@ -99,6 +99,7 @@ ASCEND = Vendor(
         Reading(TOTAL, "bytes", "total", bare="MiB"),
         Reading("temp", "°C", "temp"),
         Reading(POWER, "W", "power"),
+        Reading("healthy", "1", "health"),
     ),
     identity={"index": ("index",), "name": ("name",), "pci": ("pci",)},
     missing={"powerPercent": "npu-smi tells no power limit"},

@@ -44,6 +44,34 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     return rows
 
 
+_WELL = (
+    "ok",
+    "good",
+    "normal",
+    "healthy",
+    "alive",
+    "active",
+    "available",
+    "ready",
+    "true",
+    "yes",
+    "1",
+    "1.0",
+)
+_UNKNOWN = ("", "-", "--", "n/a", "na", "none", "unknown", "not supported")
+
+
+def healthy(value: object) -> float | None:
+    """What a word on a device's state means: 1 for a good one, 0 for any other, None where there is none.
+
+    Example:
+        >>> healthy("OK"), healthy("Alarm"), healthy("NA"), healthy(True), healthy(False)
+        (1.0, 0.0, None, 1.0, 0.0)
+    """
+    word = str(value).strip().lower()
+    return None if word in _UNKNOWN else float(word in _WELL)
+
+
 def flat(value: object, prefix: str = "") -> Row:
     """A tree of JSON objects as one row. Names lose the blanks around them ("Power Draw "); lists stay.
 

@@ -1,12 +1,15 @@
-"""FuriosaAI: `furiosa-smi status` (load, memory), `furiosa-smi info` (temperature, power), JSON or tables."""
+"""FuriosaAI: `furiosa-smi status` (load, memory), `furiosa-smi info` (temperature, power), JSON or tables.
+
+Which of the two tells whether a device is alive, and its power limit, is up to the release.
+"""
 
 from __future__ import annotations
 
 from runvitals.collectors import loosejson
 from runvitals.collectors.quantity import split
-from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, locate
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, locate
 from runvitals.collectors.vendors.doors import first_index
-from runvitals.collectors.vendors.formats import objects, text_of
+from runvitals.collectors.vendors.formats import healthy, objects, text_of
 from runvitals.collectors.vendors.grids import grid
 from runvitals.collectors.vendors.parts import Parts
 
@@ -20,7 +23,7 @@ def rows(output: bytes) -> list[Row]:
     """A row for each device; `index` is the number in its name, "npu3"."""
     drawn = grid(text_of(output), ("device",))
     for row in drawn:
-        row["load"] = _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or ""))
+        _judge(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
     if drawn:
         return drawn
     found = objects(loosejson.find(output))
@@ -29,8 +32,17 @@ def rows(output: bytes) -> list[Row]:
         number = name.removeprefix("npu")
         if number.isdigit():
             row["index"] = number
-        row["load"] = _mean_load(row.get("pe_utilizations"))
+        _judge(row, _mean_load(row.get("pe_utilizations")))
     return found
+
+
+def _judge(row: Row, load: float | None) -> None:
+    """Put into a row what follows from its words: the load, and whether the device is alive."""
+    if load is not None:
+        row["load"] = load
+    alive = next((row[name] for name in _LIVENESS if name in row), None)
+    if alive is not None:
+        row["alive"] = healthy(alive)
 
 
 def _mean_share(text: str) -> float | None:
@@ -50,6 +62,19 @@ def _mean_load(elements: object) -> float | None:
     return sum(loads) / len(loads) if loads else None
 
 
+_LIVENESS = ("liveness", "Liveness", "alive", "Alive", "is_alive", "status.liveness")
+_ALIVE = Reading("healthy", "1", "alive")
+_LIMIT = Reading(
+    LIMIT,
+    "W",
+    "power_limit",
+    "power_limit_watts",
+    "Power Limit",
+    "power_cap",
+    "Power Cap",
+    "power.limit",
+    "limit",
+)
 _IDENTITY = {
     "index": ("index",),
     "name": ("arch", "Arch"),
@@ -64,7 +89,12 @@ INFO = Vendor(
     # RNGD's tool says --format, Warboy's --output.
     commands=(("info", "--format", "json"), ("info", "--output", "json"), ("info",)),
     rows=rows,
-    readings=(Reading("temp", "°C", "temperature", "temp"), Reading(POWER, "W", "power")),
+    readings=(
+        Reading("temp", "°C", "temperature", "temp"),
+        Reading(POWER, "W", "power", "power.draw"),
+        _LIMIT,
+        _ALIVE,
+    ),
     identity=_IDENTITY,
 )
 STATUS = Vendor(
@@ -77,6 +107,8 @@ STATUS = Vendor(
         Reading("gpu", "%", "load"),
         Reading(USED, "bytes", "memory.DRAM.used_size", "dram.used_size", "memory.used"),
         Reading(TOTAL, "bytes", "memory.DRAM.total_size", "dram.total_size", "memory.total"),
+        _LIMIT,
+        _ALIVE,
     ),
     identity=_IDENTITY,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals.collectors import loosejson
+from runvitals.collectors.quantity import heading
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import flat, text_of
 from runvitals.collectors.vendors.grids import columns
@@ -25,8 +26,17 @@ def rows(output: bytes) -> list[Row]:
     for name, card in answer.items() if isinstance(answer, dict) else ():
         number = name.strip().lower().removeprefix("card")
         if number.isdigit() and isinstance(card, dict):
-            found.append({**flat(card), "index": number})
+            found.append({**_named(flat(card)), "index": number})
     return found
+
+
+def _named(card: Row) -> Row:
+    """Names as `heading` has them: releases differ in capitals, and tell memory in B or MiB."""
+    row: Row = {}
+    for title, value in card.items():
+        name, unit = heading(title)
+        row[name] = {"value": value, "unit": unit} if unit else value
+    return row
 
 
 HYGON = Vendor(
@@ -43,36 +53,36 @@ HYGON = Vendor(
     ),
     rows=rows,
     readings=(
-        Reading("gpu", "%", "HCU use (%)", "DCU use (%)", "HCU utilization (%)", "HCU%", "DCU%"),
-        Reading(SHARE, "%", "HCU memory use (%)", "DCU memory use (%)", "VRAM%"),
-        Reading(USED, "bytes", "vram Total Used Memory (MiB)", bare="MiB"),
-        Reading(TOTAL, "bytes", "vram Total Memory (MiB)", "Available memory size (MiB)", bare="MiB"),
+        Reading("gpu", "%", "hcu use", "dcu use", "hcu utilization", "dcu utilization", "HCU%", "DCU%"),
+        Reading(SHARE, "%", "hcu memory use", "dcu memory use", "VRAM%"),
+        Reading(USED, "bytes", "vram total used memory", bare="MiB"),
+        Reading(TOTAL, "bytes", "vram total memory", "available memory size", bare="MiB"),
         Reading(
             "temp",
             "°C",
-            "Temperature (Sensor junction) (C)",
-            "Temperature (Sensor edge) (C)",
-            "Temperature (Sensor core) (C)",
+            "temperature (sensor junction)",
+            "temperature (sensor edge)",
+            "temperature (sensor core)",
             "Temp",
         ),
-        Reading("memoryTemp", "°C", "Temperature (Sensor mem) (C)"),
+        Reading("memoryTemp", "°C", "temperature (sensor mem)", "temperature (sensor memory)"),
         Reading(
             POWER,
             "W",
-            "Average Graphics Package Power (W)",
-            "Current Socket Graphics Package Power (W)",
+            "average graphics package power",
+            "current socket graphics package power",
             "AvgPwr",
             "Power",
         ),
-        Reading(LIMIT, "W", "Max Graphics Package Power (W)", "PwrCap"),
-        Reading("fanSpeed", "%", "Fan speed (%)", "Fan"),
+        Reading(LIMIT, "W", "max graphics package power", "PwrCap"),
+        Reading("fanSpeed", "%", "fan speed", "Fan"),
     ),
     identity={
         "index": ("index",),
-        "name": ("Card Series", "Card series"),
-        "uuid": ("Unique ID",),
-        "pci": ("PCI Bus",),
-        "serial": ("Serial Number",),
+        "name": ("card series",),
+        "uuid": ("unique id",),
+        "pci": ("pci bus",),
+        "serial": ("serial number",),
     },
 )
 

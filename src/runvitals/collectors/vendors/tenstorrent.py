@@ -31,6 +31,9 @@ def rows(output: bytes) -> list[Row]:
     chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)
     for index, chip in enumerate(chips):
         chip["index"] = str(index)
+        turns = str(chip.get("smbus_telem.FAN_RPM") or "")
+        if turns.startswith("0x") and set(turns[2:].lower()) <= set("0123456789abcdef") and turns[2:]:
+            chip["fan_rpm"] = int(turns, 16) & 0xFFFF
     return chips
 
 
@@ -48,6 +51,10 @@ TENSTORRENT = Vendor(
         Reading(POWER, "W", "telemetry.power", most=MOST_WATTS),
         Reading(LIMIT, "W", "limits.tdp_limit"),
         Reading("graphicsClock", "MHz", "telemetry.aiclk"),
+        Reading("boardPowerWatts", "W", "telemetry.board_power", most=MOST_WATTS),
+        Reading("fanSpeed", "%", "telemetry.fan_speed", most=100.0),
+        Reading("fanRpm", "rpm", "telemetry.fan_rpm", "fan_rpm"),
+        Reading("voltage", "V", "telemetry.voltage"),
     ),
     identity={
         "index": ("index",),
@@ -87,6 +94,8 @@ class Chip:
             POWER: sysfs.first(sensors, ("power1_input",), 1e-6),
             LIMIT: sysfs.first(sensors, ("power1_max",), 1e-6),
             "graphicsClock": sysfs.first(folder, ("tt_aiclk",)),
+            "voltage": sysfs.first(sensors, ("in0_input",), 1e-3),
+            "fanRpm": sysfs.first(sensors, ("fan1_input",)),
         }
         self.identity: dict[str, object] = {"name": read_text(f"{folder}/tt_card_type") or "Tenstorrent chip"}
         address = pci.normal(sysfs.link_name(f"{folder}/device"))

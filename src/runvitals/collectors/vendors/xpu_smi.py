@@ -6,6 +6,7 @@ Columns go by the header. Release 2.0 has other names for them than 1.x, and kno
 from __future__ import annotations
 
 from runvitals.collectors.printed import MOST_LINES
+from runvitals.collectors.quantity import heading
 from runvitals.collectors.tool import StillFailing, Stream, ToolFailed
 from runvitals.collectors.vendors.adapter import POWER, SHARE, USED, Device, Reading, write
 
@@ -107,7 +108,7 @@ class XpuSmi:
         for line in lines:
             cells = [cell.strip(' "') for cell in line.decode("utf-8", "replace").split(",")]
             if any(cell.lower() in _DEVICE for cell in cells):
-                self._columns = [_column(cell) for cell in cells]
+                self._columns = [heading(cell) for cell in cells]
                 if _KNOWN.isdisjoint(name for name, _ in self._columns):
                     raise self._streams[0].refuse([line])
                 continue
@@ -140,10 +141,3 @@ class XpuSmi:
         if self._remarked > PATIENCE_LINES and not self._columns:
             self._remarked = 0
             raise self._streams[0].refuse(self._remarks)
-
-
-def _column(title: str) -> tuple[str, str]:
-    """ "GPU Core Temperature (Celsius Degree)" -> ("gpu core temperature", "c")."""
-    name, _, unit = title.partition("(")
-    unit = unit.rstrip(") ").strip().lower()
-    return name.strip().lower(), "c" if unit.startswith("celsius") else unit
