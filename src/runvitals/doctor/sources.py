@@ -32,6 +32,9 @@ _SOURCES_OF = {
     "Intel": ("intel", "gaudi", "npu"),
     "MetaX": ("metax",),
     "Cambricon": ("cambricon",),
+    "Enflame": ("enflame",),
+    "Biren": ("biren",),
+    "Qualcomm": ("qualcomm",),
 }
 # Settings by which a person asks for a source: where it is then absent or fails, something is wrong.
 _WANTED_BY = {

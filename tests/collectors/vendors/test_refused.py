@@ -118,7 +118,29 @@ else cat <<'END'
 END
 fi
 """
+ENFLAME = """\
+| DEV    NAME                | FW VER          | BUS-ID      ECC           |
+| TEMP   Dpm   Pwr(Usage/Cap)| Mem     GCU Virt| DUsed       SN            |
+|--------------------------------------------------------------------------|
+| 0      S60                 | 33.6.2          | 00:01:00.0  Disable       |
+| 39 C   Sleep    75W  300W | 49120MiB Disable|   5.0%      A073640510015 |
++--------------------------------------------------------------------------+
+"""
+BIREN = """\
+| GPU  Id  |     Name     |  Temperature  |  Power  |  Memory        |
+|====================================================================|
+|   0      | BR106        |   45°C        |  250W   |  8GB/32GB      |
++--------------------------------------------------------------------+
+"""
 EXPECTED = {
+    "enflame": {
+        "0.gpu": 5.0, "0.temp": 39.0, "0.powerWatts": 75.0, "0.powerPercent": 25.0,
+        "0.enforcedPowerLimitWatts": 300.0,
+    },
+    "biren": {
+        "0.temp": 45.0, "0.powerWatts": 250.0, "0.memoryAllocated": 25.0,
+        "0.memoryAllocatedBytes": 8192 * MIB,
+    },
     "gaudi": {
         "1.gpu": 88.0, "1.temp": 51.0, "1.powerWatts": 300.0, "1.powerPercent": 50.0,
         "1.enforcedPowerLimitWatts": 600.0, "1.memoryAllocated": 25.0,
@@ -148,6 +170,8 @@ TOOLS = {
     "hygon": ("hy-smi", "1d94", HYGON, 1),
     "moorethreads": ("mthreads-gmi", "1ed5", MOORE_THREADS, 1),
     "rebellions": ("rbln-stat", "1eff", REBELLIONS, 1),
+    "enflame": ("efsmi", "1e36", ENFLAME, 1),
+    "biren": ("brsmi", "1ee0", BIREN, 1),
     "furiosa": ("furiosa-smi", "1ed2", FURIOSA, 2),
 }
 

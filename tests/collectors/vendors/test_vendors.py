@@ -10,7 +10,9 @@ from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Tick
 from runvitals.collectors.vendors.adapter import TOTAL, Roll, Vendor, write
 from runvitals.collectors.vendors.ascend import ASCEND
+from runvitals.collectors.vendors.biren import BIREN
 from runvitals.collectors.vendors.cambricon import CAMBRICON
+from runvitals.collectors.vendors.enflame import ENFLAME
 from runvitals.collectors.vendors.furiosa import INFO, STATUS
 from runvitals.collectors.vendors.gaudi import GAUDI
 from runvitals.collectors.vendors.hygon import HYGON
@@ -18,6 +20,7 @@ from runvitals.collectors.vendors.iluvatar import ILUVATAR
 from runvitals.collectors.vendors.kunlunxin import KUNLUNXIN
 from runvitals.collectors.vendors.metax import METAX
 from runvitals.collectors.vendors.moorethreads import MOORE_THREADS
+from runvitals.collectors.vendors.qualcomm import QUALCOMM
 from runvitals.collectors.vendors.rebellions import REBELLIONS
 from runvitals.collectors.vendors.tenstorrent import TENSTORRENT
 from runvitals.collectors.vendors.thead import THEAD
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 MIB = 1024.0 * 1024.0
 VENDORS = (
     ASCEND, CAMBRICON, INFO, STATUS, GAUDI, HYGON, ILUVATAR, KUNLUNXIN, METAX, MOORE_THREADS, REBELLIONS,
-    TENSTORRENT, THEAD,
+    TENSTORRENT, THEAD, ENFLAME, BIREN, QUALCOMM,
 )  # fmt: skip
 
 

@@ -35,11 +35,12 @@ class Door:
         vendor_id: PCI vendor in hexadecimal, "" where it is not on PCI.
         classes: PCI base classes of its accelerators.
         node: a file that only exists where they are, for machines whose PCI devices cannot be seen.
+        others: further such files.
         numbered: how the files of single devices begin, "/dev/hl" of /dev/hl0, /dev/hl1 …
         shown: how many devices the driver shows.
     """
 
-    __slots__ = ("_numbered", "_shown", "classes", "name", "node", "title", "vendor_id")
+    __slots__ = ("_numbered", "_shown", "classes", "name", "nodes", "title", "vendor_id")
 
     def __init__(
         self,
@@ -50,12 +51,13 @@ class Door:
         node: str = "",
         numbered: str = "",
         shown: Callable[[Scope], int] | None = None,
+        others: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.title = title
         self.vendor_id = vendor_id
         self.classes = classes
-        self.node = node
+        self.nodes = (node, *others) if node else others
         self._numbered = numbered or node.rstrip("0123456789")
         self._shown = shown
 
@@ -70,9 +72,9 @@ class Door:
 
     def __call__(self, scope: Scope) -> Collector:
         """The probe. Absent where nothing of this vendor is here."""
-        if not self.cards(scope) and not (self.node and os.path.exists(scope.path(self.node))):
+        if not self.cards(scope) and not any(os.path.exists(scope.path(node)) for node in self.nodes):
             seen = [f"no PCI device of vendor {self.vendor_id}"] if self.vendor_id else []
-            seen += [f"no {self.node}"] if self.node else []
+            seen += [f"no {node}" for node in self.nodes]
             raise Absent(f"no {self.title} here: {', '.join(seen)}")
         module = f"runvitals.collectors.vendors.{self.name}"
         __import__(module)
@@ -105,6 +107,13 @@ def _amd_gpus(scope: Scope) -> int:
     return max(len(presence.card_names(scope.host_root)), len(kfd.find_nodes(scope.host_root)))
 
 
+def _rockchip_npus(scope: Scope) -> int:
+    """One, where a file of its driver is: a processor has one NPU, of one to three cores."""
+    folders = (scope.path("/sys/kernel/debug/rknpu"), scope.path("/proc/rknpu"))
+    devices = _names(scope.path("/sys/class/devfreq"))
+    return int(any(map(os.path.exists, folders)) or any(name.endswith(".npu") for name in devices))
+
+
 nvidia = Door("nvidia", "NVIDIA GPU", "10de", shown=_nvidia_gpus)
 amd = Door("amd", "AMD GPU", "1002", shown=_amd_gpus)
 gaudi = Door("gaudi", "Intel Gaudi", "1da3", node="/dev/hl0")
@@ -119,13 +128,21 @@ thead = Door("thead", "T-Head PPU", "1ded", node="/dev/alixpu_ppu0")
 tenstorrent = Door("tenstorrent", "Tenstorrent card", "1e52", node="/dev/tenstorrent")
 rebellions = Door("rebellions", "Rebellions NPU", "1eff", node="/dev/rbln0")
 furiosa = Door("furiosa", "FuriosaAI NPU", "1ed2", node="/dev/rngd")
+enflame = Door("enflame", "Enflame GCU", "1e36", node="/dev/gcu0")
+biren = Door("biren", "Biren GPU", "1ee0", node="/dev/biren/card_0")
+# Radios and modems have the same maker.
+qualcomm = Door("qualcomm", "Qualcomm Cloud AI", "17cb", (ACCELERATOR,))
 jetson = Door("jetson", "NVIDIA Jetson", "", node="/sys/class/devfreq")
+rockchip = Door(
+    "rockchip", "Rockchip NPU", "", node="/sys/kernel/debug/rknpu", shown=_rockchip_npus,
+    others=("/proc/rknpu", "/sys/class/devfreq"),
+)  # fmt: skip
 intel = Door("intel", "Intel GPU", "8086", (DISPLAY,))
 npu = Door("npu", "processor's NPU", "", node="/sys/class/accel/accel0")
 
 ORDER = (
     nvidia, amd, gaudi, ascend, cambricon, moorethreads, metax, iluvatar, kunlunxin, hygon, thead,
-    tenstorrent, rebellions, furiosa, jetson, intel, npu,
+    tenstorrent, rebellions, furiosa, enflame, biren, qualcomm, jetson, rockchip, intel, npu,
 )  # fmt: skip
 
 

@@ -1,0 +1,52 @@
+"""Biren: `brsmi gpu --query-gpu=…`, or the table of a release that does not know a column we ask for."""
+
+from __future__ import annotations
+
+from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.formats import csv, text_of
+from runvitals.collectors.vendors.grids import grid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope
+    from runvitals.collectors.vendors.formats import Row
+
+_COMMON = "index,name,uuid,pci.bus_id,utilization.gpu,memory.used,memory.total,temperature.gpu"
+
+
+def rows(output: bytes) -> list[Row]:
+    text = text_of(output)
+    return grid(text, ("gpu", "id", "card", "index")) or csv(text, key="index")
+
+
+BIREN = Vendor(
+    name="biren",
+    title="Biren GPU",
+    programs=("brsmi",),
+    folders=("/usr/local/birensupa/bin", "/usr/local/birensupa/driver/bin"),
+    commands=(
+        ("gpu", f"--query-gpu={_COMMON},power.draw,power.limit", "--format=csv"),
+        ("gpu", f"--query-gpu={_COMMON}", "--format=csv"),
+        (),
+    ),
+    rows=rows,
+    readings=(
+        Reading("gpu", "%", "utilization.gpu", "utilization", most=100.0),
+        Reading(USED, "bytes", "memory.used", bare="MiB"),
+        Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
+        Reading("temp", "°C", "temperature.gpu", "temp"),
+        Reading(POWER, "W", "power.draw", "power"),
+        Reading(LIMIT, "W", "power.limit", "limit"),
+        Reading("fanSpeed", "%", "fan"),
+    ),
+    identity={
+        "index": ("index",),
+        "name": ("name",),
+        "uuid": ("uuid",),
+        "pci": ("pci.bus_id", "pci"),
+    },
+)
+
+
+def probe(scope: Scope) -> Smi:
+    return watch(scope, BIREN)
