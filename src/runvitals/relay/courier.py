@@ -30,7 +30,8 @@ class Courier(threading.Thread):
     Args:
         name: of the destination, for the thread's name.
         clock: monotonic seconds; tests hand in their own.
-        tell: called with (run, text) when the far side does not let us in: once, for each run that goes on.
+        tell: called with (run, text) when the far side does not let us in, or refuses some of a run: once
+            each for a run that goes on.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Courier(threading.Thread):
         self._clock = clock
         self._tell = tell
         self._told: set[str] = set()
+        self._refused: set[str] = set()  # runs of which it was told that something was refused
         # Runs that were not let in: when to ask again, and what tells earlier that it is of use.
         self._shut: dict[str, tuple[float, Callable[[], bool]]] = {}
         self._wake = threading.Condition()
@@ -156,6 +158,7 @@ class Courier(threading.Thread):
                 self._backoff.worked()
                 if not delivery.cursor.error:  # something was delivered since
                     self._told.discard(delivery.run_id)
+                self._report_refusal(delivery)
                 if delivery.caught_up:
                     self._caught_up(delivery, wanted)
         return more
@@ -216,6 +219,12 @@ class Courier(threading.Thread):
         if delivery.live and run_id not in self._told:
             self._told.add(run_id)
             self._tell(run_id, str(error))
+
+    def _report_refusal(self, delivery: Delivery) -> None:
+        """Say in the run's journal, once, that the far side does not take some of it."""
+        if delivery.live and delivery.cursor.rejection and delivery.run_id not in self._refused:
+            self._refused.add(delivery.run_id)
+            self._tell(delivery.run_id, f"{delivery.cursor.spec.text} refused: {delivery.cursor.rejection}")
 
     def _is_shut(self, run_id: str, now_s: float) -> bool:
         shut = self._shut.get(run_id)

@@ -15,10 +15,13 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Rejected
 from runvitals.relay.specs import Spec
 
 FOLDER = "relay"
 VERSION = 1
+REFUSED_BYTES = 4 * 1024 * 1024
 _COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "dropped", "missing")
 
 
@@ -119,6 +122,33 @@ class Cursor:
     def held_records(self) -> int:
         """How many records are held."""
         return sum(last - first + 1 for some in self.held.values() for first, last in some)
+
+    @property
+    def refused_path(self) -> str:
+        """Where the records are that the far side never takes: a JSON object a line."""
+        return self.path.removesuffix(".json") + ".refused.jsonl"
+
+    def set_aside(self, batch: Batch, error: Rejected) -> None:
+        """Keep what was refused, and why, where a person can find it: up to `REFUSED_BYTES`. The journal has
+        it, too.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        lines: list[dict[str, Any]] = [
+            {"seq": one.seq, "t": one.time_ms, "why": one.why, "record": one.value} for one in error.records
+        ] or [{"seq": batch.first_seq, "last_seq": batch.last_seq, "why": str(error)}]
+        data = b"".join(dumps({"writer": batch.writer.name, **line}) + b"\n" for line in lines)
+        self.rejection = str(error)
+        if error.records:
+            self.rejection += f"; what was refused is in {self.refused_path}"
+        fd = os.open(self.refused_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | paths.OPEN_FLAGS, 0o600)
+        try:
+            room = REFUSED_BYTES - os.fstat(fd).st_size
+            end = len(data) if len(data) <= room else data.rfind(b"\n", 0, max(room, 0)) + 1
+            os.write(fd, data[:end])
+        finally:
+            os.close(fd)
 
     def _load(self) -> None:
         try:

@@ -192,18 +192,24 @@ class Delivery:
     def _hand_over(self, destination: Destination, batch: Batch) -> None:
         """Deliver a batch, and count it."""
         counts = self.cursor.counts
+        refused: set[int] = set()
+        points = batch.points
         try:
             destination.deliver(batch)
         except Rejected as error:
+            dropped = points if error.points is None else error.points
             counts["rejected"] += 1
-            counts["dropped"] += batch.points if error.points is None else error.points
-            self.cursor.rejection = str(error)
-            return
+            counts["dropped"] += dropped
+            self.cursor.set_aside(batch, error)
+            if not error.records:
+                return
+            refused = {one.seq for one in error.records}
+            points -= dropped
         counts["batches"] += 1
-        counts["samples"] += batch.rows
-        counts["logs"] += len(batch.logs)
-        counts["notes"] += len(batch.notes)
-        counts["points"] += batch.points
+        counts["samples"] += sum(seq not in refused for table in batch.samples for seq in table.seqs)
+        counts["logs"] += sum(row.seq not in refused for row in batch.logs)
+        counts["notes"] += sum(note.seq not in refused for note in batch.notes)
+        counts["points"] += points
         self.cursor.delivered_ms = time.time_ns() // 1_000_000
         self.cursor.error = ""
 

@@ -43,8 +43,9 @@ What the relay promises:
       that it was done, else every 10 minutes.
     - `TooEarly(text)`: this batch is taken later, and the next ones now. It is tried again every hour, and by
       `runvitals sync`.
-    - `Rejected(text)`: this batch can never be delivered. It is counted, `text` is shown by `runvitals relay
-      status`, and the next one is delivered.
+    - `Rejected(text)`: this batch, or the records of it that are named, can never be delivered. They are
+      counted and set aside in a file beside the relay's position, `text` is shown by `runvitals relay
+      status`, and the next batch is delivered.
     - `Gone(text)`: the far side wants nothing more of this run, ever.
     - anything else is a bug of the destination: reported with its traceback's last line, then treated like
       `Retry`.
@@ -57,8 +58,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from runvitals.relay.batch import Batch
 
@@ -93,17 +94,36 @@ class TooEarly(Exception):
     """This batch is not taken yet; the text says why, and what is to be done, for a person."""
 
 
+class Refused(NamedTuple):
+    """A record that the far side never takes.
+
+    Attributes:
+        seq: the journal's number of the record.
+        time_ms: UTC.
+        value: what it says, as JSON.
+        why: the far side's reason.
+    """
+
+    seq: int
+    time_ms: int
+    value: Mapping[str, Any]
+    why: str
+
+
 class Rejected(Exception):
     """This batch, or some of it, can never be delivered.
 
     Args:
         text: why, for a person.
         points: how many values were dropped; None: all that the batch has.
+        records: those that were refused, where all others of the batch were delivered; empty where it is not
+            known which they are.
     """
 
-    def __init__(self, text: str, points: int | None = None) -> None:
+    def __init__(self, text: str, points: int | None = None, records: Sequence[Refused] = ()) -> None:
         super().__init__(text)
         self.points = points
+        self.records = records
 
 
 class Gone(Exception):

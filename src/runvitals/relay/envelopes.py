@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from runvitals.model.names import TRUE_TIME
 from runvitals.relay.batch import Batch, LogRow, Note, Samples
 from runvitals.relay.packing import Packer
 
-# log() calls with more different sets of names than this in one batch are sent as one table with gaps.
+# log() calls with more different sets of names than this in one batch are sent together, in tables with gaps.
 MAX_LOG_TABLES = 16
-TRUE_TIME = "_time"
+MAX_GAPPED_VALUES = 65_536
 _NAN = float("nan")
+_Moved = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
 
 
 class Table:
@@ -41,13 +44,22 @@ class Table:
     def every_ms(self) -> list[int]:
         return self.times_ms
 
-    def rest(self) -> Table | None:
-        """All rows but the first; None where there is but one."""
-        if len(self.seqs) < 2:
-            return None
-        rest = Table(self.keys, self.seqs[1:], self.times_ms[1:], [column[1:] for column in self.columns])
-        rest.steps = None if self.steps is None else self.steps[1:]
-        return rest
+    def some(self, indexes: Sequence[int]) -> Table:
+        """Some of its rows, in order."""
+        table = Table(
+            self.keys,
+            [self.seqs[i] for i in indexes],
+            [self.times_ms[i] for i in indexes],
+            [array("d", [column[i] for i in indexes]) for column in self.columns],
+        )
+        table.steps = None if self.steps is None else array("d", [self.steps[i] for i in indexes])
+        return table
+
+    def record(self) -> dict[str, Any]:
+        """What its first row says."""
+        row = zip(self.keys, (column[0] for column in self.columns), strict=True)
+        values = {key: value for key, value in row if value == value}
+        return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
     def fields(self, packer: Packer, schema: int | None) -> dict[str, Any]:
         """What an envelope says of the table; by the schema's number where the server gave it one."""
@@ -82,8 +94,13 @@ class Records:
     def keys(self) -> tuple[str, ...]:
         return ()
 
-    def rest(self) -> Records | None:
-        return Records(self.notes[1:]) if len(self.notes) > 1 else None
+    def some(self, indexes: Sequence[int]) -> Records:
+        """Some of them, in order."""
+        return Records([self.notes[i] for i in indexes])
+
+    def record(self) -> dict[str, Any]:
+        """What the first says."""
+        return {"kind": self.notes[0].kind, **self.notes[0].value}
 
     def fields(self, packer: Packer, schema: int | None) -> dict[str, Any]:
         return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
@@ -107,25 +124,49 @@ def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
     return found, last_log_ms
 
 
+def halves(part: Part) -> tuple[Part, Part]:
+    """A table or records of several rows, cut in the middle."""
+    middle = len(part.every_ms) // 2
+    return part.some(range(middle)), part.some(range(middle, len(part.every_ms)))
+
+
 def _table(samples: Samples) -> Table:
     return Table(samples.keys, samples.seqs, samples.times_ms, samples.columns())
 
 
 def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[Table], int]:
-    moved: list[tuple[LogRow, int, dict[str, float]]] = []
+    moved: list[_Moved] = []
     for row in rows:
         last_ms = max(row.time_ms, last_ms + 1)
         moved.append((row, last_ms, row.numbers()))
-    groups: dict[tuple[str, ...], list[tuple[LogRow, int, dict[str, float]]]] = {}
+    groups: dict[tuple[str, ...], list[_Moved]] = {}
     for one in moved:
         groups.setdefault(tuple(one[2]), []).append(one)
+    groups.pop((), None)
     if len(groups) > MAX_LOG_TABLES:
-        every = tuple(dict.fromkeys(key for keys in groups for key in keys))
-        groups = {every: moved}
-    return [_log_table(keys, members) for keys, members in groups.items() if keys], last_ms
+        return [_log_table(keys, members) for keys, members in _merged(groups)], last_ms
+    return [_log_table(keys, members) for keys, members in groups.items()], last_ms
 
 
-def _log_table(keys: tuple[str, ...], members: list[tuple[LogRow, int, dict[str, float]]]) -> Table:
+def _merged(groups: dict[tuple[str, ...], list[_Moved]]) -> Iterator[tuple[tuple[str, ...], list[_Moved]]]:
+    """Groups with different names together, as long as the table that this makes is small."""
+    keys: dict[str, None] = {}
+    rows: list[_Moved] = []
+    for names, members in groups.items():
+        both = {**keys, **dict.fromkeys(names)}
+        if rows and len(both) * (len(rows) + len(members)) > MAX_GAPPED_VALUES:
+            yield tuple(keys), sorted(rows, key=_seq)
+            both, rows = dict.fromkeys(names), []
+        keys = both
+        rows += members
+    yield tuple(keys), sorted(rows, key=_seq)
+
+
+def _seq(row: _Moved) -> int:
+    return row[0].seq
+
+
+def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> Table:
     times_ms = [time_ms for _, time_ms, _ in members]
     columns = [array("d", [values.get(key, _NAN) for _, _, values in members]) for key in keys]
     if any(row.time_ms != time_ms for row, time_ms, _ in members):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from runvitals.model.names import STEP
 from runvitals.server.views import Chosen
 from runvitals.store.catalogue import Catalogue, Writer
 from runvitals.store.catalogue.states import MONITOR, TRAIN
-
-STEP, TIME = "_step", "_time"
-"""Keys beside what `log()` calls logged: the step, and the true time where it is not that of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Lane:
     Args:
         lives: the oldest first.
         sampled: key → the metric's number, of series.
-        logged: the same of what was logged, and of STEP and TIME.
+        logged: the same of what was logged, and of STEP and TRUE_TIME.
     """
 
     id: int

@@ -9,6 +9,7 @@ import numpy as np
 
 from runvitals.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
+from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.query.columns import Series
 from runvitals.query.console import KEPT_BYTES
 from runvitals.query.model import Run
@@ -16,7 +17,7 @@ from runvitals.query.opened import UnknownRun
 from runvitals.server import shared
 from runvitals.server.journals import refuse_beyond, summary
 from runvitals.server.stored_facts import detailed_run
-from runvitals.server.stored_lanes import STEP, TIME, Lane, lanes
+from runvitals.server.stored_lanes import Lane, lanes
 from runvitals.server.stored_series import StoredSeries, Wanted, wanted_series
 from runvitals.server.views import (
     Calls,
@@ -177,7 +178,9 @@ class StoredRun:
         for lane in self._lanes:
             if STEP in lane.logged:
                 keys = [
-                    key for key in lane.logged if key not in (STEP, TIME) and (not wanted or key in wanted)
+                    key
+                    for key in lane.logged
+                    if key not in (STEP, TRUE_TIME) and (not wanted or key in wanted)
                 ]
                 found.append(Calls(lane.host, lane.rank, self._logged(lane, keys, 0)))
         return found
@@ -186,15 +189,15 @@ class StoredRun:
         self, lane: Lane, keys: Iterable[str], t0: int, t1: int = END_OF_TIME_MS - 1
     ) -> dict[str, tuple[Floats, Floats, Floats]]:
         """Name → (steps, times, values) of the calls whose rows lie from `t0` to `t1`."""
-        numbers = [lane.logged[key] for key in (STEP, TIME, *keys) if key in lane.logged]
+        numbers = [lane.logged[key] for key in (STEP, TRUE_TIME, *keys) if key in lane.logged]
         answer = self._store.read([lane.id], numbers, t0, t1)
         columns = {one.metric: (one.t, one.values) for one in answer.series}
         if lane.logged[STEP] not in columns:
             return {}
         rows, steps = columns[lane.logged[STEP]]
         times = rows.astype(np.float64)
-        if TIME in lane.logged and lane.logged[TIME] in columns:
-            told_t, told = columns[lane.logged[TIME]]
+        if TRUE_TIME in lane.logged and lane.logged[TRUE_TIME] in columns:
+            told_t, told = columns[lane.logged[TRUE_TIME]]
             there = ~np.isnan(told)
             times[np.searchsorted(rows, told_t[there])] = told[there]
         found = {}
@@ -278,7 +281,7 @@ class StoredRun:
         for lane, t0, t1 in self._news(before, now):
             if STEP not in lane.logged:
                 continue
-            keys = [key for key in lane.logged if key not in (STEP, TIME)]
+            keys = [key for key in lane.logged if key not in (STEP, TRUE_TIME)]
             rows: dict[tuple[float, float], dict[str, float]] = {}
             for key, (steps, times, values) in self._logged(lane, keys, t0, t1).items():
                 for step, t, value in zip(steps.tolist(), times.tolist(), values.tolist(), strict=True):

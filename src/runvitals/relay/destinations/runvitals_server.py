@@ -7,13 +7,24 @@ twice.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from runvitals.journal.jsontext import loads
+from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS
 from runvitals.relay import login, msgpack
 from runvitals.relay.batch import Batch
-from runvitals.relay.destination import Context, Destination, Gone, NotLetIn, Rejected, Retry, TooEarly
-from runvitals.relay.envelopes import Part, parts
+from runvitals.relay.destination import (
+    Context,
+    Destination,
+    Gone,
+    NotLetIn,
+    Refused,
+    Rejected,
+    Retry,
+    TooEarly,
+)
+from runvitals.relay.envelopes import Part, halves, parts
 from runvitals.relay.packing import Packer
 from runvitals.relay.web import Answer, Web
 
@@ -22,8 +33,10 @@ HEARTBEAT_S = 10.0
 _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
 _OUT_OF_RANGE = 422
+_TOO_LARGE = 413
 # The server takes nothing that is more than a day ahead of its own clock, which went on since it answered.
-_AHEAD_MS = 24 * 3_600_000 - 60_000
+_AHEAD_MS = AHEAD_MS - 60_000
+_MOST_TEXTS = 10
 _MAX_SCHEMAS = 1000
 
 
@@ -57,13 +70,16 @@ class ServerDestination(Destination):
         if not found:
             self._sign_of_life(batch)
             return
-        rejected, early = self._send_all(batch, found)
+        refused: list[Refused] = []
+        early: list[str] = []
+        self._send_all(batch, [_recent(part, refused) for part in found], refused, early)
         if early:
             raise TooEarly(early[0])  # and the next rows of `log()` are not held back by times that are wrong
         if log_ms:
             self._log_ms[writer] = log_ms
-        if rejected:
-            raise Rejected("; ".join(rejected))
+        if refused:
+            texts = dict.fromkeys(one.why for one in refused)
+            raise Rejected("; ".join(list(texts)[:_MOST_TEXTS]), sum(map(_points, refused)), refused)
 
     def close(self) -> None:
         self._web.close()
@@ -71,35 +87,59 @@ class ServerDestination(Destination):
     def _sign_of_life(self, batch: Batch) -> None:
         self._introduced.discard(batch.writer.name)
         answer = self._post(self._head(batch))
-        if answer.status in _PERMANENT:
+        if _is_refusal(answer):
             raise Rejected(_said(answer))
         self._heed([_object(answer)])
         self._introduced.add(batch.writer.name)
 
-    def _send_all(self, batch: Batch, found: list[Part]) -> tuple[list[str], list[str]]:
-        """Everything in one request; one by one where the server does not like one of them. Why any was
-        rejected, and why any is too early."""
-        answer = self._send(batch, found)
-        if answer.status not in _PERMANENT:
-            acks = self._acks(answer, found)
-            self._introduced.add(batch.writer.name)
-            self._check_stored(batch, found, acks)
-            return [], []
-        if len(found) == 1:
-            early = self._too_early(answer, found[0])
-            return ([], [early]) if early else ([_said(answer)], [])
-        parts = [self._send_all(batch, [part]) for part in found]
-        return [text for some, _ in parts for text in some], [text for _, some in parts for text in some]
+    def _send_all(
+        self, batch: Batch, found: Sequence[Part | None], refused: list[Refused], early: list[str]
+    ) -> None:
+        """Everything in one request; half by half where the server does not take it, down to the record.
 
-    def _too_early(self, answer: Answer, part: Part) -> str | None:
-        """Why a refusal is one of times that lie ahead, if it is; by the server's own clock."""
+        Args:
+            refused: gets the records that are never taken.
+            early: gets the reason where some are taken later.
+        """
+        parts = [part for part in found if part is not None]
+        if not parts:
+            return
+        answer = self._send(batch, parts)
+        if not _is_refusal(answer):
+            acks = self._acks(answer, parts)
+            self._introduced.add(batch.writer.name)
+            self._check_stored(batch, parts, acks)
+            return
+        middle = len(parts) // 2
+        if middle:
+            self._send_all(batch, parts[:middle], refused, early)
+            self._send_all(batch, parts[middle:], refused, early)
+            return
+        part, later = self._by_time(answer, parts[0])
+        if later is not None:
+            early.append(self._why_early(answer, later))
+            self._send_all(batch, [part], refused, early)
+        elif len(parts[0].every_ms) > 1:
+            self._send_all(batch, halves(parts[0]), refused, early)
+        else:
+            refused.append(Refused(parts[0].seq, parts[0].every_ms[0], parts[0].record(), _said(answer)))
+
+    def _by_time(self, answer: Answer, part: Part) -> tuple[Part | None, Part | None]:
+        """A part that is refused: what of it should be taken now, and what only later, by the server's own
+        clock."""
         server_ms = answer.date_ms
         if answer.status != _OUT_OF_RANGE or server_ms is None:
-            return None
-        newest_ms = max(part.every_ms)
-        if newest_ms <= server_ms + _AHEAD_MS:
-            return None
-        ahead_h = (newest_ms - server_ms) / 3_600_000
+            return part, None
+        times_ms = part.every_ms
+        later = [i for i, time_ms in enumerate(times_ms) if time_ms > server_ms + _AHEAD_MS]
+        if not later:
+            return part, None
+        now = sorted(set(range(len(times_ms))).difference(later))
+        return part.some(now) if now else None, part.some(later)
+
+    def _why_early(self, answer: Answer, part: Part) -> str:
+        server_ms = answer.date_ms or 0
+        ahead_h = (max(part.every_ms) - server_ms) / 3_600_000
         text = f"times up to {ahead_h:.0f} h ahead of the clock of {self._web.url}, which takes them later"
         wrong_h = (time.time() * 1000 - server_ms) / 3_600_000
         if wrong_h > 1:
@@ -113,14 +153,13 @@ class ServerDestination(Destination):
         if batch.repeated:
             return
         for part, ack in zip(found, acks, strict=True):
-            rest = part.rest()
             stored = bool(ack["stored"])
-            while rest is not None and not stored:
-                answer = self._send(batch, [rest])
-                if answer.status in _PERMANENT:
+            while not stored and len(part.every_ms) > 1:
+                part = part.some(range(1, len(part.every_ms)))
+                answer = self._send(batch, [part])
+                if _is_refusal(answer):
                     raise Rejected(_said(answer))
-                stored = bool(self._acks(answer, [rest])[0]["stored"])
-                rest = rest.rest()
+                stored = bool(self._acks(answer, [part])[0]["stored"])
 
     def _send(self, batch: Batch, found: list[Part]) -> Answer:
         answer = self._post(self._envelopes(batch, found))
@@ -174,7 +213,7 @@ class ServerDestination(Destination):
         except OSError:
             self._introduced.clear()
             raise
-        if answer.status == 200 or answer.status in _PERMANENT or answer.status == _UNKNOWN_SCHEMA:
+        if answer.status == 200 or _is_refusal(answer) or answer.status == _UNKNOWN_SCHEMA:
             return answer
         self._introduced.clear()
         if answer.status in (401, 403):
@@ -218,11 +257,40 @@ def _object(answer: Answer) -> dict[str, Any]:
     return value
 
 
-def _said(answer: Answer) -> str:
-    """A refusal as a person reads it."""
+def _recent(part: Part, refused: list[Refused]) -> Part | None:
+    """The records of a part but for those before the year 2000, which no server takes."""
+    recent = [i for i, time_ms in enumerate(part.every_ms) if time_ms >= OLDEST_SENT_MS]
+    if len(recent) == len(part.every_ms):
+        return part
+    for i in sorted(set(range(len(part.every_ms))).difference(recent)):
+        one = part.some([i])
+        why = f"its time is {one.every_ms[0]} ms UTC; {OLDEST_SENT_MS}, the year 2000, and later is allowed"
+        refused.append(Refused(one.seq, one.every_ms[0], one.record(), why))
+    return part.some(recent) if recent else None
+
+
+def _points(one: Refused) -> int:
+    """How many values of samples or log rows a record has."""
+    return len(one.value.get("values") or one.value.get("data") or ()) if "kind" not in one.value else 0
+
+
+def _is_refusal(answer: Answer) -> bool:
+    """Whether a server of ours says that it never takes this. A proxy before it may say 400 to anything."""
+    if answer.status == _TOO_LARGE:
+        return True
+    return answer.status in _PERMANENT and _error(answer) is not None
+
+
+def _error(answer: Answer) -> str | None:
+    """What a server of ours says is wrong."""
     try:
         value = loads(answer.body)
     except ValueError:
-        value = None
+        return None
     text = value.get("error") if isinstance(value, dict) else None
-    return f"{answer.status} {text or answer.text()}".strip()
+    return text if isinstance(text, str) else None
+
+
+def _said(answer: Answer) -> str:
+    """A refusal as a person reads it."""
+    return f"{answer.status} {_error(answer) or answer.text()}".strip()

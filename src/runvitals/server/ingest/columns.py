@@ -13,8 +13,6 @@ from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, to
 from runvitals.store import body
 from runvitals.store.contract import extent
 
-STEP = "_step"
-"""The key under which the step of a `log()` call is stored, beside what it logged."""
 _ITEM = 8
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runvitals.model import limits as model
+
 MIB = 1 << 20
-_DAY_MS = 86_400_000
-_YEAR_2000_MS = 946_684_800_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Limits:
             one that is longer than this once it is unpacked, or whose times and values are.
     """
 
-    body_bytes: int = 8 * MIB
-    message_bytes: int = 16 * MIB
-    unpacked_bytes: int = 64 * MIB
-    envelopes: int = 1000
-    keys: int = 10_000
-    records: int = 10_000
-    oldest_ms: int = _YEAR_2000_MS
-    ahead_ms: int = _DAY_MS
+    body_bytes: int = model.REQUEST_BYTES
+    message_bytes: int = model.MESSAGE_BYTES
+    unpacked_bytes: int = model.UNPACKED_BYTES
+    envelopes: int = model.ENVELOPES
+    keys: int = model.ROW_NAMES
+    records: int = model.ENVELOPE_RECORDS
+    oldest_ms: int = model.OLDEST_SENT_MS
+    ahead_ms: int = model.AHEAD_MS
     requests_in_flight: int = 4096
     bytes_in_flight: int = 256 * MIB
     body_s: float = 30.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from runvitals.server.ingest.columns import STEP
+from runvitals.model.names import STEP
 from runvitals.server.ingest.envelope import About, Envelope
 from runvitals.server.ingest.refusal import out_of_range
 from runvitals.server.ingest.together import Together

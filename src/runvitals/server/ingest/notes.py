@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from runvitals.model import records as valid
+from runvitals.model.limits import DEPTH
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.limits import Limits
@@ -19,8 +21,6 @@ from runvitals.store.catalogue.states import ENDED_STATES, STATES
 
 _OF_EVENT = ("t", "name", "level", "text")
 _NOBODY = 0
-MOST_DEPTH = 100
-"""Of lists and maps in each other, in facts and events."""
 
 
 class _Event(msgspec.Struct):
@@ -118,10 +118,10 @@ def notes(envelope: Envelope, now_ms: int, limits: Limits) -> Notes | None:
 def check_depth(value: object, depth: int = 0) -> None:
     """
     Raises:
-        ValueError: lists and maps in each other beyond `MOST_DEPTH`: readers of JSON have such limits.
+        ValueError: lists and maps in each other beyond `DEPTH`: readers of JSON have such limits.
     """
-    if depth > MOST_DEPTH:
-        raise ValueError(f"lists and maps {MOST_DEPTH} deep in each other are allowed, and no more")
+    if depth > DEPTH:
+        raise ValueError(f"lists and maps {DEPTH} deep in each other are allowed, and no more")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for one in inner:
         if isinstance(one, (dict, list)):
@@ -130,6 +130,7 @@ def check_depth(value: object, depth: int = 0) -> None:
 
 def _event(found: Notes, number: int, value: dict[str, Any]) -> int:
     check_depth(value)
+    valid.check(valid.EVENT, value)
     one = msgspec.convert(value, _Event)
     rest = {key: content for key, content in value.items() if key not in _OF_EVENT}
     event = Event(_NOBODY, one.t, one.name, one.level, one.text, rest, _NOBODY, number)
@@ -206,6 +207,7 @@ def _end(found: Notes, number: int, one: _Lifecycle) -> None:
 
 def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
     check_depth(value)
+    valid.check(valid.INFO, value)
     t = msgspec.convert(value, _Timed).t
     others: dict[str, Any] = {}
     for section, values in value.items():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from runvitals.server.ingest.columns import STEP, Columns, columns
+from runvitals.model.names import STEP
+from runvitals.server.ingest.columns import Columns, columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, key_list
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.members import Members, joining

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from runvitals.model.limits import NAME_CHARACTERS
 from runvitals.store.catalogue.database import Database, add_rows, among, ids_made, ids_of
 from runvitals.store.catalogue.tables import metric, schema, writer, writer_schema
 from runvitals.store.catalogue.texts import LAST_CHARACTER, checked_name, plain_text
 
-MAX_KEY = 512
+MAX_KEY = NAME_CHARACTERS
 """Characters of a metric's key."""
 _KEPT = 200_000
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 
-MAX_NAME = 256
+from runvitals.model.limits import LABEL_CHARACTERS
+
+MAX_NAME = LABEL_CHARACTERS
 """Characters that the name of a project, a host or a token may have; also of a metric: 512."""
 LAST_CHARACTER = "\U0010ffff"
 _INT64 = 2**63
