@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from runvitals.buckets import grid
+from runvitals.store.checking import check_catalogue
 from runvitals.store.contract import StoreError
 from runvitals.store.sqlite_chunks import SqliteChunks
 from runvitals.store.sqlite_chunks.check import check
@@ -146,6 +147,44 @@ except OSError as error:
     checked, refused = done.stdout.splitlines()
     assert checked == "[] [None, 750]"
     assert refused == f"the store in {folder} cannot be written to: Read-only file system"
+
+
+@needs_mounts
+@pytest.mark.parametrize("left", ["closed", "killed"])
+def test_a_store_on_a_read_only_disk_can_be_backed_up(tmp_path: Path, left: str) -> None:
+    folder, into = tmp_path / "store", tmp_path / "copy"
+    writing = f"""
+import os
+from runvitals.store import pairing
+from runvitals.store.catalogue import Joining, open_catalogue
+from runvitals.store.sqlite_chunks import SqliteChunks
+from tests.store.writer_process import batch
+store, catalogue = SqliteChunks({str(folder)!r}), open_catalogue({str(folder / "catalogue.db")!r})
+pairing.pair(store, catalogue)
+catalogue.writers.join([Joining("otter", "monitor.node1.1")], 0)
+catalogue.metrics.schema([f"key{{n}}" for n in range(9)])
+store.append([batch(1, seq) for seq in range(50)])
+store.flush()
+store.append([batch(1, 50)])
+if {left == "killed"}:
+    os._exit(0)
+store.close()
+catalogue.close()
+"""
+    done = in_namespace('exec "$0" -c "$1"', sys.executable, writing)
+    assert done.returncode == 0, done.stderr
+    script = (
+        'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && '
+        'exec "$0" -m runvitals store backup "$2" --store "$1"'
+    )
+    done = in_namespace(script, sys.executable, str(folder), str(into))
+    assert done.returncode == 0, done.stderr
+    months = [os.path.basename(path) for path in files(str(into))]
+    assert sorted(os.listdir(into)) == ["catalogue.db", "log.db", *months]
+    assert list(check(str(into))) == []
+    assert list(check_catalogue(str(into), str(into / "catalogue.db"))) == []
+    with SqliteChunks(str(into), SETTINGS) as store:
+        _assert_whole(store, 1, 50)
 
 
 def test_a_second_process_is_refused_with_the_first_ones_number(folder: str) -> None:

@@ -19,13 +19,22 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "store",
-        help="look after the samples of a server: stats, check, compact, drop, backup",
+        help="look after what a server keeps: stats, check, repair, compact, drop, backup",
         description="Look after the folder in which a server keeps samples. "
-        "A server may be using it meanwhile, but for compact and drop.",
+        "A server may be using it meanwhile, but for repair, compact and drop.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("stats", help="what lies in which file")
-    actions.add_parser("check", help="read and decode everything; exit code 1 if something is wrong")
+    check = actions.add_parser(
+        "check", help="read and decode everything, the catalogue too; exit code 1 if something is wrong"
+    )
+    repair = actions.add_parser(
+        "repair", help="bring back what can be read of damaged files, and make store and catalogue fit"
+    )
+    for action in (check, repair):
+        action.add_argument(
+            "--catalogue", metavar="URL", help="as the server has it; default: a file in the store"
+        )
     actions.add_parser("compact", help="put small chunks together, and give back space that is not used")
     drop = actions.add_parser("drop", help="drop samples that are old, or too many")
     add_keeping(drop)
@@ -46,7 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.store or os.path.join(directory(arguments), "store")
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
-    actions = {"stats": _stats, "check": _check, "compact": _compact}
+    if arguments.action in ("check", "repair"):
+        return (_check if arguments.action == "check" else _repair)(folder, arguments.catalogue)
+    actions = {"stats": _stats, "compact": _compact}
     if arguments.action == "backup":
         return _backup(folder, arguments.into)
     return actions[arguments.action](folder)
@@ -69,15 +80,38 @@ def _row(file: File) -> list[str]:
     return [name, f"{file.size_bytes / 1e6:.1f}", *counts, per_sample, *parts, f"{file.damaged:,}"]
 
 
-def _check(folder: str) -> int:
+def _check(folder: str, catalogue: str | None) -> int:
+    from runvitals.store.checking import check_catalogue
+    from runvitals.store.sqlite_chunks import contents
     from runvitals.store.sqlite_chunks.check import check
 
     found = 0
     for problem in check(folder):
         print(problem)
         found += 1
+    address = catalogue or os.path.join(folder, CATALOGUE)
+    pairing = contents.pairing_of(folder)
+    if catalogue is None and pairing is not None and pairing.catalogue.startswith("postgresql"):
+        print(f"the catalogue is at {pairing.catalogue}: name it with --catalogue, to have it checked too")
+    else:
+        for problem in check_catalogue(folder, address):
+            print(problem)
+            found += 1
     print(f"{found} problems" if found else f"{folder}: everything is as it should be")
     return 1 if found else 0
+
+
+def _repair(folder: str, catalogue: str | None) -> int:
+    from runvitals.store.catalogue import CatalogueError
+    from runvitals.store.repair import repair
+
+    if not os.path.isdir(folder):
+        raise OSError(f"there is no store in {folder}")
+    try:
+        repair(folder, catalogue or os.path.join(folder, CATALOGUE), print)
+    except CatalogueError as error:
+        raise OSError(str(error)) from None
+    return 0
 
 
 def _compact(folder: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,22 @@ from typing import Any
 
 Row = dict[str, Any]
 _LARGEST = 2**63 - 1
+_HEAD = 100
+_LONGEST = 1 << 46
 
 
 def opened(path: str) -> sqlite3.Connection:
-    """A connection to a damaged file that nobody writes to. Texts that are no UTF-8 are mended."""
+    """A connection to a damaged file that nobody uses any longer. Texts that are no UTF-8 are mended.
+
+    One that was cut off gets its length back, without content: SQLite reads nothing of a file that is too
+    short.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    if len(head) == _HEAD:
+        size = (int.from_bytes(head[16:18], "big") or 1) * int.from_bytes(head[28:32], "big")
+        if os.path.getsize(path) < size <= _LONGEST:
+            os.truncate(path, size)
     connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.row_factory = sqlite3.Row

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from runvitals.store.catalogue.console import Console
@@ -17,6 +21,7 @@ from runvitals.store.catalogue.sections import Sections
 from runvitals.store.catalogue.tokens import Tokens
 from runvitals.store.catalogue.writers import Writers
 
+T = TypeVar("T")
 WAY_OUT = "put it back from a backup, or have what can be read of it brought back by `runvitals store repair`"
 
 
@@ -41,6 +46,10 @@ class Catalogue:
         self.devices = Devices(database)
         self.tokens = Tokens(database)
         self.numbers = Numbers(database)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do some work on the tables themselves in one transaction; the result of it."""
+        return self._database.write(work)
 
     def refresh_statistics(self) -> None:
         """Tell SQLite how its values are spread; once a day will do. PostgreSQL looks for itself."""

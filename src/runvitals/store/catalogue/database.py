@@ -34,10 +34,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from runvitals import deadline
 from runvitals.store import private
+from runvitals.store.sqlite_chunks.database import open_as_it_is
 
 T = TypeVar("T")
 Insert = sqlite.Insert | postgresql.Insert
@@ -118,6 +119,31 @@ class Database:
     def close(self) -> None:
         """Let go of all connections."""
         self.engine.dispose()
+
+
+class ReadOnlyDatabase(Database):
+    """A database as it is: nothing is made, brought up to date or written; also on a disk that is read-only.
+
+    Raises:
+        ValueError: an address of another kind.
+        CatalogueError: there is no such file, or it cannot be read.
+    """
+
+    def __init__(self, address: str) -> None:
+        url = _parse(address)
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.name = url.render_as_string(hide_password=True)
+        self._writing = threading.Lock()
+        if not self.is_sqlite:
+            self.engine = _postgresql(url)
+            return
+        path = url.database or ""
+        try:
+            connection = open_as_it_is(path)
+        except (OSError, sqlite3.Error) as error:
+            raise CatalogueError(f"the catalogue {path} cannot be read: {error}") from error
+        self.engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+        event.listen(self.engine, "begin", _begin)
 
 
 def _parse(address: str) -> URL:

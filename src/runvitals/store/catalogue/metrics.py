@@ -112,7 +112,7 @@ class Metrics:
         if len(set(numbers)) != len(numbers):
             twice = next(key for place, key in enumerate(keys) if key in keys[:place])
             raise ValueError(f"metric {twice!r} occurs twice in one list of keys")
-        packed = _packed(numbers)
+        packed = pack_numbers(numbers)
         digest = hashlib.sha256(packed).digest()
         by_digest = select(schema.c.id).where(schema.c.digest == digest)
 
@@ -169,7 +169,8 @@ class Metrics:
         return dict(found)
 
 
-def _packed(numbers: Iterable[int]) -> bytes:
+def pack_numbers(numbers: Iterable[int]) -> bytes:
+    """A list of metrics as the table `schema` has it."""
     packed = array("i", numbers)
     if sys.byteorder == "big":
         packed.byteswap()

@@ -34,11 +34,11 @@ def migrate(database: Database, revision: str = "head") -> None:
         _refuse_later(database, connection, config)
         command.upgrade(config, revision)
 
-    if not _is_current(database, revision):
+    if not is_current(database, revision):
         database.write(upgrade)
 
 
-def _is_current(database: Database, revision: str) -> bool:
+def is_current(database: Database, revision: str = "head") -> bool:
     """Whether there is nothing to do: most times, and then without waiting for writers."""
     newest = ScriptDirectory(FOLDER).get_current_head() if revision == "head" else revision
     with database.read() as connection:

@@ -105,6 +105,11 @@ class Writers:
         with self._database.read() as connection:
             return read_writers(connection, run_ids)
 
+    def lanes(self) -> list[int]:
+        """The numbers under which the samples of all runs are stored."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
+
     def note_processes(self, processes: Sequence[Process]) -> None:
         """Note processes of runs, or more about them: what is None leaves what is known. Durable.
 

@@ -44,7 +44,6 @@ def _copy(path: str, into: str, form: Format) -> None:
         private.make(into, exclusive=True)
         if database.is_frozen(path):
             database.copy_frozen(path, into)
-            database.open_for_reading(into, form).close()  # and it is what it should be
             return
     except StoreError:
         raise

@@ -63,14 +63,14 @@ def _failing(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:
         yield Problem(path, f"cannot be read further: {error}")
 
 
-def _pages(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
+def pages(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
     for (text,) in connection.execute("PRAGMA integrity_check"):
         if text != "ok":
             yield Problem(path, text)
 
 
 def _of_log(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
-    yield from _pages(connection, path)
+    yield from pages(connection, path)
     columns = read_columns(connection)
     for seq, packed in connection.execute("SELECT seq, batches FROM log"):
         try:
@@ -82,7 +82,7 @@ def _of_log(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
 
 
 def _of_month(connection: sqlite3.Connection, month: Month, path: str) -> Iterator[Problem]:
-    yield from _pages(connection, path)
+    yield from pages(connection, path)
     for run, metric, t0, t1, reason in connection.execute("SELECT run, metric, t0, t1, reason FROM damaged"):
         what = "a pack" if metric is None else f"a chunk of metric {metric}"
         yield Problem(path, f"run {run}: {what} from {t0} to {t1} ms was damaged, and is set aside: {reason}")

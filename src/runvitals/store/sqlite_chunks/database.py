@@ -149,6 +149,33 @@ def _open_as_it_is(uri: str, path: str, form: Format) -> Connection:
     return connection
 
 
+def open_as_it_is(path: str) -> sqlite3.Connection:
+    """Any SQLite file, to be read; on a disk that is read-only as well.
+
+    Raises:
+        OSError: there is none.
+        sqlite3.Error: it cannot be read.
+    """
+    os.stat(path)
+    uri = f"file:{_quoted(path)}?mode=ro"
+    try:
+        return _first_read(uri)
+    except sqlite3.OperationalError:
+        if _waiting(path):
+            raise
+        return _first_read(f"{uri}&immutable=1")
+
+
+def _first_read(uri: str) -> sqlite3.Connection:
+    connection = _connect(uri)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def copy_frozen(path: str, into: str) -> None:
     """Copy a file that nobody can write to, and what waits in its write-ahead log.
 
@@ -244,11 +271,15 @@ def set_aside(path: str) -> str:
     number = 1
     while os.path.lexists(f"{path}{ASIDE}{number}"):
         number += 1
-    into = f"{path}{ASIDE}{number}"
+    rename(path, f"{path}{ASIDE}{number}")
+    return f"{path}{ASIDE}{number}"
+
+
+def rename(path: str, into: str) -> None:
+    """Rename a file and what SQLite keeps beside it."""
     for suffix in ("-wal", "-shm", ""):
         if os.path.lexists(path + suffix):
             os.rename(path + suffix, into + suffix)
-    return into
 
 
 def unlink(path: str) -> None:

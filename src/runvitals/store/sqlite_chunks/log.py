@@ -55,7 +55,7 @@ FORMAT = Format(
 )
 _BATCH = struct.Struct("<QQQII")
 _CHECKSUM = struct.Struct("<I")
-_EMPTY = _CHECKSUM.pack(zlib.crc32(b""))
+EMPTY = _CHECKSUM.pack(zlib.crc32(b""))
 """A row of no batches."""
 _MOST_TRIMMED_BYTES = 16 << 20
 
@@ -202,7 +202,7 @@ class Log:
             self.marks.write()
             self.connection.execute("DELETE FROM log WHERE seq < ?", (first,))
             if empties_last:
-                self.connection.execute("UPDATE log SET batches=? WHERE seq=?", (_EMPTY, first))
+                self.connection.execute("UPDATE log SET batches=? WHERE seq=?", (EMPTY, first))
             self.connection.execute("DELETE FROM sealed WHERE seq < ?", (first,))
             self.connection.execute("DELETE FROM deleted WHERE seq < ? AND done", (first,))
         self._sealed.clear()
@@ -211,8 +211,8 @@ class Log:
             self._rows.popleft()
         self.bytes -= bytes_freed
         if empties_last:
-            self.bytes -= self._rows[0][1] - len(_EMPTY)
-            self._rows[0] = (first, len(_EMPTY))
+            self.bytes -= self._rows[0][1] - len(EMPTY)
+            self._rows[0] = (first, len(EMPTY))
         return bool(self._rows) and self._rows[0][0] < needed
 
     def delete(self, run: int) -> None:

@@ -227,6 +227,13 @@ class Months:
             self._aside.add((month, path))
         log.error("%s; it is now %s, and the rest is served: `runvitals store repair`", reason, path)
 
+    def forget_aside(self, path: str, into: str) -> str:
+        """Give a file that was set aside a name that is not looked for; the one it has then."""
+        database.rename(path, into)
+        with self._lock:
+            self._aside = {one for one in self._aside if one[1] != path}
+        return into
+
     def remove_aside(self, month: Month) -> None:
         """Delete the files of a month that were set aside."""
         for of, path in self.aside():

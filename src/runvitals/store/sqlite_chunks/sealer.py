@@ -226,6 +226,12 @@ class Sealer:
             waiting = [head for head in waiting if head not in cut]
         self._trim()
 
+    def bring_back(self, run: int, blocks: Sequence[Block]) -> None:
+        """Seal samples that were read of a damaged file."""
+        for month, some in by_month({run: list(blocks)})[run].items():
+            self._seal_month(month, {run: some})
+        self._reader.forget_latest([run])
+
     def compact(self) -> None:
         """Seal everything, compact everything, and give back what is not used."""
         self.flush()

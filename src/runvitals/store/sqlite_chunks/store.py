@@ -27,6 +27,7 @@ from runvitals.store.contract import (
     StoreError,
 )
 from runvitals.store.sqlite_chunks import aggregate, database, log
+from runvitals.store.sqlite_chunks.blocks import Block
 from runvitals.store.sqlite_chunks.database import DamagedFile
 from runvitals.store.sqlite_chunks.head import Heads
 from runvitals.store.sqlite_chunks.lock import FolderLock
@@ -234,6 +235,28 @@ class SqliteChunks:
             warnings=tuple(warnings),
             threads={one.name: one.problem for one in (self._sealer.thread, self._committer.thread)},
         )
+
+    # Repair (see `repair`)
+
+    def runs(self) -> list[int]:
+        """The numbers that there are samples under, ascending."""
+        found = set(self._heads.runs())
+        for month in self._months.there():
+            with self._months.reader(month) as connection, database.failing(self._months.path(month)):
+                found.update(run for (run,) in connection.execute("SELECT run FROM run"))
+        return sorted(found)
+
+    def set_aside(self) -> list[str]:
+        """The damaged files of months that were set aside."""
+        return [path for _, path in self._months.aside()]
+
+    def bring_back(self, run: int, blocks: Sequence[Block]) -> None:
+        """Store what was read of a damaged file."""
+        self._sealer.call(lambda: self._sealer.bring_back(run, blocks))
+
+    def forget_aside(self, path: str, into: str) -> str:
+        """Rename a file that was set aside: all that can be had of it is stored. Its path now."""
+        return self._months.forget_aside(path, into)
 
     def _size(self) -> int:
         return database.size(self._log.path) + self._months.size()

@@ -1,0 +1,105 @@
+"""Checking a catalogue, and whether it fits to the store of samples. Nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+from sqlalchemy import Connection, inspect, select
+from sqlalchemy.exc import DBAPIError
+
+from runvitals.store.catalogue.database import CatalogueError, ReadOnlyDatabase, among, sqlite_path
+from runvitals.store.catalogue.migrate import is_current
+from runvitals.store.catalogue.numbers import Given, Numbers
+from runvitals.store.catalogue.tables import metric, writer
+from runvitals.store.pairing import Side, mismatch
+from runvitals.store.sqlite_chunks import contents
+from runvitals.store.sqlite_chunks.check import Problem, pages
+from runvitals.store.sqlite_chunks.database import open_as_it_is
+
+_MOST_NAMED = 10
+
+
+def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
+    """Everything that is wrong with a catalogue as that of a store; a server may be using both.
+
+    Raises:
+        StoreError: there is no store in the folder, or it cannot be read.
+        ValueError: an address of another kind.
+    """
+    held = contents.of(folder)  # before the catalogue: what comes meanwhile is in it by then
+    path = sqlite_path(address)
+    if path is not None:
+        if not os.path.exists(path):
+            if held.pairing is not None or held.lanes:
+                yield Problem(path, "is missing: put it back from a backup, or use `runvitals store repair`")
+            return
+        damaged = list(damage(path))
+        yield from damaged
+        if damaged:
+            return
+    try:
+        database = ReadOnlyDatabase(address)
+    except CatalogueError as error:
+        yield Problem(address, str(error))
+        return
+    with closing(database):
+        try:
+            yield from _fitting(folder, held, database)
+        except DBAPIError as error:
+            yield Problem(database.name, f"cannot be read: {error.orig}")
+
+
+def damage(path: str) -> Iterator[Problem]:
+    """What is wrong with the file of a catalogue, whatever store it belongs to."""
+    try:
+        with closing(open_as_it_is(path)) as connection:
+            yield from pages(connection, path)
+            for table, _, other, _ in connection.execute("PRAGMA foreign_key_check"):
+                yield Problem(
+                    path, f"a row of table {table} refers to one of table {other} that is not there"
+                )
+    except (OSError, sqlite3.Error) as error:
+        yield Problem(path, f"cannot be read: {error}")
+
+
+def _fitting(folder: str, held: contents.Contents, database: ReadOnlyDatabase) -> Iterator[Problem]:
+    with database.read() as connection:
+        there = set(inspect(connection).get_table_names())
+    if not is_current(database):
+        if there:
+            yield Problem(
+                database.name, "is of another version of runvitals: a server of this one must open it once"
+            )
+        else:
+            yield Problem(database.name, "is no catalogue: it is empty")
+        return
+    numbers = Numbers(database)
+    store = Side(
+        folder,
+        held.pairing and (held.pairing.id, held.pairing.starts),
+        held.is_new,
+        Given(held.highest, max(held.metrics, default=0)),
+    )
+    catalogue = Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
+    reason = mismatch(store, catalogue)
+    if reason is not None:
+        yield Problem(database.name, f"{reason}: see `runvitals store repair`")
+    with database.read() as connection:
+        yield from _unknown(connection, database.name, held)
+
+
+def _unknown(connection: Connection, name: str, held: contents.Contents) -> Iterator[Problem]:
+    """Numbers of samples that the catalogue says nothing of."""
+    for what, column, asked in (
+        ("samples of a run, stored as number", writer.c.lane_id, held.lanes),
+        ("samples of a metric, stored as number", metric.c.id, held.metrics),
+    ):
+        known = set(connection.execute(select(column).where(among(connection, column, asked))).scalars())
+        unknown = sorted(asked - known)
+        for number in unknown[:_MOST_NAMED]:
+            yield Problem(name, f"{what} {number}, are not known")
+        if len(unknown) > _MOST_NAMED:
+            yield Problem(name, f"{what} …: {len(unknown) - _MOST_NAMED} more are not known")

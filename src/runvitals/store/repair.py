@@ -1,0 +1,102 @@
+"""Making a store usable again after files were lost or damaged.
+
+What can be read of a damaged file goes into a new one, and the damaged one gets another name: nothing is
+deleted. Runs that have samples, and that the catalogue does not know any more, come back under new names.
+Numbers that may have been given before are never given again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+
+from runvitals.store import checking, pairing
+from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue.database import sqlite_path
+from runvitals.store.catalogue.numbers import Given
+from runvitals.store.catalogue.recovery import RecoveredRun, fill_from_damaged, recover
+from runvitals.store.contract import StoreError
+from runvitals.store.sqlite_chunks import SqliteChunks, database
+from runvitals.store.sqlite_chunks import repair as samples
+from runvitals.store.sqlite_chunks.lock import FolderLock
+
+LEFT_OUT = 10_000
+"""Numbers that are not given: what was lost may have had them."""
+
+Say = Callable[[str], None]
+
+
+def repair(folder: str, address: str, say: Say) -> None:
+    """Repair the store in a folder and the catalogue at an address.
+
+    Args:
+        say: is told what was done, line by line.
+
+    Raises:
+        StoreError: a server is using the store; or the catalogue belongs to another one.
+        CatalogueError: the catalogue cannot be opened.
+    """
+    with closing(FolderLock(folder)):
+        samples.repair_log(folder, say)
+        samples.set_damaged_months_aside(folder, say)
+    damaged = _set_catalogue_aside(address, say)
+    with ExitStack() as stack:
+        store = stack.enter_context(SqliteChunks(folder))
+        catalogue = stack.enter_context(open_catalogue(address))
+        if damaged is not None:
+            say(
+                f"{fill_from_damaged(catalogue, damaged):,} rows of {damaged} were read, and are in {address}"
+            )
+        _refuse_anothers(store, catalogue)
+        known = set(catalogue.writers.lanes())
+        given = catalogue.numbers.given()
+
+        def is_wanted(lane: int) -> bool:
+            """Not those of runs that were deleted, as far as that is known."""
+            return damaged is not None or lane in known or lane > given.writer
+
+        for text in samples.bring_back(store, is_wanted):
+            say(text)
+        store.flush()
+        _recover_runs(store, catalogue, known, say)
+        ours = Given(*store.highest())
+        catalogue.numbers.go_on_after(ours, LEFT_OUT)
+        pairing.stamp(store, catalogue)
+        say(f"{folder} and {catalogue.numbers.name} belong together")
+
+
+def _set_catalogue_aside(address: str, say: Say) -> str | None:
+    """Where the catalogue lies now, if it is a file and damaged."""
+    path = sqlite_path(address)
+    if path is None or not os.path.exists(path):
+        return None
+    problems = [str(problem) for problem in checking.damage(path)]
+    if not problems:
+        return None
+    aside = database.set_aside(path)
+    say(f"{problems[0]}; it is now {aside}")
+    return aside
+
+
+def _refuse_anothers(store: SqliteChunks, catalogue: Catalogue) -> None:
+    ours, theirs = store.pairing, catalogue.numbers.pairing()
+    if ours is not None and theirs is not None and ours.id != theirs[0]:
+        raise StoreError(
+            f"the catalogue {catalogue.numbers.name} belongs to another store than {store.folder}: name the "
+            "right one with --catalogue, or a new one, which gets what can be told from the samples"
+        )
+
+
+def _recover_runs(store: SqliteChunks, catalogue: Catalogue, known: set[int], say: Say) -> None:
+    """Bring back runs that have samples and nobody knows."""
+    found = [
+        RecoveredRun(lane, tuple(sorted(metrics)), t0, t1)
+        for lane, (metrics, t0, t1) in samples.extents(store, known).items()
+    ]
+    if found:
+        recover(catalogue, found)
+        say(
+            f"{len(found)} runs have samples, and the catalogue did not know them: they are in project "
+            "`recovered`, as `recovered-…`"
+        )

@@ -1,0 +1,224 @@
+"""`store check` finds what was lost or damaged, `store repair` brings back what can be read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runvitals.store import pairing
+from runvitals.store.catalogue import Filter, Joining, Sort, Update, open_catalogue
+from runvitals.store.checking import check_catalogue
+from runvitals.store.contract import Batch, StoreError
+from runvitals.store.repair import repair
+from runvitals.store.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.sqlite_chunks.check import check
+
+NOW = 1_790_812_800_000
+RUNS = 300
+SMALL = Settings(chunk_ticks=100, pack_ticks=20)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with 300 runs, half of whose samples are sealed."""
+    folder = tmp_path / "store"
+    with (
+        SqliteChunks(str(folder), SMALL) as samples,
+        open_catalogue(str(folder / "catalogue.db")) as catalogue,
+    ):
+        pairing.pair(samples, catalogue)
+        joined = catalogue.writers.join(
+            [Joining(f"otter-{n}", "monitor.node1.1", "digits") for n in range(RUNS)], NOW
+        )
+        catalogue.sections.merge(
+            [
+                Update(who.run_id, "config", {"lr": n / 8, "about": "x" * 500}, NOW)
+                for n, who in enumerate(joined)
+            ]
+        )
+        schema = catalogue.metrics.schema(["cpu", "memory"])
+        catalogue.metrics.record([(who.writer_id, schema.id) for who in joined])
+        t = NOW + 1000 * np.arange(40)
+        for seq in range(2):
+            samples.append(
+                [
+                    Batch(
+                        w.lane_id,
+                        w.writer_id,
+                        seq,
+                        schema.metric_ids,
+                        t + seq * 40_000,
+                        np.full((40, 2), n + 0.5),
+                    )
+                    for n, w in enumerate(joined)
+                ]
+            )
+            if not seq:
+                samples.flush()
+    return folder
+
+
+def problems(folder: Path) -> list[str]:
+    return [
+        str(one) for one in (*check(str(folder)), *check_catalogue(str(folder), str(folder / "catalogue.db")))
+    ]
+
+
+def repaired(folder: Path) -> list[str]:
+    said: list[str] = []
+    repair(str(folder), str(folder / "catalogue.db"), said.append)
+    return said
+
+
+def runs(folder: Path) -> dict[str, int]:
+    """Every run a server shows, and its samples."""
+    with SqliteChunks(str(folder)) as samples, open_catalogue(str(folder / "catalogue.db")) as catalogue:
+        pairing.pair(samples, catalogue)
+        found: dict[str, int] = {}
+        after: str | None = None
+        while True:
+            page = catalogue.runs.page(Filter(), Sort("started_ms"), NOW, 1000, after)
+            for row in page.runs:
+                lanes = [one.lane_id for one in catalogue.writers.of_runs([row.id])[row.id]]
+                found[row.uid] = sum(len(one.t) for one in samples.read(lanes, None, 0, 2 * NOW).series)
+            after = page.next
+            if after is None:
+                return found
+
+
+def cut_off(path: Path) -> None:
+    with open(path, "r+b") as file:
+        file.truncate(os.path.getsize(path) // 2 // 4096 * 4096)
+
+
+def garble(path: Path) -> None:
+    """Every fifth page from the middle on."""
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        for place in range(size // 2 // 4096 * 4096, size, 5 * 4096):
+            file.seek(place)
+            file.write(b"\xff" * 4096)
+
+
+def test_a_whole_store_has_no_problems_and_repair_changes_nothing(store: Path) -> None:
+    assert problems(store) == []
+    before = runs(store)
+    assert before == {f"otter-{n}": 160 for n in range(RUNS)}
+    assert len(repaired(store)) == 1
+    assert runs(store) == before
+    assert problems(store) == []
+
+
+def test_half_a_catalogue_is_found_and_what_can_be_read_comes_back(store: Path) -> None:
+    cut_off(store / "catalogue.db")
+    assert any("catalogue.db: " in problem for problem in problems(store))
+    repaired(store)
+    assert problems(store) == []
+    found = runs(store)
+    assert sum(found.values()) == RUNS * 160
+    assert sum(name.startswith("otter") for name in found) > RUNS // 4
+    assert (store / "catalogue.db.damaged-1").exists()
+
+
+def test_a_garbled_catalogue_is_found_and_most_of_it_comes_back(store: Path) -> None:
+    garble(store / "catalogue.db")
+    assert problems(store)
+    repaired(store)
+    assert problems(store) == []
+    found = runs(store)
+    assert sum(found.values()) == RUNS * 160
+    assert sum(name.startswith("otter") for name in found) > RUNS // 4
+
+
+def test_without_its_catalogue_samples_come_back_under_new_names_and_numbers_are_not_used_again(
+    store: Path,
+) -> None:
+    (store / "catalogue.db").unlink()
+    assert [problem for problem in problems(store) if "is missing" in problem]
+    repaired(store)
+    assert problems(store) == []
+    found = runs(store)
+    assert set(found.values()) == {160}
+    assert len(found) == RUNS
+    assert all(name.startswith("recovered-") for name in found)
+    with open_catalogue(str(store / "catalogue.db")) as catalogue:
+        (who,) = catalogue.writers.join([Joining("heron", "monitor.node1.1")], NOW)
+        assert who.lane_id > RUNS
+        assert catalogue.metrics.schema(["loss"]).metric_ids[0] > 2
+
+
+def test_a_catalogue_of_before_is_made_to_fit(store: Path, tmp_path: Path) -> None:
+    with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
+        pairing.pair(samples, catalogue)
+        source = sqlite3.connect(store / "catalogue.db")
+        source.execute("VACUUM INTO ?", (str(tmp_path / "before.db"),))
+        source.close()
+        (who,) = catalogue.writers.join([Joining("heron", "monitor.node1.1")], NOW)
+        schema = catalogue.metrics.schema(["loss"])
+        samples.append(
+            [Batch(who.lane_id, who.writer_id, 0, schema.metric_ids, np.array([NOW]), np.ones((1, 1)))]
+        )
+    os.replace(tmp_path / "before.db", store / "catalogue.db")
+    assert any("has never given" in problem for problem in problems(store))
+    repaired(store)
+    assert problems(store) == []
+    found = runs(store)
+    assert found.pop(f"recovered-{who.lane_id}") == 1
+    assert found == {f"otter-{n}": 160 for n in range(RUNS)}
+
+
+def test_another_stores_catalogue_is_not_made_to_fit(store: Path, tmp_path: Path) -> None:
+    with SqliteChunks(str(tmp_path / "b")) as samples, open_catalogue(str(tmp_path / "b.db")) as catalogue:
+        pairing.pair(samples, catalogue)
+    with pytest.raises(StoreError, match="belongs to another store"):
+        repair(str(store), str(tmp_path / "b.db"), print)
+
+
+@pytest.mark.parametrize("how", [cut_off, garble])
+def test_what_can_be_read_of_a_damaged_month_comes_back(store: Path, how: Callable[[Path], None]) -> None:
+    with SqliteChunks(str(store)) as samples:
+        samples.flush()
+    how(store / "samples-2026-10.db")
+    assert problems(store)
+    said = repaired(store)
+    assert any("samples were read; it is now" in line for line in said)
+    assert problems(store) == []
+    total = sum(runs(store).values())
+    assert RUNS * 160 * 0.2 < total < RUNS * 160
+
+
+def test_samples_of_deleted_runs_do_not_come_back(store: Path) -> None:
+    with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
+        samples.flush()
+        gone = [row.id for row in catalogue.runs.page(Filter(), Sort("started_ms"), NOW, 50).runs]
+        catalogue.runs.delete(gone, NOW)
+        catalogue.runs.purge(gone)
+    os.rename(store / "samples-2026-10.db", store / "samples-2026-10.db.damaged-1")
+    repaired(store)
+    assert problems(store) == []
+    assert len(runs(store)) == RUNS - 50
+
+
+def test_a_log_that_was_lost_is_made_anew(store: Path) -> None:
+    (store / "log.db").unlink()
+    with pytest.raises(StoreError, match="repair"):
+        runs(store)
+    repaired(store)
+    assert problems(store) == []
+    assert runs(store) == {f"otter-{n}": 80 for n in range(RUNS)}
+
+
+def test_what_can_be_read_of_a_damaged_log_comes_back(store: Path) -> None:
+    garble(store / "log.db")
+    repaired(store)
+    assert [one for one in problems(store) if "of the log" not in one] == []
+    assert min(runs(store).values()) >= 80
+    with SqliteChunks(str(store)) as samples:
+        samples.append([Batch(1, 1, 99, (1,), np.array([NOW - 1]), np.ones((1, 1)))])
+    with SqliteChunks(str(store)) as samples:  # its number was not used before
+        assert len(samples.read([1], [1], 0, NOW - 1).series) == 1
