@@ -105,7 +105,7 @@ def test_what_is_known_of_a_run(tmp_path: Path) -> None:
     )
     assert run.command == ["python", "train.py", "--epochs", "12"]
     assert run.config["model"] == {"depth": 12, "width": 384}
-    assert run.summary == {"accuracy": 0.97, "loss": 0.08, "best_epoch": 11}
+    assert run.summary == {"accuracy": 0.97, "loss": 0.08, "best_epoch": 11, "lr": 0.001}
     assert run.machines == {"node1": MACHINE}
     assert run.sources["node1"]["energy"]["state"] == "absent"
     assert [(rank.rank, rank.pid, rank.exit_code) for rank in run.ranks] == [(0, 4711, 0)]

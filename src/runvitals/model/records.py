@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from runvitals.model.limits import DEPTH, INT64, STEP
 from runvitals.model.names import mended_name
+from runvitals.model.summary import is_state
 from runvitals.model.values import Mending, is_time, mended_step
 
 TYPE_CHECKING = False
@@ -63,6 +64,12 @@ def _are_numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
+def _are_removed(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in value.values()
+    )
+
+
 def _is_sources(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(one, dict) and all(isinstance(told, str) for told in one.values() if told is not None)
@@ -99,7 +106,9 @@ _FIELDS: dict[str, dict[str, Rule]] = {
     },
     INFO: {
         "t": _TIME,
-        **dict.fromkeys(("run", "config", "summary", "machine", "settings"), _MAPPING),
+        **dict.fromkeys(("run", "config", "summary", "machine", "settings", "metrics"), _MAPPING),
+        "removed": ("an object of lists of names", _are_removed),
+        "logged": ("an object of the objects values, times and counts", is_state),
         "sources": ("an object of objects of texts", _is_sources),
         "baselines": ("an object of numbers", _are_numbers),
     },

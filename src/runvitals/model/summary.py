@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 KINDS = ("last", "min", "max", "mean", "none")
 """What of a metric's values the summary has: `define_metric(name, summary=…)`."""
+MAX_NAMES = 10_000
+"""Metrics in a writer's summary: those that are logged first."""
 TEXT_CHARACTERS = 1000
 """Longer texts, lists and mappings are no part of a summary."""
 
@@ -38,7 +40,8 @@ def matches(pattern: str, name: str) -> bool:
 
 
 class Definitions:
-    """What the summary has of each metric, as `define_metric()` says; of others the last value.
+    """What the summary has of each metric, as `define_metric()` says; of others the last value. A name itself
+    goes before patterns, a longer pattern before shorter ones.
 
     Example:
         >>> definitions = Definitions()
@@ -61,18 +64,21 @@ class Definitions:
         for pattern, said in metrics.items():
             kind = said.get("summary") if isinstance(said, dict) else None
             if kind in KINDS:
-                self._kinds.pop(pattern, None)  # the newest is the last
                 self._kinds[pattern] = kind
         self._known = {}
 
     def kind(self, name: str) -> str:
-        """One of `KINDS`: what the name itself was defined as, else the newest pattern that matches."""
+        """One of `KINDS`: what the name itself was defined as, else the longest pattern that matches."""
         kind = self._known.get(name)
         if kind is None:
-            kind = self._known[name] = self._kinds.get(name) or next(
-                (kind for pattern, kind in reversed(self._kinds.items()) if matches(pattern, name)), "last"
-            )
+            found = (pattern for pattern in self._kinds if matches(pattern, name))
+            pattern = name if name in self._kinds else max(found, key=_by_length, default="")
+            kind = self._known[name] = self._kinds.get(pattern, "last")
         return kind
+
+
+def _by_length(pattern: str) -> tuple[int, str]:
+    return len(pattern), pattern
 
 
 class Tally:
@@ -94,6 +100,10 @@ class Tally:
 
     def add(self, row: Mapping[str, Any], time_ms: int) -> None:
         """Take in one row of `log()`."""
+        if len(self.values) + len(row) > MAX_NAMES:
+            room = max(0, MAX_NAMES - len(self.values))
+            fresh = set([name for name in row if name not in self.values][:room])
+            row = {name: value for name, value in row.items() if name in self.values or name in fresh}
         if not self.definitions:
             self.values.update(row)
             self.times.update(dict.fromkeys(row, time_ms))
@@ -133,17 +143,18 @@ class Tally:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave.
-
-        Raises:
-            TypeError, KeyError: it is none.
-        """
+        """Take over what `state` gave, and what of it is as it should be; see `is_state`."""
         values, times, counts = state["values"], state["times"], state["counts"]
-        if not all(isinstance(one, dict) for one in (values, times, counts)):
-            raise TypeError("values, times and counts are objects")
         self.values = {name: value for name, value in values.items() if is_short(value)}
         self.times = {name: time for name, time in times.items() if type(time) is int}
         self.counts = {name: count for name, count in counts.items() if type(count) is int and count > 0}
+
+
+def is_state(value: object) -> bool:
+    """Whether a value can be what `Tally.state` gave."""
+    return isinstance(value, dict) and all(
+        isinstance(value.get(part), dict) for part in ("values", "times", "counts")
+    )
 
 
 def combined(tallies: Iterable[Tally], definitions: Definitions) -> dict[str, Any]:

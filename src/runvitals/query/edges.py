@@ -13,6 +13,7 @@ from runvitals.journal.records import Record, decode, decode_schema
 from runvitals.journal.seal import whole_records
 
 EDGE_BYTES = 64 * 1024
+_SUMMED_UP = b'"logged":'
 # Where the newest sample's schema lies before the tail. Writers begin another file long before.
 _MOST_BYTES = 64 * 1024 * 1024
 
@@ -100,25 +101,29 @@ class WriterEdges:
             return bool(tail)
         return int.from_bytes(newest.payload[:4], "little") in self._schemas
 
-    def _decode(self, found: Iterable[frames.Frame]) -> Iterator[Record]:
+    def _decode(self, found: Sequence[frames.Frame]) -> Iterator[Record]:
         """The records that say something of the run, each once.
 
-        Of samples and of `log()` calls only the newest.
+        Of samples only the newest, and of `log()` calls those since the summary was last written down.
         """
-        newest: dict[int, Record] = {}
+        summed_up = max((frame.seq for frame in found if _sums_up(frame)), default=-1)
+        newest: Record | None = None
         seen = -1
         for frame in found:
             if frame.seq <= seen:
                 continue
             seen = frame.seq
+            if frame.type == frames.HISTORY and frame.seq < summed_up:
+                continue
             record = self._record(frame)
             if record is None:
                 continue
-            if frame.type in (frames.SAMPLE, frames.HISTORY):
-                newest[frame.type] = record
+            if frame.type == frames.SAMPLE:
+                newest = record
             else:
                 yield record
-        yield from newest.values()
+        if newest is not None:
+            yield newest
 
     def _record(self, frame: frames.Frame) -> Record | None:
         if frame.type in (frames.CONSOLE, frames.SCHEMA):
@@ -128,6 +133,10 @@ class WriterEdges:
         except ValueError:
             self.damaged += 1  # the full reader says what is wrong with it
             return None
+
+
+def _sums_up(frame: frames.Frame) -> bool:
+    return frame.type == frames.INFO and _SUMMED_UP in frame.payload
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:

@@ -13,6 +13,7 @@ from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
 from runvitals.journal.states import WORST_FIRST, silence_ms
 from runvitals.model.records import LOST, lost_records
+from runvitals.model.summary import Definitions, Tally, combined
 from runvitals.query.model import Ending, Event, Host, Rank, Run
 
 MONITOR = "monitor"
@@ -52,6 +53,13 @@ class Merged:
                 self.values[key] = value
                 self._set_ms[key] = time_ms
 
+    def remove(self, keys: list[str], time_ms: int) -> None:
+        """Take keys out, and what is said of them by records that are older."""
+        for key in keys:
+            if time_ms >= self._set_ms.get(key, time_ms):
+                self.values.pop(key, None)
+                self._set_ms[key] = time_ms
+
 
 class Facts:
     """What the records seen so far say about a run.
@@ -74,6 +82,7 @@ class Facts:
         self._sections: dict[str, Merged] = {}
         self._machines: dict[str, Merged] = {}
         self._sources: dict[str, Merged] = {}
+        self._tallies: dict[str, Tally] = {}
         self._ranks: dict[tuple[str, int], Rank] = {}
         self._project = ""
 
@@ -113,9 +122,16 @@ class Facts:
             self._set_rank(writer.host, writer.pid, rank=writer.rank)
 
     def _info(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        for section, names in (value.get("removed") or {}).items():
+            self._sections.setdefault(section, Merged()).remove(names, time_ms)
         for section, content in value.items():
-            if not isinstance(content, dict):
+            if not isinstance(content, dict) or section == "removed":
                 continue  # its time, or what a newer writer tells
+            if section == "logged":
+                self._tally(writer).restore(content)
+                continue
+            if section == "metrics":
+                self._tally(writer).definitions.define(content)
             if section == "machine":
                 merged = self._machines.setdefault(writer.host, Merged())
             elif section == "sources":
@@ -123,6 +139,18 @@ class Facts:
             else:
                 merged = self._sections.setdefault(section, Merged())
             merged.update(content, time_ms)
+
+    def _history(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        self._tally(writer).add(value.get("data") or {}, time_ms)
+
+    def _tally(self, writer: Writer) -> Tally:
+        return self._tallies.setdefault(writer.name, Tally())
+
+    def _summary(self) -> dict[str, Any]:
+        """What was logged comes to, and what was set by hand, which goes before it."""
+        definitions = Definitions()
+        definitions.define(self._section("metrics"))
+        return {**combined(self._tallies.values(), definitions), **self._section("summary")}
 
     def _event(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
         rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}
@@ -208,7 +236,7 @@ class Facts:
             ended_ms=ended_ms,
             duration_ms=max(0, (now_ms if ended_ms is None else ended_ms) - started_ms),
             config=dict(self._section("config")),
-            summary=dict(self._section("summary")),
+            summary=self._summary(),
             settings=dict(self._section("settings")),
             machines={host: dict(merged.values) for host, merged in self._machines.items()},
             sources={host: dict(merged.values) for host, merged in self._sources.items()},
@@ -224,6 +252,7 @@ class Facts:
 _FOLDS = {
     frames.START: Facts._start,
     frames.INFO: Facts._info,
+    frames.HISTORY: Facts._history,
     frames.EVENT: Facts._event,
     frames.LIFECYCLE: Facts._lifecycle,
 }

@@ -198,6 +198,8 @@ class Feed:
 
     def _note(self, batch: Batch, record: Record) -> None:
         kind = _KINDS[record.type]
+        if kind == INFO and "logged" in record.value:
+            return  # follows from the rows, which are delivered
         batch.notes.append(Note(record.seq, kind, record.value))
         if kind == INFO:
             add_info(self.run, record.value)
@@ -225,6 +227,10 @@ class Feed:
 
 def add_info(run: RunFacts, value: dict[str, Any]) -> None:
     """Merge an INFO record into what is known of a run."""
+    for section, names in (value.get("removed") or {}).items():
+        if section in _SECTIONS:
+            for name in names:
+                getattr(run, section).pop(name, None)
     for section in _SECTIONS:
         content = value.get(section)
         if isinstance(content, dict):

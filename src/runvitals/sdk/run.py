@@ -113,7 +113,7 @@ class Run:
 
         Args:
             name: of the metric, or a pattern: `*` stands for any letters. A name goes before patterns, a
-                newer pattern before older ones.
+                longer pattern before shorter ones.
             summary: `last`, `min`, `max`, `mean`, or `none`.
 
         Raises:

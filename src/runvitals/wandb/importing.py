@@ -159,8 +159,8 @@ class _Import:
         elif isinstance(record, Started):
             self._say_run(record)
         elif isinstance(record, Changed):
-            values = {**record.update, **dict.fromkeys(record.remove)}
-            self._note(frames.INFO, self._last_ms, **{record.of: _without_own(values)})
+            said = {"removed": {record.of: list(record.remove)}} if record.remove else {}
+            self._note(frames.INFO, self._last_ms, **said, **{record.of: _without_own(record.update)})
         elif isinstance(record, Environment):
             self._say_machine(record.facts)
         elif isinstance(record, Alert):

@@ -1,0 +1,140 @@
+"""The summary: of each metric one value, in the training, in its journal, whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.query.edges import EDGE_BYTES
+from runvitals.query.opened import now_ms, open_run
+from runvitals.query.runs import RunList
+from tests.sdk.runs import Journals, Start, eventually, finished, line
+
+
+def listed(journals: Journals, run_id: str = "run1") -> dict[str, Any]:
+    run = RunList(str(journals.directory)).run(run_id, now_ms())
+    assert run is not None
+    return run.summary
+
+
+def opened(journals: Journals, run_id: str = "run1") -> dict[str, Any]:
+    return open_run(run_id, str(journals.directory)).summary
+
+
+def test_it_has_what_was_logged_last_or_as_defined(train: Start, journals: Journals) -> None:
+    code, out, err = finished(
+        train("""
+            import runvitals
+            run = runvitals.init(id="run1")
+            run.define_metric("loss", summary="min")
+            run.define_metric("val/*", summary="max")
+            run.define_metric("speed", summary="mean")
+            run.define_metric("debug/*", summary="none")
+            for n in range(4):
+                run.log({"loss": abs(n - 2), "val/acc": n, "speed": n, "debug/x": n, "lr": 0.1 / (n + 1)})
+            run.log({"best": 7, "val": {"acc": 1}})
+            run.summary["best"] = "by hand"
+            run.log({"best": 8})
+            print(dict(run.summary))
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    expected = {"loss": 0, "val/acc": 3, "speed": 1.5, "lr": 0.025, "best": "by hand", "val.acc": 1}
+    assert eval(out) == expected
+    assert opened(journals) == expected
+    assert listed(journals) == expected
+
+
+def test_what_is_removed_by_hand_is_what_was_logged_again(train: Start, journals: Journals) -> None:
+    finished(
+        train("""
+            import runvitals
+            run = runvitals.init(id="run1")
+            run.log({"loss": 1.0})
+            run.summary["loss"] = 0.5
+            del run.summary["loss"]
+            run.finish()
+        """)
+    )
+    assert opened(journals) == listed(journals) == {"loss": 1.0}
+
+
+@pytest.mark.parametrize("wrong", ["5", "''", "'x' * 600", "'loss', 'median'"])
+def test_a_wrong_definition_is_refused(wrong: str, train: Start) -> None:
+    code, _, err = finished(
+        train(f"""
+            import runvitals
+            run = runvitals.init()
+            try:
+                run.define_metric({wrong})
+            except (TypeError, ValueError) as error:
+                assert "define_metric" in str(error)
+                run.finish()
+                raise SystemExit(7)
+        """)
+    )
+    assert code == 7, err
+
+
+def test_kill_9_loses_nothing_of_it_and_a_list_need_not_read_all(train: Start, journals: Journals) -> None:
+    process = train("""
+        import runvitals, time
+        run = runvitals.init(id="run1")
+        run.define_metric("loss", summary="min")
+        run.define_metric("speed", summary="mean")
+        run.log({"once": 1, "loss": -1.0})
+        for n in range(4001):
+            run.log({"loss": float(n), "speed": n, "text": "x" * 100})
+        print("logged", flush=True)
+        time.sleep(60)
+    """)
+    assert line(process) == "logged"
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: journals.lifecycle("end", "run1"))
+    [path] = (journals.directory / "runs" / "run1").glob("train.*")
+    assert path.stat().st_size > 6 * EDGE_BYTES
+    expected = {"once": 1, "loss": -1.0, "speed": 2000.0, "text": "x" * 100}
+    assert opened(journals) == expected
+    assert listed(journals) == expected
+    records = journals.records("run1")
+    summed_up = [r for r in records if r.type == frames.INFO and "logged" in r.value]
+    rows = [r for r in records if r.type == frames.HISTORY]
+    assert sum(r.size for r in summed_up) < 0.05 * sum(r.size for r in rows)
+
+
+def test_it_is_written_anew_in_each_file(tmp_path: Path, train: Start, journals: Journals) -> None:
+    process = train("""
+        import runvitals
+        run = runvitals.init(id="run1")
+        run.log({"once": 1})
+        while run._journal.segment < 1:
+            run.log({"text": "x" * 900, "n": 1})
+        run.log({"n": 2})
+        print("in another file", flush=True)
+        input()
+    """)
+    assert line(process) == "in another file"
+    assert listed(journals)["once"] == 1
+    assert listed(journals)["n"] == 2
+
+
+def test_ranks_have_one_together(train: Start, journals: Journals) -> None:
+    script = """
+        import runvitals
+        run = runvitals.init()
+        run.define_metric("loss", summary="min")
+        run.log({"loss": run.rank + 1.0, "rank": run.rank})
+        run.finish()
+    """
+    job = {"TORCHELASTIC_RUN_ID": "job-7", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    for rank in (1, 0):
+        finished(train(script, **job, RANK=str(rank), LOCAL_RANK=str(rank)))
+    [folder] = journals.folders()
+    assert opened(journals, folder.name) == {"loss": 1.0, "rank": 0}
+    assert listed(journals, folder.name) == {"loss": 1.0, "rank": 0}
