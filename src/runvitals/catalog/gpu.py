@@ -100,10 +100,10 @@ _DEVICE = (
           text="Voltage of the GPU's core.", source="Tenstorrent: telemetry.voltage, in0_input"),
     gauge("gpu.{i}.boardPowerWatts", "W", "GPU board power", name="gpu.board.power", scope="device",
           text="Electrical power of the whole board on which the GPU is, with all that is beside it.",
-          source="Tenstorrent: telemetry.board_power; Jetson: input of the module"),
+          source="Tenstorrent: telemetry.board_power; Jetson: input of the module; Qualcomm: Board power"),
     gauge("gpu.{i}.healthy", "1", "GPU health", name="gpu.healthy", scope="device", merge="min",
           text="Whether the device is well (1), as its own tool tells, or not (0).",
-          source="Ascend: Health; Furiosa: liveness"),
+          source="Ascend, Enflame: Health; Furiosa: liveness; Qualcomm, Rebellions: status"),
 )
 # fmt: on
 

@@ -77,6 +77,7 @@ def test_sections() -> None:
         "decoderUtilization": 0.0,
         "pcieTxBytes": 3 * MIB,
         "pcieRxBytes": 5 * MIB,
+        "healthy": 1.0,
     }
     assert device(found, 0) == {}
     assert who(ENFLAME, SECTIONS)[1] == {

@@ -59,6 +59,8 @@ def test_sections_of_two_releases() -> None:
         "powerWatts": 25.0,
         "powerPercent": 25.0 * 100.0 / 75.0,
         "enforcedPowerLimitWatts": 75.0,
+        "boardPowerWatts": 25.0,
+        "healthy": 1.0,
         "graphicsClock": 825.0,
         "memoryClock": 2133.0,
     }
@@ -69,8 +71,10 @@ def test_sections_of_two_releases() -> None:
         "powerWatts": 11.0,
         "powerPercent": 25.0,
         "enforcedPowerLimitWatts": 44.0,
+        "boardPowerWatts": 48.0,
+        "healthy": 1.0,
     }
-    assert device(found, 1) == {}
+    assert device(found, 1) == {"healthy": 0.0}
     assert who(QUALCOMM, TEXT)[2] == {
         "name": "Processing accelerators Qualcomm Device a100",
         "pci": "0000:a1:00.0",
@@ -82,7 +86,12 @@ def test_sections_of_two_releases() -> None:
 def test_cores_that_are_given_away_are_no_load_and_reservations_no_devices() -> None:
     found = read(QUALCOMM, TEXT)
     assert not any(key.endswith(".gpu") for key in found)
-    assert {key.split(".")[0] for key in found} == {"0", "2"}
+    assert {key.split(".")[0] for key in found} == {"0", "1", "2"}
+
+
+def test_no_board_runs_on_nothing() -> None:
+    text = "QID 0\n\tBoard power(Watts):0.00\n\tBoard TDP Cap(Watts):2400.00\n\tSOC power(Watts):20.00\n"
+    assert read(QUALCOMM, text) == {"0.powerWatts": 20.0}
 
 
 def test_a_unit_nobody_knows_is_no_reading() -> None:

@@ -6,7 +6,7 @@ The table tells how much memory there is and not how much is in use, the monitor
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import text_of, tree
+from runvitals.collectors.vendors.formats import healthy, text_of, tree
 from runvitals.collectors.vendors.grids import columns, grid
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ def rows(output: bytes) -> list[Row]:
     found = tree(text, "DEV ID ")
     for row in found:
         row["index"] = row[""]
+        row["healthy"] = healthy(row.get("Device Info.Health", ""))
         if all(part in row for part in _ADDRESS):
             domain, bus, device, function = (str(row[part]) for part in _ADDRESS)
             row["pci"] = f"{domain}:{bus}:{device}.{function}"
@@ -67,6 +68,7 @@ ENFLAME = Vendor(
         Reading("memoryClock", "MHz", "Clock Info.Mem CLK", "Mclk"),
         Reading("encoderUtilization", "%", "VPU Info.Encoder Usage"),
         Reading("decoderUtilization", "%", "VPU Info.Decoder Usage"),
+        Reading("healthy", "1", "healthy"),
         Reading("pcieTxBytes", "bytes/s", "PCIe Info.Tx Throughput", "TxPci", bare="MiB/s"),
         Reading("pcieRxBytes", "bytes/s", "PCIe Info.Rx Throughput", "RxPci", bare="MiB/s"),
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from runvitals.collectors.quantity import amount
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import text_of
+from runvitals.collectors.vendors.formats import healthy, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,13 +40,19 @@ def rows(output: bytes) -> list[Row]:
 
 
 def _complete(row: Row) -> None:
-    """Used memory; and the chip's own power and limit, or, where the release does not tell, the board's."""
+    """Used memory; the chip's own power and limit, or, where the release does not tell, the board's. Nothing
+    runs on 0 W: a release that does not know writes that.
+    """
     total, free = amount(row.get("dram total"), "bytes"), amount(row.get("dram free"), "bytes")
     if total is not None and free is not None:
         row["dram used"] = max(total - free, 0.0)
+    for name in ("soc power", "board power"):
+        if amount(row.get(name), "W") == 0.0:
+            del row[name]
     part = "soc" if "soc power" in row else "board"
     row["power"] = row.get(f"{part} power")
     row["limit"] = row.get(f"{part} tdp cap", row.get("tdp cap") if part == "board" else None)
+    row["healthy"] = healthy(row.get("status", ""))
 
 
 QUALCOMM = Vendor(
@@ -64,6 +70,8 @@ QUALCOMM = Vendor(
         Reading("temp", "°C", "soc temperature"),
         Reading(POWER, "W", "power"),
         Reading(LIMIT, "W", "limit"),
+        Reading("boardPowerWatts", "W", "board power"),
+        Reading("healthy", "1", "healthy"),
         Reading("graphicsClock", "MHz", "nsp frequency"),
         Reading("memoryClock", "MHz", "ddr frequency"),
     ),

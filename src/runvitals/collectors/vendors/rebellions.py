@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from runvitals.collectors import loosejson
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import objects, text_of
+from runvitals.collectors.vendors.formats import healthy, objects, text_of
 from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
@@ -21,7 +21,10 @@ def rows(output: bytes) -> list[Row]:
     if drawn:
         return drawn
     answer = loosejson.find(output)
-    return objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
+    found = objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
+    for row in found:
+        row["healthy"] = healthy(row.get("status", ""))
+    return found
 
 
 REBELLIONS = Vendor(
@@ -36,6 +39,7 @@ REBELLIONS = Vendor(
         Reading(TOTAL, "bytes", "memory.total"),
         Reading("temp", "°C", "temperature", "temp"),
         Reading(POWER, "W", "card_power", "power"),
+        Reading("healthy", "1", "healthy"),
     ),
     identity={
         "index": ("npu", "index"),
