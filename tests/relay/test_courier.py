@@ -11,6 +11,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.journal.writer import Writer
 from runvitals.relay import courier, delivery, login
+from runvitals.relay.backlog import deliver_rest
 from runvitals.relay.batch import Batch
 from runvitals.relay.courier import Courier
 from runvitals.relay.cursor import Cursor
@@ -139,6 +140,58 @@ def test_a_run_that_is_not_let_in_holds_up_no_other(
     assert receiver.runs() == 1
     assert receiver.run("second").state == "running"
     assert [run for run, _ in relay.told] == ["first"]
+
+
+def test_a_run_that_is_thrown_away_and_brought_back_goes_on_where_it_was(
+    journal: Journal, receiver: Receiver, relay: Relay
+) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    journal.sample(0, cpu=0.0)
+    relay.work(10)
+    run = receiver.run(RUN)
+    receiver.catalogue.runs.delete([run.id], receiver.now_ms())
+    receiver.recorder.presence.flush()
+    for second in range(1, 30):
+        journal.sample(second, cpu=float(second))
+        relay.work(6)
+    assert len(receiver.samples()["cpu"]) == 1
+    assert "the run was deleted on" in cursor.error
+    assert cursor.closed == ""
+    asked = len(receiver.requests)
+    relay.work(600)
+    assert len(receiver.requests) - asked < 65  # it asks, and does not insist
+    assert sum(map(len, receiver.requests[asked:])) == len(receiver.requests) - asked
+    assert not any("body" in one for request in receiver.requests[asked:] for one in request)
+
+    receiver.catalogue.runs.restore([run.id])
+    receiver.recorder.presence.flush()
+    relay.work(30)
+    journal.sample(30, cpu=30.0)
+    relay.work(10)
+    assert [value for _, value in receiver.samples()["cpu"]] == [float(n) for n in range(31)]
+    assert cursor.error == ""
+
+
+def test_a_run_that_is_over_and_thrown_away_is_let_go(
+    journal: Journal, receiver: Receiver, relay: Relay
+) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    journal.sample(0, cpu=0.0)
+    relay.work(10)
+    run = receiver.run(RUN)
+    receiver.catalogue.runs.delete([run.id], receiver.now_ms())
+    receiver.recorder.presence.flush()
+    journal.sample(1, cpu=1.0)
+    journal.end()
+    relay.work(10)
+    relay.courier.set_live(RUN, False)
+    relay.work(20)
+    assert relay.courier.idle
+    assert "`runvitals sync abc` delivers the rest" in cursor.closed
+    receiver.catalogue.runs.restore([run.id])
+    receiver.recorder.presence.flush()
+    deliver_rest(cursor, lambda wait_s: None)
+    assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0]
 
 
 def test_times_that_lie_ahead_are_kept_until_they_are_taken(

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from runvitals.backoff import Backoff
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.delivery import DELIVERED, Delivery, is_over
-from runvitals.relay.destination import Gone, NotLetIn, Retry
+from runvitals.relay.destination import Gone, NotLetIn, Paused, Retry
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
 # Where a person must do something first, and nothing shows that it was done.
 NOT_LET_IN_S = 600.0
+# Where a person threw a run away and may bring it back.
+PAUSED_S = 10.0
 
 
 class Courier(threading.Thread):
@@ -147,6 +149,8 @@ class Courier(threading.Thread):
                     more = True
                     if wanted:
                         self._flush.add(delivery.run_id)
+            except Paused as error:
+                self._pause(delivery, error, now_s)
             except Gone as error:
                 self._drop(delivery, f"not wanted any more: {error}")
             except NotLetIn as error:
@@ -219,6 +223,19 @@ class Courier(threading.Thread):
         if delivery.live and run_id not in self._told:
             self._told.add(run_id)
             self._tell(run_id, str(error))
+
+    def _pause(self, delivery: Delivery, error: Paused, now_s: float) -> None:
+        """Leave a run that was thrown away over there for a while; for good where it is over here, too."""
+        if not delivery.live:
+            again = f"if it is restored, `runvitals sync {delivery.run_id}` delivers the rest"
+            self._drop(delivery, f"not wanted any more: {error}; {again}")
+            return
+        delivery.cursor.error = f"{error}; if it is restored, delivery goes on"
+        _keep(delivery.cursor)
+        with self._wake:
+            wait_s = Backoff(PAUSED_S, PAUSED_S, random.random).failed(now_s)
+            self._shut[delivery.run_id] = now_s + wait_s, lambda: False
+            self._wake.notify_all()
 
     def _report_refusal(self, delivery: Delivery) -> None:
         """Say in the run's journal, once, that the far side does not take some of it."""

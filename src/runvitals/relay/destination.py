@@ -47,6 +47,8 @@ What the relay promises:
       counted and set aside in a file beside the relay's position, `text` is shown by `runvitals relay
       status`, and the next batch is delivered.
     - `Gone(text)`: the far side wants nothing more of this run, ever.
+    - `Paused(text)`: the same, unless somebody changes it: while the run goes on, the relay comes again with
+      the same batch every 10 s.
     - anything else is a bug of the destination: reported with its traceback's last line, then treated like
       `Retry`.
 * `close()` is called when the run is delivered or the relay ends: flush buffers, close connections. It may
@@ -128,6 +130,12 @@ class Rejected(Exception):
 
 class Gone(Exception):
     """The far side wants no more of this run; the text says why, for a person."""
+
+
+class Paused(Gone):
+    """The far side wants no more of this run as things are, and may want it again: somebody threw it away,
+    and may bring it back. The batch is kept, and tried again every few seconds while the run goes on.
+    """
 
 
 class Context:

@@ -17,8 +17,8 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import (
     Context,
     Destination,
-    Gone,
     NotLetIn,
+    Paused,
     Refused,
     Rejected,
     Retry,
@@ -62,10 +62,13 @@ class ServerDestination(Destination):
         self._schemas: dict[tuple[str, ...], int] = {}
         self._introduced: set[str] = set()
         self._stop_asked = False
+        self._thrown_away = False
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
 
     def deliver(self, batch: Batch) -> None:
         writer = batch.writer.name
+        if self._thrown_away:
+            self._sign_of_life(batch)  # tells whether it was brought back, without a batch for nothing
         found, log_ms = parts(batch, self._log_ms.get(writer, 0))
         if not found:
             self._sign_of_life(batch)
@@ -241,7 +244,9 @@ class ServerDestination(Destination):
 
     def _heed(self, acks: list[dict[str, Any]]) -> None:
         if any(ack.get("deleted") for ack in acks):
-            raise Gone(f"the run was deleted on {self._web.url}")
+            self._thrown_away = True
+            raise Paused(f"the run was deleted on {self._web.url}")
+        self._thrown_away = False
         if any(ack.get("stop") for ack in acks) and not self._stop_asked:
             self._stop_asked = True
             self._context.request_stop(f"asked for on {self._web.url}")
