@@ -44,3 +44,8 @@ def test_bytes_that_are_not_utf8_cost_one_name_and_no_more() -> None:
 def test_no_json_and_half_of_it_are_errors_that_show_what_was_printed(output: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         find(output)
+
+
+def test_a_text_of_brackets_is_given_up_soon() -> None:
+    with pytest.raises(ValueError, match="no JSON in what was printed"):
+        find(b"[ x " * 500_000)

@@ -52,3 +52,18 @@ def test_amounts_come_in_our_unit_whatever_the_vendor_wrote() -> None:
 )  # fmt: skip
 def test_what_is_no_value_or_another_kind_of_value_is_none(value: object) -> None:
     assert amount(value, "%") is None
+
+
+def test_a_decimal_comma_is_read_where_it_can_be_nothing_else() -> None:
+    assert amount("36,5 C", "°C") == 36.5
+    assert amount("1,25W", "W") == 1.25
+    assert amount("1,024 MiB", "bytes") is None  # of a thousand, or of one?
+    assert amount("1,2,3", "1") is None
+    assert amount("1,2.5", "1") is None
+
+
+def test_numbers_beyond_all_measure_are_none() -> None:
+    assert amount(10**400, "W") is None
+    assert amount("9" * 500, "W") is None
+    assert amount("1e400", "W") is None
+    assert amount(-(10**400), "W") is None

@@ -29,11 +29,13 @@ class ToolFailed(Exception):
 
     Args:
         output: what it had printed by then: some tools print a good answer and crash on their way out.
+        has_ended: whether it ended by itself, so that nothing would have followed.
     """
 
-    def __init__(self, text: str, output: bytes = b"") -> None:
+    def __init__(self, text: str, output: bytes = b"", has_ended: bool = False) -> None:
         super().__init__(text)
         self.output = output
+        self.has_ended = has_ended
 
 
 class Child:

@@ -7,7 +7,11 @@ from runvitals.journal import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+# Brackets in the remarks before the JSON, and blanks behind its first one.
+MOST_STARTS, MOST_BLANKS = 200, 200
 
 
 def find(output: bytes) -> Any:
@@ -23,26 +27,31 @@ def find(output: bytes) -> Any:
         {'card0': {'GPU use (%)': '7'}}
     """
     text = output.decode("utf-8", "replace")
-    start = _next(text, 0)
-    while start >= 0:
+    for start in _starts(text):
         try:
             value, _ = jsontext.loads_at(text, start)
         except ValueError as error:
-            if text[start + 1 :].lstrip()[:1] in ("{", "[", '"'):
+            if text[start + 1 : start + MOST_BLANKS].lstrip()[:1] in ("{", "[", '"'):
                 # Not a bracket in a remark. What follows must not be searched: in a text that breaks off,
                 # some inner object is whole, and would be taken for all.
                 raise ValueError(f"damaged JSON was printed: {error}: {first_lines(output)}") from None
         else:
             if isinstance(value, dict) or (isinstance(value, list) and _objects(value)):
                 return value
-        start = _next(text, start + 1)
     lines = first_lines(output)
     raise ValueError("nothing was printed" if lines == "nothing" else f"no JSON in what was printed: {lines}")
 
 
-def _next(text: str, position: int) -> int:
-    found = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]
-    return min(found, default=-1)
+def _starts(text: str) -> Iterator[int]:
+    """Where JSON may begin: each opening bracket, in order. What has more of them is no remark any more."""
+    brace, bracket = text.find("{"), text.find("[")
+    for _ in range(MOST_STARTS):
+        if brace >= 0 and not 0 <= bracket < brace:
+            yield brace
+            brace = text.find("{", brace + 1)
+        elif bracket >= 0:
+            yield bracket
+            bracket = text.find("[", bracket + 1)
 
 
 def _objects(value: list[Any]) -> bool:

@@ -32,17 +32,30 @@ FACTORS: Mapping[str, Mapping[str, float]] = {
 }  # fmt: skip
 
 
+_DIGITS = tuple("0123456789")
+# No quantity is longer.
+_LONGEST = 64
+_GREATEST = 1e30
+
+
 def split(text: str) -> tuple[float, str] | None:
     """A number and what follows it, without blanks and brackets around; None where the text is no quantity.
 
     Example:
         >>> split("1300MHz"), split(" .97 %"), split("(800Mhz)"), split("7")
         ((1300.0, 'MHz'), (0.97, '%'), (800.0, 'Mhz'), (7.0, ''))
+        >>> split("36,5 C"), split("1,024 MiB")
+        ((36.5, 'C'), None)
         >>> split("N/A"), split("0000:1a:00.0"), split("1.2.3"), split("0x740c"), split("nan")
         (None, None, None, None, None)
     """
-    text = text.strip(" \t\r\n()\"'")
+    text = text[: 4 * _LONGEST].strip(" \t\r\n()\"'")
+    if len(text) > _LONGEST:
+        return None
     end = 1 if text[:1] in ("+", "-") else 0
+    point = text.find(",") if "." not in text and text.count(",") == 1 else -1
+    if point >= 0 and len(_digits(text, point + 1)) in (1, 2):
+        text = f"{text[:point]}.{text[point + 1 :]}"  # of a tool that heeds a locale; 1,024 may be either
     while end < len(text) and (text[end] in "0123456789" or (text[end] == "." and "." not in text[:end])):
         end += 1
     if text[end : end + 1] in ("e", "E"):
@@ -56,6 +69,27 @@ def split(text: str) -> tuple[float, str] | None:
         return float(text[:end]), unit
     except ValueError:
         return None
+
+
+def _digits(text: str, start: int) -> str:
+    """The digits that follow a place."""
+    end = start
+    while text[end : end + 1] in _DIGITS:
+        end += 1
+    return text[start:end]
+
+
+def whole(text: object, most: int) -> int | None:
+    """A number of at most `most`, without sign and point; None of any other text, however long.
+
+    >>> whole(" 7", 9999), whole("²", 9999), whole("9" * 5000, 9999), whole("-1", 9999)
+    (7, None, None, None)
+    """
+    digits = str(text).strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        return None
+    number = int(digits)
+    return number if number <= most else None
 
 
 def heading(title: str) -> tuple[str, str]:
@@ -101,7 +135,7 @@ def amount(value: object, unit: str, default: str | None = None) -> float | None
         if parts is None:
             return None
         value, default = parts[0], parts[1] or default
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _GREATEST:
         return None
     if value in SENTINELS or value - value != 0.0:  # inf - inf and nan - nan are nan
         return None

@@ -109,9 +109,9 @@ class Tool:
         if ended:
             self._child = None
             child.close()
-            if child.exit_code:
-                raise ToolFailed(f"{self.argv[0]} {child.fate(output)}", output)
             self.moment_s = child.started_s
+            if child.exit_code:
+                raise ToolFailed(f"{self.argv[0]} {child.fate(output)}", output, has_ended=True)
             return output
         if mono_s - child.started_s >= self.timeout_s:
             self._kill(child, mono_s)

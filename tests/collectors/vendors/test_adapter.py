@@ -28,7 +28,7 @@ TWO = HEADER + (
 )
 
 
-def acme(commands: Sequence[Sequence[str]] = ((),), fails: bool = False, timeout_s: float = 5.0) -> Vendor:
+def acme(commands: Sequence[Sequence[str]] = ((),), timeout_s: float = 5.0) -> Vendor:
     return Vendor(
         name="acme",
         title="Acme card",
@@ -46,7 +46,6 @@ def acme(commands: Sequence[Sequence[str]] = ((),), fails: bool = False, timeout
             Reading("unCorrectedMemoryErrors", "1", "errors", counter=True),
         ),
         timeout_s=timeout_s,
-        answers_and_fails=fails,
         missing={"fanSpeed": "it has no fan"},
     )
 
@@ -220,9 +219,11 @@ def test_a_tool_that_fails_is_a_failure_until_it_answers_again(make: Make, tmp_p
     answer(smi, 1.0)
     broken = tmp_path / "bin" / "acme-smi.broken"
     broken.touch()
+    say(tmp_path, "")
     smi.sample(Tick(2.0))
     assert failure(smi, 2.0) == f"{tmp_path}/bin/acme-smi exited with 9: driver is gone"
     broken.unlink()
+    say(tmp_path, TWO)
     with pytest.raises(ToolFailed, match="driver is gone"):
         smi.sample(Tick(4.0))  # asked again; no news is not good news
     assert recovered(smi, mono_s=5.0) == 60.0
@@ -232,10 +233,11 @@ def test_an_answer_as_old_as_the_pause_after_a_failure_is_good_news_but_no_readi
     make: Make, tmp_path: Path
 ) -> None:
     broken = tmp_path / "bin" / "acme-smi.broken"
-    smi = make(TWO, "[ ! -e $0.broken ]", acme(timeout_s=1000.0))
+    smi = make("", "[ ! -e $0.broken ]", acme(timeout_s=1000.0))
     broken.touch()
     failure(smi, 1.0)
     broken.unlink()
+    say(tmp_path, TWO)
     with pytest.raises(ToolFailed):
         smi.sample(Tick(100.0))
     assert recovered(smi, mono_s=400.0) is None
@@ -293,12 +295,65 @@ def test_where_no_options_work_all_reasons_are_told(make: Make) -> None:
         smi.sample(Tick(1.5))
 
 
-def test_a_good_answer_before_a_crash(make: Make) -> None:
-    smi = make(TWO, "kill -ABRT $$", acme(fails=True))
-    assert values(smi)["gpu.1.temp"] == 60.0
-    crashed = make(TWO, "kill -ABRT $$")
-    crashed.sample(Tick(1.0))
-    assert "was killed by signal 6" in failure(crashed, 1.0)
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [("kill -ABRT $$", "was killed by signal 6"), ("echo odd >&2; exit 1", "exited with 1: odd")],
+)
+def test_a_good_answer_before_an_error_counts_and_the_error_is_told(
+    make: Make, tmp_path: Path, end: str, how: str
+) -> None:
+    smi = make(TWO, end)
+    assert values(smi, 1.0)["gpu.1.temp"] == 60.0
+    assert smi.absent["exit"].startswith(f"{tmp_path}/bin/acme-smi {how}")
+    assert smi.absent["exit"].endswith(", after a good answer")
+    tool_that_is_well = tmp_path / "bin" / "acme-smi"
+    tool_that_is_well.write_text(tool_that_is_well.read_text().replace(end, ""))
+    soon(lambda: (answer(smi, 2.0), "exit" not in smi.absent)[1])
+
+
+def test_half_a_list_before_a_crash_is_no_answer(make: Make, tmp_path: Path) -> None:
+    smi = make(TWO, "kill -ABRT $$")
+    assert len(values(smi, 1.0)) > 0
+    say(tmp_path, "".join(TWO.splitlines(keepends=True)[:2]))
+    smi.sample(Tick(2.0))
+    assert "was killed by signal 6" in failure(smi, 2.0)
+
+
+def test_what_a_tool_printed_before_it_hung_is_no_answer(make: Make) -> None:
+    smi = make(TWO, "sleep 72.5", acme(timeout_s=3.0))
+    smi.sample(Tick(1.0))
+    with pytest.raises(ToolFailed, match="took longer than 3 s"):
+        smi.sample(Tick(4.0))
+
+
+HOSTILE = HEADER + (
+    "²,\x1b[31mred\x1b[0m \x07{long},-,1 %,1 MiB,4 MiB,1{many} C,-5 W,N/A,1\n"
+    "{many}, B, 0000:1b:00.0, 7 %, 1 MiB, 4 MiB, \x1b[1m41,5\x1b[0m C, 5 W, 9 W, 1\n"
+    "3, C, 0000:1c:00.0, 7 %, 1 MiB, 4 MiB, \x1b[1m41\x1b[0m C, 5 W, 10 W, 1\n"
+).format(long="x" * 9000, many="9" * 5000)
+
+
+def test_hostile_numbers_and_names(make: Make) -> None:
+    smi = make(HOSTILE)
+    read = values(smi)
+    assert {key for key in read if key.endswith(".temp")} == {"gpu.3.temp"}
+    assert read["gpu.3.temp"] == 41.0
+    assert all(key.split(".")[1] in ("0", "1", "2", "3") for key in read)
+    assert smi.facts is not None
+    told = smi.facts["accelerator_acme"]
+    assert isinstance(told, list)
+    names = [str(each.get("name", "")) for each in told]
+    assert all(name.isprintable() and len(name) <= 200 for name in names)
+
+
+def test_thousands_of_devices_are_an_error(make: Make) -> None:
+    lines = "".join(f"{n}, A, -, 1 %, 1 MiB, 4 MiB, 1 C, 5 W, 9 W, 1\n" for n in range(600))
+    assert "it lists 600 devices; it printed 'index, name" in failure(make(HEADER + lines), 1.0)
+
+
+def test_ten_megabytes_are_not_read(make: Make, tmp_path: Path) -> None:
+    smi = make(TWO, "yes '0, A, -, 1 %, 1 MiB, 4 MiB, 1 C, 5 W, 9 W, 1' | head -c 10000000")
+    assert "printed more than 1048576 bytes and was killed" in failure(smi, 1.0)
 
 
 def test_devices_without_a_number_are_numbered_by_address_once(make: Make, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from runvitals.collectors.nvidia.device import SHARED, SHARED_COUNTERS
 from runvitals.collectors.nvidia.processes import HIDDEN, Members
 from runvitals.collectors.nvidia.throttling import Throttled
 from runvitals.collectors.nvidia.visible import Candidate, visible_to
-from runvitals.collectors.quantity import amount, split
+from runvitals.collectors.quantity import amount, split, whole
 from runvitals.collectors.tool import Tool, ToolFailed
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ EVERY_S, TIMEOUT_S = 2.0, 20.0
 SELDOM_S = 300.0
 # Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
 STALE_S = 10.0
+MOST_BYTES, MOST_GPUS = 4 << 20, 256
 
 _POWER = ("gpu_power_readings", "power_readings")
 _LINK = "pci.pci_gpu_link_info"
@@ -119,10 +120,9 @@ class NvidiaSmi:
         self._proc = proc
         self._why = why
         self._certain = certain
-        self._tool = Tool([path, "-q", "-x"], EVERY_S, TIMEOUT_S)
+        self._tool = Tool([path, "-q", "-x"], EVERY_S, TIMEOUT_S, MOST_BYTES)
         self._members = Members(scope, proc, scope.path("/proc") if scope.host_root else proc)
         self._failed = ""
-        self._moment_s = 0.0
         self._seldom = Every(SELDOM_S)
         self._cards: dict[str, Card] = {}
 
@@ -159,27 +159,26 @@ class NvidiaSmi:
             log = None if output is None else smi_log.read(output)
         except ToolFailed as failed:
             # Where one GPU is lost it tells of the others, and exits with an error.
-            log = _read_or_none(failed.output)
+            log = _read_or_none(failed.output) if failed.has_ended else None
             if log is None:
                 raise
-            self._moment_s = mono_s
         except ValueError as error:
             raise ValueError(f"{' '.join(self._tool.argv)}: {error}") from None
-        else:
-            self._moment_s = self._tool.moment_s
         if log is None:
             return None
         if not log.gpus:
             raise ToolFailed(f"{self._tool.argv[0]} answers, but shows no GPU")
+        if len(log.gpus) > MOST_GPUS:
+            raise ToolFailed(f"{self._tool.argv[0]} tells of {len(log.gpus)} GPUs")
         self._certain = True
         was_failing, self._failed = bool(self._failed), ""
-        return None if was_failing and mono_s - self._moment_s > STALE_S else log
+        return None if was_failing and mono_s - self._tool.moment_s > STALE_S else log
 
     def _write(self, tick: Tick, log: Log) -> None:
         self._members.refresh(tick.mono_s)
         here = self._known(log, tick)
         for card, gpu in here:
-            card.read(gpu, self._moment_s, self._members)
+            card.read(gpu, self._tool.moment_s, self._members)
             card.write(tick)
         self._tell(log, [card for card, _ in here])
 
@@ -290,8 +289,8 @@ class Card:
         if draw is not None and limit > 0.0:
             self.gauges["powerPercent"] = draw * 100.0 / limit
         for part in gpu.slices:
-            numbers = part.get("gpu_instance_id", ""), part.get("compute_instance_id", "")
-            if all(number.isdigit() for number in numbers):
+            numbers = [whole(part.get(f"{kind}_instance_id"), 99) for kind in ("gpu", "compute")]
+            if None not in numbers:
                 prefix = f"mig.{numbers[0]}.{numbers[1]}."
                 self.gauges.update({prefix + key: value for key, value in _memory(part).items()})
         self._note_throttling(fields, moment_s)
@@ -345,7 +344,9 @@ class Card:
     def _note_processes(self, gpu: Gpu, members: Members) -> None:
         """Memory of the run's processes; one on several slices is listed once for each."""
         ours = [
-            each for each in gpu.processes if each.get("pid", "").isdigit() and members.has(int(each["pid"]))
+            each
+            for each in gpu.processes
+            if (pid := whole(each.get("pid"), 1 << 31)) is not None and members.has(pid)
         ]
         self.in_use = bool(ours)
         known = [
@@ -410,8 +411,9 @@ def _about(gpu: Gpu, who: str) -> dict[str, object]:
     total = amount(fields.get("fb_memory_usage.total"), "bytes", "MiB")
     if total:
         about["memory_bytes"] = int(total)
-    if fields.get("minor_number", "").isdigit():
-        about["minor"] = int(fields["minor_number"])
+    minor = whole(fields.get("minor_number"), 9999)
+    if minor is not None:
+        about["minor"] = minor
     if fields.get("product_architecture", "N/A") != "N/A":
         about["architecture"] = fields["product_architecture"].split()[0]
     if gpu.slices:
@@ -426,8 +428,9 @@ def _about_slice(part: Mapping[str, str]) -> dict[str, object]:
         ("compute_instance", "compute_instance_id"),
         ("multiprocessors", "device_attributes.shared.multiprocessor_count"),
     ):
-        if part.get(field, "").isdigit():
-            about[fact] = int(part[field])
+        number = whole(part.get(field), 9999)
+        if number is not None:
+            about[fact] = number
     total = amount(part.get("fb_memory_usage.total"), "bytes", "MiB")
     if total:
         about["memory_bytes"] = int(total)

@@ -11,6 +11,7 @@ from runvitals.collectors.printed import first_lines
 
 _BEGIN, _END = "<nvidia_smi_log", "</nvidia_smi_log>"
 _SKIPPED = ("supported_clocks", "process_name", "accounted_processes")
+_MOST_LETTERS = 200
 _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 
@@ -100,4 +101,6 @@ def _read(text: str) -> Log:
 
 
 def _plain(value: str) -> str:
-    return value.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    """Short, without escapes, and without what a terminal would obey."""
+    value = value[:_MOST_LETTERS].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return "".join(letter if letter.isprintable() else " " for letter in value)

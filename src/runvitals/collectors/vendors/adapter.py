@@ -21,7 +21,7 @@ from __future__ import annotations
 from runvitals.collectors import pci
 from runvitals.collectors.base import Absent
 from runvitals.collectors.printed import first_lines
-from runvitals.collectors.quantity import amount
+from runvitals.collectors.quantity import amount, whole
 from runvitals.collectors.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.doors import first_index
 
@@ -37,8 +37,16 @@ TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 
+# How a tool ended that had answered before, among what is absent.
+_EXIT = "exit"
 # Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
 STALE_S = 10.0
+# No tool has more to say of all devices of a host; reading it takes the monitor half a second at most.
+MOST_BYTES = 1 << 20
+# More devices than this in one host, or a greater number of one, is nonsense.
+MOST_DEVICES, GREATEST_INDEX = 512, 9999
+# Of a device's name, serial number and so on.
+MOST_LETTERS = 200
 
 
 class Reading:
@@ -95,12 +103,11 @@ class Vendor:
         every_s: how often to ask; some tools hold up the driver or take a core for a second.
         timeout_s: how long an answer may take.
         environ: variables the tool needs.
-        answers_and_fails: whether the tool is known to exit with an error after a good answer.
         missing: key -> why this vendor has no such reading.
     """
 
     __slots__ = (
-        "answers_and_fails", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
+        "commands", "environ", "every_s", "folders", "identity", "missing", "name",
         "programs", "readings", "rows", "timeout_s", "title",
     )  # fmt: skip
 
@@ -117,7 +124,6 @@ class Vendor:
         every_s: float = 1.0,
         timeout_s: float = 5.0,
         environ: Mapping[str, str] | None = None,
-        answers_and_fails: bool = False,
         missing: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
@@ -136,7 +142,6 @@ class Vendor:
         self.every_s = every_s
         self.timeout_s = timeout_s
         self.environ = environ
-        self.answers_and_fails = answers_and_fails
         self.missing = missing or {}
 
     def understands(self, rows: Sequence[Row]) -> bool:
@@ -193,12 +198,13 @@ class Smi:
         self._vendor = vendor
         self._offset = offset
         self._tools = [
-            Tool([path, *command], vendor.every_s, vendor.timeout_s, environ=vendor.environ)
+            Tool([path, *command], vendor.every_s, vendor.timeout_s, MOST_BYTES, vendor.environ)
             for command in vendor.commands
         ]
         # Arguments -> why they did not work, for as long as none has worked.
         self._refused: dict[str, str] = {}
         self._failed = ""
+        self._complaint = ""
         self._worked = False
         self._seen = False
         self._roll = Roll(vendor.name, path)
@@ -234,6 +240,9 @@ class Smi:
         elif any(device.has(key) for device in devices for key in self.absent):
             still = [key for key in self.absent if not any(device.has(key) for device in devices)]
             self.absent = {key: self.absent[key] for key in still}
+        if self.absent.get(_EXIT, "") != self._complaint:
+            rest = {key: why for key, why in self.absent.items() if key != _EXIT}
+            self.absent = {**rest, _EXIT: self._complaint} if self._complaint else rest
 
     def close(self) -> None:
         """End what runs."""
@@ -244,8 +253,7 @@ class Smi:
         while True:
             tool = self._tools[0]
             try:
-                output = self._output(tool, tick.mono_s)
-                rows = None if output is None else self._rows(output, tick)
+                rows = self._answer(tool, tick)
             except (ToolFailed, ValueError) as error:
                 text = str(error) if isinstance(error, ToolFailed) else f"{' '.join(tool.argv)}: {error}"
                 if self._worked:
@@ -264,6 +272,32 @@ class Smi:
             return None  # as old as the pause after the failure: a good sign, but no readings
         return rows
 
+    def _answer(self, tool: Tool, tick: Tick) -> list[Row] | None:
+        try:
+            output = tool.output(tick.mono_s)
+        except ToolFailed as failed:
+            rows = self._rows_despite(failed)
+            if rows is None:
+                raise
+            self._complaint = f"{failed}, after a good answer"
+            return rows
+        if output is not None:
+            self._complaint = ""
+        return None if output is None else self._rows(output, tick)
+
+    def _rows_despite(self, failed: ToolFailed) -> list[Row] | None:
+        """The rows of a tool that has answered and then exited with an error, as some do each time. None
+        where a device is missing: it may have crashed in the middle of its list.
+        """
+        if not failed.has_ended:
+            return None
+        try:
+            rows = self._vendor.rows(failed.output)
+        except ValueError:  # what it says of its failure is told
+            return None
+        is_whole = self._vendor.understands(rows) and self._roll.count <= len(rows) <= MOST_DEVICES
+        return rows if is_whole else None
+
     def _try_another(self, tool: Tool, why: str) -> bool:
         """Whether other arguments are left that were never tried: perhaps this release wants those."""
         self._refused[" ".join(tool.argv)] = why
@@ -280,20 +314,14 @@ class Smi:
         except ValueError as error:
             lines = first_lines(output)
             raise ValueError(str(error) if lines in str(error) else f"{error}; it printed {lines}") from None
+        if len(rows) > MOST_DEVICES:
+            raise ValueError(f"it lists {len(rows)} devices; it printed {first_lines(output)}")
         if not rows and self._worked:
             tick.events += self._roll.changes((), self._offset)
         if not self._vendor.understands(rows):
             what = "nothing of what it says of its devices is understood" if rows else "it lists no device"
             raise ValueError(f"{what}; it printed {first_lines(output)}")
         return rows
-
-    def _output(self, tool: Tool, mono_s: float) -> bytes | None:
-        try:
-            return tool.output(mono_s)
-        except ToolFailed as failed:
-            if self._vendor.answers_and_fails and failed.output.strip():
-                return failed.output
-            raise
 
 
 class Roll:
@@ -312,6 +340,11 @@ class Roll:
         self._numbers: dict[str, int] = {}
         self._here: dict[int, str] | None = None
         self._lost: dict[int, str] = {}
+
+    @property
+    def count(self) -> int:
+        """How many devices the last answer told of."""
+        return len(self._here or ())
 
     def devices(self, rows: Iterable[Row], vendor: Vendor) -> list[Device]:
         """The rows as devices, by number; rows that are no device are left out."""
@@ -407,17 +440,24 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
     identity: dict[str, object] = {}
     for what, candidates in names.items():
         for name in candidates:
-            text = str(row.get(name, "")).strip()
+            text = _printable(str(row.get(name, "")))
             if what == "pci":
                 text = pci.normal(text)
             if what == "index":
-                if text.isdigit():
-                    identity["index"] = int(text)
+                index = whole(text, GREATEST_INDEX)
+                if index is not None:
+                    identity["index"] = index
                     break
             elif text and text.upper() not in ("N/A", "NA", "NONE", "UNKNOWN", "[N/A]"):
                 identity[what] = text
                 break
     return identity
+
+
+def _printable(text: str) -> str:
+    """A text of a tool's, short and without what a terminal would obey."""
+    text = "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS])
+    return text.strip()
 
 
 def _who(identity: Mapping[str, object]) -> str:

@@ -14,8 +14,21 @@ if TYPE_CHECKING:
 
 
 def text_of(output: bytes) -> str:
-    """What a tool printed, as text; bytes that are no UTF-8 cost no reading."""
-    return output.decode("utf-8", "replace")
+    """What a tool printed, as text. Bytes that are no UTF-8, and colours for a terminal, cost no reading."""
+    first, *others = output.decode("utf-8", "replace").split("\x1b")
+    return first + "".join(_behind_escape(part) for part in others)
+
+
+def _behind_escape(text: str) -> str:
+    """What follows an escape sequence: "[31mred" and "]0;title\a", or a letter alone."""
+    if text[:1] == "]":
+        return text.partition("\a")[2]
+    end = 1
+    if text[:1] == "[":
+        while end < len(text) and not "@" <= text[end] <= "~":
+            end += 1
+        end += 1
+    return text[end:]
 
 
 def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:

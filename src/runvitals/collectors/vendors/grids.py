@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Lines = list[list[str]]
 
+# No line of a table is longer; one without an end is not put together for ever.
+_WIDEST = 2000
 _RULER = frozenset("|+-=*_~: ")
 _BORDERS = "|*"
 _NOTHING = ("N/A", "[N/A]", "NA", "-", "--")
@@ -101,7 +103,7 @@ def _whole_lines(text: str) -> Iterator[str]:
     begun = ""
     for line in text.splitlines():
         line = line.rstrip()
-        if begun and line[:1] not in ("|", "+", ""):
+        if begun and line[:1] not in ("|", "+", "") and len(begun) < _WIDEST:
             line = begun + line
         elif begun:
             yield begun

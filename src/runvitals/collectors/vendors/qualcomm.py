@@ -5,7 +5,7 @@ The tool tells how many of a chip's cores are given away, which is no load: a pr
 
 from __future__ import annotations
 
-from runvitals.collectors.quantity import amount
+from runvitals.collectors.quantity import amount, whole
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import healthy, text_of
 
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 # Units as they stand behind names, "Board power(Watts)", and as they would stand behind a number.
 _UNITS = {"degree c": "C", "celsius": "C", "watts": "W", "watt": "W", "milliwatts": "mW"}
 # From here on numbers are those of reservations, which are parts of the chips before.
-_FIRST_RESERVATION = 100
+_FIRST_RESERVATION, _GREATEST = 100, 9999
 
 
 def rows(output: bytes) -> list[Row]:
     """Names are in small letters, without the unit in brackets, which is put behind the number instead."""
-    found: list[Row] = []
+    found: list[tuple[int, Row]] = []
     for line in text_of(output).splitlines():
         words = line.split()
-        if len(words) == 2 and words[0] == "QID" and words[1].rstrip(":").isdigit():
-            found.append({"index": words[1].rstrip(":")})
+        number = whole(words[1].rstrip(":"), _GREATEST) if len(words) == 2 and words[0] == "QID" else None
+        if number is not None:
+            found.append((number, {"index": number}))
             continue
         head, colon, value = line.strip().partition(":")
         if found and colon:
             name, _, unit = head.partition("(")
             unit = unit.rstrip(") ").lower()
-            found[-1].setdefault(name.strip().lower(), f"{value.strip()} {_UNITS.get(unit, unit)}".strip())
-    chips = [row for row in found if int(str(row["index"])) < _FIRST_RESERVATION]
+            found[-1][1].setdefault(name.strip().lower(), f"{value.strip()} {_UNITS.get(unit, unit)}".strip())
+    chips = [row for number, row in found if number < _FIRST_RESERVATION]
     for row in chips:
         _complete(row)
     return chips

@@ -62,7 +62,6 @@ TENSTORRENT = Vendor(
         "pci": ("board_info.bus_id",),
         "serial": ("board_info.board_id",),
     },
-    answers_and_fails=True,
     missing=MISSING,
 )
 
