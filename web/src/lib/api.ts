@@ -204,6 +204,13 @@ export class ApiError extends Error {
   }
 }
 
+/** Why something failed, for people: the server's own words, else what the browser says. */
+export const reasonOf = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
+
+/** The same as an ApiError: what is no answer of the server has status -1. */
+export const asApiError = (problem: unknown): ApiError =>
+  problem instanceof ApiError ? problem : new ApiError(-1, reasonOf(problem));
+
 export type Params = Record<string, string | number | string[] | null | undefined>;
 
 /** The JSON answer of a call; an ApiError with the server's own words where it refuses. */

@@ -1,6 +1,6 @@
 // One run as the page follows it: its facts, its series, the stretch of time on show, and the points of each chart.
 
-import { ApiError, get, runPath, type Call, type Metrics, type News, type RunDetail, type Sample, type SeriesInfo } from './api';
+import { asApiError, get, type ApiError, runPath, type Call, type Metrics, type News, type RunDetail, type Sample, type SeriesInfo } from './api';
 import type { ChartPlan } from './layout';
 import { Live, type Link } from './live';
 import { append, fromMetrics, seriesId, type Points } from './points';
@@ -14,6 +14,8 @@ export interface Range {
 const MAX_POINTS = 600;
 /** Live samples that may join an answer before it is asked for again. */
 const MAX_JOINED = 200;
+/** Charts that are asked for in one call: its address has a limit. */
+const MOST_FEEDS = 20;
 /** Live samples that are kept for answers still on their way. */
 const RECENT_MS = 30_000;
 
@@ -33,7 +35,7 @@ export class Feed {
     readonly plan: ChartPlan,
     readonly changed: () => void,
   ) {
-    this.ids = new Set(plan.series.map((one) => seriesId(one.host, one.key)));
+    this.ids = new Set(plan.series.map((one) => seriesId(one)));
   }
 }
 
@@ -96,8 +98,8 @@ export class Follow {
   async #loadSeries(): Promise<void> {
     await this.#try(async () => {
       const series = await get<SeriesInfo[]>(`${runPath(this.id)}/series`, {}, this.#closed.signal);
-      this.#known = new Set(series.map((one) => seriesId(one.host, one.key)));
-      this.newestMs = Math.max(this.newestMs, ...series.map((one) => one.last_ms));
+      this.#known = new Set(series.map((one) => seriesId(one)));
+      this.newestMs = series.reduce((newest, one) => Math.max(newest, one.last_ms), this.newestMs);
       this.series = series;
     });
   }
@@ -107,8 +109,7 @@ export class Follow {
       await work();
     } catch (error) {
       if (this.#closed.signal.aborted) return;
-      if (!(error instanceof ApiError)) throw error;
-      this.error = error;
+      this.error = asApiError(error);
     }
   }
 
@@ -171,11 +172,14 @@ export class Follow {
     this.#later('ask', 20, () => void this.#ask());
   }
 
-  /** One call for all charts that came into view together. */
+  /** One call for all charts that came into view together, or several where they are many. */
   async #ask(): Promise<void> {
     const feeds = [...this.#wanted];
     this.#wanted.clear();
-    if (feeds.length === 0) return;
+    for (let i = 0; i < feeds.length; i += MOST_FEEDS) await this.#askFor(feeds.slice(i, i + MOST_FEEDS));
+  }
+
+  async #askFor(feeds: readonly Feed[]): Promise<void> {
     const zoom = this.zoom;
     const windowMs = this.windowMs;
     const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
@@ -187,13 +191,13 @@ export class Follow {
       this.#hand(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;
-      if (!(error instanceof ApiError)) throw error;
+      const { message, status } = asApiError(error);
       for (const feed of feeds) {
         if (feed.state !== 'ready') feed.state = 'failed';
-        feed.error = error.message;
+        feed.error = message;
         feed.changed();
       }
-      if (error.status === 0) this.#later('again', 3000, () => this.reload());
+      if (status === 0) this.#later('again', 3000, () => this.reload());
     }
   }
 
@@ -235,9 +239,9 @@ export class Follow {
   }
 
   #takeSamples(samples: Sample[]): void {
-    const newest = Math.max(this.newestMs, ...samples.map((sample) => sample.t));
+    const newest = samples.reduce((latest, sample) => Math.max(latest, sample.t), this.newestMs);
     this.#recent = [...this.#recent, ...samples].filter((sample) => sample.t > newest - RECENT_MS);
-    if (samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId(sample.host, key))))) {
+    if (samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
     for (const feed of this.#feeds) {
@@ -253,8 +257,8 @@ export class Follow {
     if (!feed.base) return false;
     let moved = false;
     for (const one of feed.plan.series) {
-      if (one.host !== sample.host || !(one.key in sample.values)) continue;
-      const points = feed.base.get(seriesId(one.host, one.key));
+      if (one.host !== sample.host || one.role !== sample.role || !Object.hasOwn(sample.values, one.key)) continue;
+      const points = feed.base.get(seriesId(one));
       if (points) moved = append(points, sample.t, sample.values[one.key] ?? null) || moved;
     }
     if (moved) feed.joined += 1;

@@ -17,6 +17,7 @@ export interface ChartPlan {
 export interface PlannedSeries {
   key: string;
   host: string;
+  role: string;
   label: string;
   text: string;
 }
@@ -106,13 +107,16 @@ function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
   const hosts = new Set(members.map((one) => one.host));
   const keys = shorten([...new Set(members.map((one) => one.key))]);
   const first = members[0]!;
+  const once = new Set<string>();
+  const twice = new Set(members.map((one) => `${one.host}\n${one.key}`).filter((id) => once.has(id) || !once.add(id)));
   const series = members
     .map((one) => {
       const short = keys.get(one.key)!;
-      const label = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
-      return { key: one.key, host: one.host, label, text: one.text };
+      const named = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
+      const label = twice.has(`${one.host}\n${one.key}`) ? `${named} (${one.role})` : named;
+      return { key: one.key, host: one.host, role: one.role, label, text: one.text };
     })
-    .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key));
+    .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key) || compareNaturally(a.role, b.role));
   return {
     id,
     title: first.chart,

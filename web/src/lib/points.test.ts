@@ -17,7 +17,7 @@ describe('points of an answer', () => {
         ],
       }),
     );
-    expect(found.get(seriesId('a', 'cpu'))).toEqual(points([0, 1000], [1, null]));
+    expect(found.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual(points([0, 1000], [1, null]));
   });
 
   it('stand in the middle of their buckets, and never after the last sample', () => {
@@ -30,7 +30,7 @@ describe('points of an answer', () => {
         groups: [{ ...group, series: { cpu: [2, 5] }, min: { cpu: [1, 4] }, max: { cpu: [3, 6] } }],
       }),
     );
-    expect(found.get(seriesId('a', 'cpu'))).toEqual({ x: [300, 800], y: [2, 5], low: [1, 4], high: [3, 6] });
+    expect(found.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual({ x: [300, 800], y: [2, 5], low: [1, 4], high: [3, 6] });
   });
 
   it('of log() are a line a process', () => {

@@ -15,7 +15,7 @@ export interface Line {
   points: Points;
 }
 
-export const seriesId = (host: string, key: string): string => `${host}\n${key}`;
+export const seriesId = (one: { host: string; role: string; key: string }): string => `${one.host}\n${one.role}\n${one.key}`;
 
 /** The points of each series of an answer, by `seriesId`. A bucket's value stands in its middle. */
 export function fromMetrics(answer: Metrics): Map<string, Points> {
@@ -26,7 +26,7 @@ export function fromMetrics(answer: Metrics): Map<string, Points> {
     for (const [key, y] of Object.entries(group.series)) {
       const low = group.min?.[key] ?? null;
       const high = group.max?.[key] ?? null;
-      found.set(seriesId(group.host, key), { x: [...x], y, low, high });
+      found.set(seriesId({ ...group, key }), { x: [...x], y, low, high });
     }
   }
   return found;

@@ -1,6 +1,6 @@
 // One message about what was just done, and the way back.
 
-import { ApiError } from './api';
+import { reasonOf } from './api';
 
 export interface Message {
   text: string;
@@ -19,6 +19,11 @@ class Told {
     this.#undo = work;
   }
 
+  fail(text: string): void {
+    this.message = { text, bad: true, undo: null };
+    this.#undo = null;
+  }
+
   close(): void {
     this.message = null;
     this.#undo = null;
@@ -31,8 +36,7 @@ class Told {
       await work?.();
       this.undone += 1;
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      this.message = { text: error.message, bad: true, undo: null };
+      this.fail(reasonOf(error));
     }
   }
 }
