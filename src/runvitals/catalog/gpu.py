@@ -27,10 +27,6 @@ _DEVICE = (
           merge="max", aliases=["gpu.{i}.memoryUsedBytes"], mlflow=("gpu_{i}_memory_usage_megabytes", 1e-6),
           otel="hw.gpu.memory.usage", attributes={"hw.id": "{i}"},
           text="Used memory of the GPU.", source="NVIDIA: nvmlDeviceGetMemoryInfo; AMD: mem_info_vram_used"),
-    gauge("gpu.{i}.memoryBandwidth", "%", "GPU memory bandwidth", name="gpu.memory.bandwidth.utilization",
-          scope="device",
-          text="Speed at which the GPU's memory was read and written, as a share of the highest.",
-          source="Intel: xpu-smi, metric 17"),
     gauge("gpu.{i}.temp", "°C", "GPU temperature", name="gpu.temperature", scope="device", merge="max",
           otel="hw.temperature", attributes={**_GPU, "hw.sensor_location": "core"},
           text="Temperature of the GPU.",
@@ -91,6 +87,13 @@ _DEVICE = (
           otel="hw.fan.speed_ratio", attributes={"hw.id": "{i}"},
           text="Fan speed the GPU asks for, as a share of the highest.",
           source="NVIDIA: nvmlDeviceGetFanSpeed; AMD: pwm1 ÷ 255"),
+)
+# What only few vendors tell; of these there are no twins.
+_OF_SOME = (
+    gauge("gpu.{i}.memoryBandwidth", "%", "GPU memory bandwidth", name="gpu.memory.bandwidth.utilization",
+          scope="device",
+          text="Speed at which the GPU's memory was read and written, as a share of the highest.",
+          source="Intel: xpu-smi, metric 17"),
     gauge("gpu.{i}.fanRpm", "rpm", "GPU fan, turns", name="gpu.fan.turns", scope="device",
           otel="hw.fan.speed", attributes={"hw.id": "{i}"},
           text="Turns of the GPU's fan in a minute, as measured.",
@@ -100,7 +103,10 @@ _DEVICE = (
           text="Voltage of the GPU's core.", source="Tenstorrent: telemetry.voltage, in0_input"),
     gauge("gpu.{i}.boardPowerWatts", "W", "GPU board power", name="gpu.board.power", scope="device",
           text="Electrical power of the whole board on which the GPU is, with all that is beside it.",
-          source="Tenstorrent: telemetry.board_power; Jetson: input of the module; Qualcomm: Board power"),
+          source="Tenstorrent: telemetry.board_power; Qualcomm: Board power"),
+    gauge("gpu.{i}.gpuRailWatts", "W", "GPU power", name="gpu.rail.power", scope="device",
+          text="Electrical power of the rail that feeds the GPU, where `powerWatts` is a whole module's.",
+          source="Jetson: rail VDD_GPU, VDD_GPU_SOC, VDD_CPU_GPU_CV, VDD_SYS_GPU, GPU or POM_5V_GPU"),
     gauge("gpu.{i}.healthy", "1", "GPU health", name="gpu.healthy", scope="device", merge="min",
           text="Whether the device is well (1), as its own tool tells, or not (0).",
           source="Ascend, Enflame: Health; Furiosa: liveness; Qualcomm, Rebellions: status"),
@@ -125,4 +131,4 @@ def _of_process(row: Metric) -> Metric:
     )
 
 
-METRICS = (*_DEVICE, *(_of_process(row) for row in _DEVICE))
+METRICS = (*_DEVICE, *_OF_SOME, *(_of_process(row) for row in _DEVICE))

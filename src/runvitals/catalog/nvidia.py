@@ -37,6 +37,23 @@ _LINKS = (
     counter("gpu.{i}.pcieReplays", "1", "GPU PCIe replays", name="gpu.pcie.replays", scope="device",
             text="Packets sent again over PCI Express: a growing count means a bad link.",
             source="nvmlDeviceGetPcieReplayCounter"),
+    counter("gpu.{i}.nvlinkBytes", "bytes", "GPU NVLink, both ways", name="gpu.nvlink.transferred",
+            scope="device",
+            text="Sent and received over all NVLinks of the GPU.",
+            source="DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL × 1024"),
+    rate("gpu.{i}.nvlinkMBps", "MiB/s", "GPU NVLink, both ways", of="gpu.{i}.nvlinkBytes", factor=2.0**-20,
+         scope="device", text="Speed at which the GPU sends and receives over all its NVLinks."),
+    *(
+        counter(f"gpu.{{i}}.nvlink{kind}Errors", "1", "GPU NVLink errors",
+                name=f"gpu.nvlink.errors_{name}", scope="device", text=text,
+                source=f"DCGM_FI_DEV_NVLINK_{name.upper()}_ERROR_COUNT_TOTAL")
+        for kind, name, text in (
+            ("CrcFlit", "crc_flit", "Flow-control units with a wrong checksum on the GPU's NVLinks."),
+            ("CrcData", "crc_data", "Data with a wrong checksum on the GPU's NVLinks."),
+            ("Replay", "replay", "Packets sent again over the GPU's NVLinks: a bad link."),
+            ("Recovery", "recovery", "Times a NVLink of the GPU had to be set up again after errors."),
+        )
+    ),
 )
 
 
@@ -68,7 +85,8 @@ _PROFILING = (
 _THROTTLING = (
     counter("gpu.{i}.throttle.{reason}Seconds", "s", "GPU throttling", name="gpu.throttle", scope="device",
             text="Time for which the clocks were held down for one reason (power cap, heat, brake …).",
-            source="fields 74, 76, 77, 79, 269–271 ÷ 10⁹; reasons not counted: the time their bit was seen"),
+            source="fields 74, 76, 77, 79, 269–271, or DCGM's violations, ÷ 10⁹; reasons not counted: the "
+            "time their bit was seen"),
     rate("gpu.{i}.throttle.{reason}Percent", "%", "GPU throttling", of="gpu.{i}.throttle.{reason}Seconds",
          factor=100.0, scope="device",
          text="Share of the time for which the clocks were held down for one reason."),
@@ -114,6 +132,29 @@ _MIG = (
               scope="device", merge="max", text="Used memory.",
               source="nvmlDeviceGetMemoryInfo of the slice, or DCGM_FI_DEV_FB_USED")),
     *(_of_slice(row) for row in _PROFILING),
+    _of_slice(
+        gauge("gpu.{i}.gpu", "%", "GPU utilization", name="gpu.utilization", scope="device",
+              text="Share of the time in which some kernel ran.", source="DCGM_FI_DEV_GPU_UTIL")),
+    _of_slice(
+        gauge("gpu.{i}.memory", "%", "GPU memory activity", name="gpu.memory.activity", scope="device",
+              text="Share of the time in which memory was read or written.",
+              source="DCGM_FI_DEV_MEM_COPY_UTIL")),
+    _of_slice(
+        gauge("gpu.{i}.encoderUtilization", "%", "GPU video engines", name="gpu.encoder.utilization",
+              scope="device", text="Share of the time in which the video encoder was busy.",
+              source="DCGM_FI_DEV_ENC_UTIL")),
+    _of_slice(
+        gauge("gpu.{i}.decoderUtilization", "%", "GPU video engines", name="gpu.decoder.utilization",
+              scope="device", text="Share of the time in which the video decoder was busy.",
+              source="DCGM_FI_DEV_DEC_UTIL")),
+    _of_slice(
+        counter("gpu.{i}.correctedMemoryErrors", "1", "GPU memory errors", name="gpu.memory.errors_corrected",
+                scope="device", text="Memory errors that could be corrected.",
+                source="DCGM_FI_DEV_ECC_SBE_VOL_DEV")),
+    _of_slice(
+        counter("gpu.{i}.unCorrectedMemoryErrors", "1", "GPU memory errors",
+                name="gpu.memory.errors_uncorrected", scope="device",
+                text="Memory errors that could not be corrected.", source="DCGM_FI_DEV_ECC_DBE_VOL_DEV")),
 )
 
 _DCGM_EXPORTER = (

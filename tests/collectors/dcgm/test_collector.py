@@ -103,6 +103,77 @@ def test_slices_of_a_gpu_are_told_apart(exporter: Exporter) -> None:
     source.close()
 
 
+def test_a_slice_never_takes_the_boards_place(exporter: Exporter) -> None:
+    """Whatever comes last; and where all slices repeat a reading of the board, it is told once."""
+    board, other = SLICE.partition(",GPU_I")[0], SLICE.replace('GPU_I_ID="3"', 'GPU_I_ID="4"')
+    exporter.answer = text(
+        f"DCGM_FI_DEV_GPU_TEMP{{{SLICE}}} 41",
+        f"DCGM_FI_DEV_GPU_TEMP{{{board}}} 40",
+        f"DCGM_FI_DEV_GPU_TEMP{{{other}}} 42",
+        f"DCGM_FI_DEV_GPU_UTIL{{{board}}} 90",
+        f"DCGM_FI_DEV_GPU_UTIL{{{SLICE}}} 7",
+        f"DCGM_FI_DEV_ECC_DBE_VOL_DEV{{{SLICE}}} 3",
+        f"DCGM_FI_DEV_ECC_DBE_VOL_DEV{{{other}}} 5",
+        f"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{board}}} 9000",
+        f"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{other}}} 1000",
+        f"DCGM_FI_DEV_SM_CLOCK{{{SLICE}}} 1400",
+        f"DCGM_FI_DEV_SM_CLOCK{{{other}}} 1400",
+        f"DCGM_FI_DEV_FAN_SPEED{{{SLICE}}} 10",
+        f"DCGM_FI_DEV_FAN_SPEED{{{other}}} 20",
+    )
+    source = Dcgm(exporter.url, {})
+    tick = sampled(source)
+    assert tick.gauges == {
+        "gpu.1.temp": 40.0,
+        "gpu.1.gpu": 90.0,
+        "gpu.1.mig.3.0.gpu": 7.0,
+        "gpu.1.smClock": 1400.0,
+    }
+    assert tick.counters == {
+        "gpu.1.energyJoules": 9.0,
+        "gpu.1.mig.3.0.unCorrectedMemoryErrors": 3.0,
+        "gpu.1.mig.4.0.unCorrectedMemoryErrors": 5.0,
+    }
+    assert all(CATALOG.find(key) for key in (*tick.gauges, *tick.counters))
+    # Nor where the board is silent this once.
+    exporter.answer = text(f"DCGM_FI_DEV_GPU_TEMP{{{other}}} 42")
+    assert sampled(source, 105.0).gauges == {}
+    source.close()
+
+
+def test_throttling_and_nvlink(exporter: Exporter) -> None:
+    def answer(power_ns: int, reasons: int) -> bytes:
+        return text(
+            "# TYPE DCGM_FI_DEV_POWER_VIOLATION counter",
+            f'DCGM_FI_DEV_POWER_VIOLATION{{gpu="0"}} {power_ns}',
+            'DCGM_FI_DEV_THERMAL_VIOLATION{gpu="0"} 500000000',
+            f'DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{gpu="0"}} {reasons}',
+            'DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{gpu="0"} 1000',
+            'DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL{gpu="0"} 1',
+            'DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL{gpu="0"} 2',
+            'DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL{gpu="0"} 3',
+            'DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL{gpu="0"} 4',
+        )
+
+    source = Dcgm(exporter.url, {})
+    exporter.answer = answer(2_000_000_000, 0x24)  # power cap, software's thermal slowdown
+    sampled(source, 100.0)
+    exporter.answer = answer(3_000_000_000, 0x0)
+    counters = sampled(source, 105.0).counters
+    assert counters["gpu.0.throttle.swPowerCapSeconds"] == 3.0  # as counted, not as seen
+    assert counters["gpu.0.throttle.thermalSeconds"] == 0.5
+    assert counters["gpu.0.throttle.swThermalSeconds"] == 5.0
+    assert counters["gpu.0.throttle.hwThermalSeconds"] == 0.0
+    assert counters["gpu.0.nvlinkBytes"] == 1000.0 * 1024
+    errors = [counters[f"gpu.0.nvlink{kind}Errors"] for kind in ("CrcFlit", "CrcData", "Replay", "Recovery")]
+    assert errors == [1.0, 2.0, 3.0, 4.0]
+    for key in counters:
+        match = CATALOG.find(key)
+        assert match is not None
+        assert match.metric.kind == "counter"
+    source.close()
+
+
 def test_marks_for_no_value_are_no_values(exporter: Exporter) -> None:
     exporter.answer = text(
         'DCGM_FI_DEV_MEMORY_TEMP{gpu="0", UUID="GPU-1"} 9223372036854775794',

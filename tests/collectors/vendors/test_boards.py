@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Absent, Tick
+from runvitals.collectors.tool import ToolFailed
 from runvitals.collectors.vendors.doors import jetson, npu, tenstorrent
-from runvitals.collectors.vendors.tegrastats import parse
+from runvitals.collectors.vendors.tegrastats import Tegrastats, parse
 from tests.collectors.test_tool import program, soon
 from tests.collectors.trees import plant, put, sample
 from tests.collectors.vendors.machines import pci, tool, values
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.collectors.trees import Tree
 
 MIB = 1024.0 * 1024.0
 ORIN = {
@@ -53,6 +56,65 @@ def test_a_jetson_by_the_kernels_files(tmp_path: Path) -> None:
     assert board.facts == {"accelerator_jetson": [{"index": 0, "name": "Jetson Orin Nano"}]}
 
 
+def channels(chip: int, *rails: tuple[str, int, int]) -> Tree:
+    """An INA3221 with some rails: label, mV, mA."""
+    folder = f"sys/class/hwmon/hwmon{chip}"
+    files: Tree = {f"{folder}/name": "ina3221\n", f"{folder}/in7_label": "sum of shunt voltages\n"}
+    for number, (label, millivolts, milliamperes) in enumerate(rails, 1):
+        files[f"{folder}/in{number}_label"] = f"{label}\n"
+        files[f"{folder}/in{number}_input"] = f"{millivolts}\n"
+        files[f"{folder}/curr{number}_input"] = f"{milliamperes}\n"
+    return files
+
+
+BARE = {path: text for path, text in ORIN.items() if "hwmon" not in path}
+AGX_ORIN = channels(2, ("VDD_GPU_SOC", 20000, 250), ("VDD_CPU_CV", 20000, 150), ("VIN_SYS_5V0", 5000, 1100))
+AGX_ORIN |= channels(3, ("NC", 0, 9), ("VDDQ_VDD2_1V8AO", 5000, 180), ("NC", 0, 0))
+
+
+def power(tmp_path: Path, files: Tree) -> dict[str, float]:
+    read = sample(jetson(plant(tmp_path, BARE | files)), 1.0)
+    return {key: value for key, value in read.items() if key.endswith("Watts")}
+
+
+def test_power_of_a_module_without_a_meter_of_its_input_is_the_sum_of_what_it_feeds(tmp_path: Path) -> None:
+    assert power(tmp_path, AGX_ORIN) == pytest.approx({"gpu.0.powerWatts": 13.5, "gpu.0.gpuRailWatts": 5.0})
+
+
+def test_power_of_a_board_with_a_meter_of_its_input(tmp_path: Path) -> None:
+    input_meter = {
+        "sys/class/hwmon/hwmon9/name": "ina238\n",
+        "sys/class/hwmon/hwmon9/power1_input": "26700000\n",
+    }
+    found = power(tmp_path, AGX_ORIN | input_meter)
+    assert found == pytest.approx({"gpu.0.powerWatts": 26.7, "gpu.0.gpuRailWatts": 5.0})
+
+
+def test_a_rail_that_cannot_be_read_leaves_no_sum_that_is_too_small(tmp_path: Path) -> None:
+    files = dict(AGX_ORIN)
+    board = jetson(plant(tmp_path, BARE | files))
+    put(tmp_path, "sys/class/hwmon/hwmon2/curr2_input", "\n")
+    read = sample(board, 1.0)
+    assert "gpu.0.powerWatts" not in read
+    assert read["gpu.0.gpuRailWatts"] == pytest.approx(5.0)
+
+
+def test_a_tegrastats_that_prints_something_else_is_told(tmp_path: Path) -> None:
+    stats = Tegrastats(
+        program(tmp_path, "tegrastats", "echo 'Access denied: run as root'; exec sleep 74.6"), 0
+    )
+
+    def attempt() -> str:
+        try:
+            stats.sample(Tick(1.0))
+        except ToolFailed as failed:
+            return str(failed)
+        return ""
+
+    assert soon(attempt).endswith("nothing is understood of what it prints: 'Access denied: run as root'")
+    stats.close()
+
+
 def test_what_is_no_jetson(tmp_path: Path) -> None:
     with pytest.raises(Absent, match="names no nvidia,tegra"):
         jetson(plant(tmp_path, {"sys/class/devfreq/gpu/cur_freq": "1\n"}))
@@ -78,11 +140,23 @@ def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pyt
             " GR3D_FREQ 30%@[510] NVDEC off cpu@60C gpu@49.5C tj@61C VDD_IN 4824mW/4000mW VDD_SOC 518mW/5mW",
             {"gpu": 30.0, "graphicsClock": 510.0, "temp": 49.5, "powerWatts": 4.824, "memoryAllocated": 25.0},
         ),
-        ("RAM 1024/4096MB GR3D_FREQ 0% GPU@39C VDD_SYS_GPU 182/182 VDD_4V0_WIFI 0/0",
-         {"gpu": 0.0, "temp": 39.0, "powerWatts": 0.182, "memoryAllocated": 25.0}),
+        ("RAM 1024/4096MB GR3D_FREQ 0% GPU@39C VDD_SYS_GPU 182/182 VDD_IN 5297/5297 VDD_4V0_WIFI 0/0",
+         {"gpu": 0.0, "temp": 39.0, "powerWatts": 5.297, "gpuRailWatts": 0.182, "memoryAllocated": 25.0}),
         ("RAM 1024/4096MB tj@52.4C gpu@-256C VDD_GPU_SOC 2171mW",
-         {"temp": 52.4, "powerWatts": 2.171, "memoryAllocated": 25.0}),
+         {"temp": 52.4, "powerWatts": 2.171, "gpuRailWatts": 2.171, "memoryAllocated": 25.0}),
+        # AGX Orin: the sum of what the input feeds, and not the memory's rail behind VIN_SYS_5V0.
+        ("07-25-2026 09:08:28 IRAM 0/252kB GR3D_FREQ 12%@[1300,1300] NVENC0_FREQ @1140 gpu@47.6C/46.1C "
+         "tj@52C/52C VDDQ_VDD2_1V8AO 900mW/900mW/900mW VDD_GPU_SOC 5000mW/1mW/1mW VDD_CPU_CV 3000mW/1mW/1mW "
+         "VIN_SYS_5V0 5500mW/5500mW/5500mW",
+         {"gpu": 12.0, "graphicsClock": 1300.0, "temp": 47.6, "powerWatts": 13.5, "gpuRailWatts": 5.0}),
+        # Thor: VIN is all of the board.
+        ("GR3D_FREQ @[1575,1575,1575] VDD_GPU 4386mW/1mW VDD_CPU_SOC_MSS 6764mW/1mW VIN_SYS_5V0 7600mW/1mW "
+         "VIN 26700mW/1mW", {"graphicsClock": 1575.0, "powerWatts": 26.7, "gpuRailWatts": 4.386}),
+        # AGX Xavier: six rails, of which only some are named after their voltage.
+        ("APE 150 MTS fg 0% bg 0% GPU 300/310 CPU 1000/900 SOC 920/920 CV 0/0 VDDRQ 144/144 SYS5V 1320/1320",
+         {"powerWatts": 3.684, "gpuRailWatts": 0.3}),
         ("GR3D_FREQ 5%@114 POM_5V_IN 3000/2900", {"gpu": 5.0, "graphicsClock": 114.0, "powerWatts": 3.0}),
+        ("POM_5V_CPU 400/1 POM_5V_IN 3000/2900 POM_5V_GPU 700/1", {"powerWatts": 3.0, "gpuRailWatts": 0.7}),
         ("RAM GR3D_FREQ", {}),
         ("", {}),
     ],

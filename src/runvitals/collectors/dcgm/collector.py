@@ -13,11 +13,14 @@ from runvitals.collectors.dcgm.fields import (
     MEMORY,
     MIB,
     RATIOS,
+    THROTTLE_REASONS,
+    THROTTLED,
     XID,
     Series,
     is_blank,
     of_host,
 )
+from runvitals.collectors.nvidia.throttling import Throttled
 from runvitals.collectors.nvidia.xid import xid_event
 from runvitals.journal.jsontext import loads
 
@@ -64,6 +67,9 @@ class Dcgm:
         self._others: set[str] = set()
         self._totals: dict[str, tuple[float, float]] = {}
         self._xids: dict[int, float] = {}
+        self._throttled: dict[int, Throttled] = {}
+        # (GPU, metric) of what boards have told without a slice's label.
+        self._boards: set[tuple[int | None, str]] = set()
         self._aside = Aside(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
 
     @property
@@ -93,10 +99,13 @@ class Dcgm:
         if not series:
             raise NoSeries(f"{http.Address(self._urls[0])} answers, but tells of no GPU")
         self._tell(series)
+        series = self._of_boards([each for each in series if not is_blank(each.value)])
         memory: dict[str, dict[str, float]] = {}
         for each in series:
-            if not is_blank(each.value):
-                self._write(tick, each, memory)
+            self._write(tick, each, memory)
+        for gpu, throttled in self._throttled.items():
+            for end, seconds in throttled.seconds().items():
+                tick.counters[f"gpu.{gpu}.{end}"] = seconds
         for prefix, sizes in memory.items():
             _write_memory(tick, prefix, sizes)
         for index in {each.index for each in series}:
@@ -116,30 +125,54 @@ class Dcgm:
                 is_total = found.kind(sample.name) == exposition.COUNTER
                 yield Series(sample.name.removeprefix(PREFIX), sample.labels, sample.value, is_total)
 
+    def _of_boards(self, series: list[Series]) -> list[Series]:
+        """The series, those that exporters repeat for each slice as their board's: where no series of the
+        board itself was ever told, and all slices agree.
+        """
+        self._boards.update((each.index, each.name) for each in series if not each.slice)
+        repeated: dict[tuple[int | None, str], list[Series]] = {}
+        kept = []
+        for each in series:
+            if not each.slice or each.is_of_slice:
+                kept.append(each)
+            elif each.name in FLOWS:
+                continue  # a slice has no links of its own
+            elif (each.index, each.name) not in self._boards:
+                repeated.setdefault((each.index, each.name), []).append(each)
+        agreed = (told for told in repeated.values() if all(each.value == told[0].value for each in told))
+        return kept + [told[0].of_board() for told in agreed]
+
     def _write(self, tick: Tick, series: Series, memory: dict[str, dict[str, float]]) -> None:
-        board = f"gpu.{series.index}."
-        prefix = board + series.slice
+        prefix = f"gpu.{series.index}.{series.slice}"
         name, value = series.name, series.value
         if name in GAUGES:
             end, factor = GAUGES[name]
             # Boards whose memory has no sensor say 0 °C.
             if value > 0 or end != "memoryTemp":
-                tick.gauges[board + end] = value * factor
+                tick.gauges[prefix + end] = value * factor
         elif name in COUNTERS:
             end, factor = COUNTERS[name]
-            tick.counters[board + end] = value * factor
+            tick.counters[prefix + end] = value * factor
         elif name in RATIOS:
             tick.gauges[prefix + RATIOS[name]] = min(value, 1.0) * 100.0
         elif name in MEMORY:
             memory.setdefault(prefix, {})[name] = value
         elif name in FLOWS:
-            self._write_flow(tick, board + FLOWS[name], series)
-        elif name == XID and series.index is not None:
-            self._note_xid(tick, series.index, value)
+            self._write_flow(tick, prefix + FLOWS[name], series)
+        elif series.index is not None:
+            self._note(tick, series.index, series)
+
+    def _note(self, tick: Tick, index: int, series: Series) -> None:
+        """What says something together with what was told before."""
+        if series.name == XID:
+            self._note_xid(tick, index, series.value)
+        elif series.name in THROTTLED:
+            reason = THROTTLED[series.name]
+            self._throttled.setdefault(index, Throttled()).count(reason, series.value / 1e9)
+        elif series.name in THROTTLE_REASONS:
+            self._throttled.setdefault(index, Throttled()).note(int(series.value), tick.mono_s)
 
     def _write_flow(self, tick: Tick, key: str, series: Series) -> None:
-        if series.slice:  # a slice has no links of its own
-            return
         if not series.is_total:
             tick.gauges[key] = series.value
             return

@@ -34,7 +34,36 @@ COUNTERS = {
     "DEV_PCIE_REPLAY_COUNTER": ("pcieReplays", 1.0),
     "DEV_ECC_SBE_VOL_DEV": ("correctedMemoryErrors", 1.0),
     "DEV_ECC_DBE_VOL_DEV": ("unCorrectedMemoryErrors", 1.0),
+    # KiB sent and received over all links.
+    "DEV_NVLINK_BANDWIDTH_TOTAL": ("nvlinkBytes", 1024.0),
+    "DEV_NVLINK_THROUGHPUT_TOTAL": ("nvlinkBytes", 1024.0),
+    "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": ("nvlinkCrcFlitErrors", 1.0),
+    "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": ("nvlinkCrcDataErrors", 1.0),
+    "DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": ("nvlinkReplayErrors", 1.0),
+    "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": ("nvlinkRecoveryErrors", 1.0),
 }
+# Readings that a slice has of its own. The others are the board's, whatever series they come with: exporters
+# repeat them for each of its slices.
+OF_SLICES = frozenset((
+    "DEV_GPU_UTIL", "DEV_MEM_COPY_UTIL", "DEV_ENC_UTIL", "DEV_DEC_UTIL", "DEV_ECC_SBE_VOL_DEV",
+    "DEV_ECC_DBE_VOL_DEV",
+))  # fmt: skip
+# Nanoseconds for which the clocks were held down, by reason. (The exporter's help says "us", and means them.)
+THROTTLED = {
+    "DEV_POWER_VIOLATION": "swPowerCap",
+    "DEV_THERMAL_VIOLATION": "thermal",
+    "DEV_SYNC_BOOST_VIOLATION": "syncBoost",
+    "DEV_BOARD_LIMIT_VIOLATION": "boardLimit",
+    "DEV_LOW_UTIL_VIOLATION": "lowUtilization",
+    "DEV_RELIABILITY_VIOLATION": "reliability",
+    "DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS": "swPowerCap",
+    "DEV_CLOCKS_EVENT_REASON_SYNC_BOOST_NS": "syncBoost",
+    "DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS": "swThermal",
+    "DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS": "hwThermal",
+    "DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS": "hwPowerBrake",
+}
+# Bits of the reasons that hold now.
+THROTTLE_REASONS = ("DEV_CLOCK_THROTTLE_REASONS", "DEV_CLOCKS_EVENT_REASONS")
 # Ratios of profiling counters, of a board or of a slice of it: 0 to 1 there, percent here. Over 1 is a known
 # fault of slices.
 RATIOS = {
@@ -87,6 +116,16 @@ class Series:
         """`mig.7.0.` for GPU instance 7, "" for a whole GPU. Compute instances are not told apart."""
         instance = self.labels.get("GPU_I_ID", "")
         return f"mig.{instance}.0." if instance.isdigit() else ""
+
+    @property
+    def is_of_slice(self) -> bool:
+        """Whether a slice has this metric of its own."""
+        return self.name in OF_SLICES or self.name in RATIOS or self.name in MEMORY
+
+    def of_board(self) -> Series:
+        """The same number as its board's."""
+        labels = {name: text for name, text in self.labels.items() if name != "GPU_I_ID"}
+        return Series(self.name, labels, self.value, self.is_total)
 
     @property
     def host(self) -> str:

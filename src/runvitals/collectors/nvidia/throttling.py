@@ -83,7 +83,11 @@ class Throttled:
         """The driver's counters, by field. One that is missing this time stays where it was."""
         for field, name in _COUNTERS:
             if field in found:
-                self._counted[name] = found[field] / 1e9
+                self.count(name, found[field] / 1e9)
+
+    def count(self, name: str, seconds: float) -> None:
+        """A running total that the driver keeps of one reason."""
+        self._counted[name] = seconds
 
     def seconds(self) -> dict[str, float]:
         """Running totals by the end of their key."""

@@ -1,18 +1,18 @@
 """NVIDIA Jetson: the kernel's files, and tegrastats for what they do not tell.
 
-Its memory is the host's, shared with the processor. Power is that of the whole module where it has a meter,
-since few boards have one for the GPU alone.
+Its memory is the host's, shared with the processor. Power is that of the whole module; that of the rail which
+feeds the GPU stands beside it.
 """
 
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent, PseudoFile, open_if_there, read_text
 from runvitals.collectors.tool import find
-from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.vendors import rails, sysfs
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
 from runvitals.collectors.vendors.doors import first_index
 from runvitals.collectors.vendors.parts import Parts
-from runvitals.collectors.vendors.tegrastats import RAILS, Tegrastats
+from runvitals.collectors.vendors.tegrastats import GPU_RAIL, Tegrastats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def probe(scope: Scope) -> Parts:
 
 
 class JetsonSysfs:
-    """`gpu.{i}.gpu`, `.graphicsClock`, `.temp`, `.powerWatts` and memory, from sysfs and /proc/meminfo."""
+    """Load, clock, temperature, memory, the power of the module and that of its GPU's rail."""
 
     name = "sysfs"
 
@@ -55,9 +55,9 @@ class JetsonSysfs:
             "graphicsClock": sysfs.first(devfreq, ("cur_freq",), 1e-6) if devfreq else None,
             "temp": _zone(scope),
         }
-        self._rail = _rail(scope)
+        self._meters = rails.find_meters(scope.path("/sys/class/hwmon"))
         missing = [key for key, level in self._levels.items() if level is None]
-        missing += [POWER] if self._rail is None else []
+        missing += [] if self._meters else [POWER]
         self.absent = dict.fromkeys(missing, "this kernel has no file for it")
         model = (read_text(scope.path("/proc/device-tree/model")) or "NVIDIA Jetson").rstrip("\0")
         self.facts = {"accelerator_jetson": [{"index": index, "name": model}]}
@@ -69,10 +69,10 @@ class JetsonSysfs:
             value = None if level is None else level.read()
             if value is not None:
                 gauges[key] = value
-        if self._rail is not None:
-            volts, amperes = (level.read() for level in self._rail)
-            if volts is not None and amperes is not None:
-                gauges[POWER] = volts * amperes
+        watts = {meter.name: meter.watts() for meter in self._meters}
+        for key, value in ((POWER, rails.whole(watts)), (GPU_RAIL, rails.of_gpu(watts))):
+            if value is not None:
+                gauges[key] = value
         if self._meminfo is not None:
             gauges.update(_memory(self._meminfo))
         complete(device)
@@ -93,25 +93,6 @@ def _zone(scope: Scope) -> sysfs.Level | None:
     kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}
     zone = next((kinds[kind] for kind in _ZONES if kind in kinds), None)
     return None if zone is None else sysfs.first(f"{folder}/{zone}", ("temp",), 1e-3)
-
-
-def _rail(scope: Scope) -> tuple[sysfs.Level, sysfs.Level] | None:
-    """Volts and amperes of the best rail of the INA3221 power monitors."""
-    found: dict[str, tuple[sysfs.Level, sysfs.Level]] = {}
-    folder = scope.path("/sys/class/hwmon")
-    for name in sysfs.names(folder):
-        sensors = f"{folder}/{name}"
-        if read_text(f"{sensors}/name") != "ina3221":
-            continue
-        for file in sysfs.names(sensors):
-            if not (file.startswith("in") and file.endswith("_label")):
-                continue
-            number = file.removeprefix("in").removesuffix("_label")
-            volts = sysfs.first(sensors, (f"in{number}_input",), 1e-3)
-            amperes = sysfs.first(sensors, (f"curr{number}_input",), 1e-3)
-            if volts is not None and amperes is not None:
-                found[read_text(f"{sensors}/{file}") or ""] = volts, amperes
-    return next((found[label] for label in RAILS if label in found), None)
 
 
 def _memory(meminfo: PseudoFile) -> dict[str, float]:

@@ -7,29 +7,26 @@ from itertools import pairwise
 from runvitals.collectors.base import MIB
 from runvitals.collectors.quantity import amount
 from runvitals.collectors.tool import Stream
+from runvitals.collectors.vendors import rails
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Tick
 
-# The meter of the whole module, by board; else of the rail that feeds the GPU.
-RAILS = (
-    *("VDD_IN", "VIN_SYS_5V0", "POM_5V_IN", "VIN"),
-    *("VDD_GPU_SOC", "VDD_CPU_GPU_CV", "VDD_SYS_GPU", "VDD_GPU", "GPU", "POM_5V_GPU"),
-)
+GPU_RAIL = "gpuRailWatts"
 
 
 def parse(line: str) -> Device:
     """A line's readings. What a board or release does not print is left out.
 
     Example:
-        >>> parse("RAM 4300/30698MB GR3D_FREQ 45% tj@52.4C VDD_GPU_SOC 2171mW").gauges["powerWatts"]
-        2.171
+        >>> parse("RAM 4300/30698MB GR3D_FREQ 45% tj@52.4C VDD_IN 7171mW").gauges["powerWatts"]
+        7.171
     """
     device = Device(0, {})
     gauges = device.gauges
-    rails: dict[str, float] = {}
+    watts: dict[str, float | None] = {}
     temperatures: dict[str, float] = {}
     words = line.split()
     for name, value in pairwise(words):
@@ -41,19 +38,27 @@ def parse(line: str) -> Device:
             share, _, clock = value.partition("@")
             _set(gauges, "gpu", amount(share, "%"))
             _set(gauges, "graphicsClock", amount(clock.strip("[]").partition(",")[0], "MHz"))
-        elif name.startswith(("VDD_", "VIN", "POM_", "GPU")):
-            watts = amount(value.partition("/")[0], "W", "mW")
-            if watts is not None:
-                rails[name] = watts
+        elif _is_rail(name, value):
+            watts[name] = amount(value.partition("/")[0], "W", "mW")
     for word in words:
-        sensor, at, celsius = word.partition("@")
-        degrees = amount(celsius, "°C") if at and celsius.endswith("C") else None
+        sensor, _, celsius = word.partition("@")
+        # Now and the mean: "47.6C/47.6C", since JetPack 7.
+        celsius = celsius.partition("/")[0]
+        degrees = amount(celsius, "°C") if celsius.endswith("C") else None
         if degrees is not None and degrees > -200.0:  # -256C: the sensor is off
             temperatures[sensor.lower()] = degrees
     _set(gauges, "temp", next((temperatures[name] for name in ("gpu", "tj") if name in temperatures), None))
-    _set(gauges, POWER, next((rails[name] for name in RAILS if name in rails), None))
+    _set(gauges, POWER, rails.whole(watts))
+    _set(gauges, GPU_RAIL, rails.of_gpu(watts))
     complete(device)
     return device
+
+
+def _is_rail(name: str, value: str) -> bool:
+    """Whether a word is followed by a rail's power, now and as a mean: "5139mW/5139mW", "5139mW", "0/144"."""
+    parts = value.split("/")
+    watts = all(part.endswith("W") and part[:1].isdigit() for part in parts)
+    return name[:1].isalpha() and (watts or (len(parts) > 1 and all(part.isdigit() for part in parts)))
 
 
 def _set(gauges: dict[str, float], key: str, value: float | None, factor: float = 1.0) -> None:
@@ -79,12 +84,17 @@ class Tegrastats:
         """Write the newest line's readings.
 
         Raises:
-            ToolFailed: it ended.
+            ToolFailed: it ended, or prints nothing that is understood; again at each call until it does.
         """
-        for line in self._stream.lines(tick.mono_s)[-1:]:
+        lines = [line for line in self._stream.lines(tick.mono_s) if line.strip()]
+        for line in reversed(lines):  # the last may be a remark
             device = parse(line.decode("utf-8", "replace"))
-            device.index = self._index
-            write(tick, [device], 0)
+            if device.gauges:
+                device.index = self._index
+                write(tick, [device], 0)
+                return
+        if lines:
+            raise self._stream.refuse(lines)
 
     def close(self) -> None:
         self._stream.close()
