@@ -23,11 +23,14 @@ from typing import Any
 from urllib.parse import quote
 
 from runvitals.collectors import launcher
+from runvitals.journal import paths
+from runvitals.journal.clock import boot_id
 from runvitals.relay.mlflow.address import SAMPLES_LABEL, absolute, public
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.folder import usable_directory, working_folder
 from runvitals.sdk.line import order
+from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import Settings, resolve
 from runvitals.sdk.start import as_run_id
 from runvitals.sdk.tie import Tie
@@ -170,7 +173,8 @@ class Monitor:
         directory = usable_directory(values["dir"], run, "allow")
         self._settings, self._run, self._directory, self._pid = values, run, directory, os.getpid()
         attach = {"pid": self._pid, "role": "train", **_place()}
-        self._tie = Tie(order(values, run, directory, attach, list(sys.orig_argv or ())))
+        clock = clock_of_run(paths.run_dir(run, directory), boot_id())
+        self._tie = Tie(order(values, run, directory, attach, list(sys.orig_argv or ()), clock))
         _open.add(self)
 
     def finish(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from runvitals.collectors.base import Scope, Tick
-from runvitals.journal import frames
+from runvitals.journal import clock, frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.writer import Writer
 from runvitals.monitor.clients import Door
@@ -23,6 +23,9 @@ from runvitals.monitor.loop import FIRST_ATTACH_S, Monitor
 from runvitals.monitor.memory_kills import MemoryKills
 from runvitals.monitor.processes import CLOSING_GRACE_S
 from runvitals.monitor.sampler import Sampler
+
+T0_S = 1_760_000_000.0
+YEAR_S = 365.0 * 86_400
 
 
 class Clock:
@@ -99,7 +102,12 @@ class Bench:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         door.bind(self._address)
         door.listen(16)
-        journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes)
+        self.set_by_s = 0.0  # how far somebody has set the system's clock
+        of_day = clock.Clock(
+            wall_ns=lambda: int((T0_S + self.clock.now_s + self.set_by_s) * 1e9),
+            steady_ns=lambda: int(self.clock.now_s * 1e9),
+        )
+        journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=of_day)
         self.monitor = Monitor(
             journal,
             Door(door.detach()),
@@ -444,3 +452,30 @@ def test_what_was_said_of_a_descriptor_does_not_count_for_the_next_of_its_number
     descriptors.hear(0)
     descriptors.hear(0)
     assert called == ["first"], "closed behind our back: forgotten, or poll would return at once for ever"
+
+
+@pytest.mark.parametrize("years", [11.2, -55.0])
+def test_samples_keep_their_time_when_somebody_sets_the_clock(bench: Bench, years: float) -> None:
+    child = bench.process()
+    bench.turn(5)
+    bench.set_by_s = years * YEAR_S
+    bench.turn(5)
+    bench.set_by_s = 0.0
+    bench.turn(5)
+    bench.kill(child)
+    bench.monitor.run()
+    times_ms = [r.time_ms for r in read_run(str(bench.folder)) if r.type == frames.SAMPLE]
+    assert times_ms == [int((T0_S + 1000 + tick) * 1000) for tick in (*range(15), 14)]
+    assert bench.end()["t"] == times_ms[-1]
+    events = bench.records(frames.EVENT, name="clock_set")
+    assert [event["by_ms"] for event in events] == [int(by * YEAR_S * 1000) for by in (years, -years)]
+    assert [event["ahead_ms"] for event in events] == [int(years * YEAR_S * 1000), 0]
+    assert ("forward" if years > 0 else "back") in events[0]["text"]
+
+
+def test_a_clock_that_is_a_little_off_is_nothing_to_tell(bench: Bench) -> None:
+    bench.process()
+    for _ in range(10):
+        bench.set_by_s += 0.1
+        bench.turn()
+    assert not bench.records(frames.EVENT, name="clock_set")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runvitals.doctor.finding import Finding
+from runvitals.journal.clock import Clock
 from runvitals.monitor import launch
 from runvitals.query.opened import open_run
 from runvitals.query.reader import RunReader
@@ -41,7 +42,7 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
     attach = {"pid": os.getpid(), "role": "train", "writer": "doctor"}
     began_s = time.monotonic()
     try:
-        line = launch.connect(order(values, run_id, folder, attach, ["runvitals", "doctor"]))
+        line = launch.connect(order(values, run_id, folder, attach, ["runvitals", "doctor"], Clock()))
     except launch.Unavailable as error:
         text = f"no monitor can be started: {error}"
         yield Finding("monitor", "start", "FAIL", text, "without one log() is kept, and nothing is measured")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 
 from runvitals.journal import descriptor, frames
+from runvitals.journal.clock import Clock
 from runvitals.journal.jsontext import dumps
 from runvitals.journal.paths import OPEN_FLAGS, check_writer, segment_path
 from runvitals.journal.samples import Packer
@@ -37,6 +37,7 @@ class Writer:
         guarded: this process runs other people's code, which may close our descriptor and open a file of its
             own under the same number. So the descriptor has a high number and is looked at before each write
             (0.8 µs); where the process may have few, none is kept.
+        clock: what the times of all its records are to be taken from; by default one of its own.
 
     Attributes:
         lost: records that could not be written and are not yet reported in the journal itself.
@@ -60,6 +61,7 @@ class Writer:
         "_identity",
         "_lost_since_ms",
         "about",
+        "clock",
         "error",
         "folder",
         "lost",
@@ -79,11 +81,13 @@ class Writer:
         about: Mapping[str, object],
         segment_bytes: int = SEGMENT_BYTES,
         guarded: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self.folder = folder
         self.writer = check_writer(writer)
         self.about = dict(about)
         self.segment_bytes = segment_bytes
+        self.clock = clock or Clock()
         self.segment = 0
         self.seq = 0
         self.size = 0  # of the file being written; 0 while it has not been begun
@@ -147,7 +151,7 @@ class Writer:
             self._write(data)
         except OSError as error:
             if not self.lost:
-                self._lost_since_ms = _now_ms()
+                self._lost_since_ms = self.clock.now_ms()
             self.lost += 1
             self.error = error
             return False
@@ -178,7 +182,9 @@ class Writer:
             if not self.seq:
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
             self._open(os.O_CREAT | os.O_EXCL)
-        about = {"format": FORMAT, "writer": self.writer, "segment": self.segment, "t": _now_ms()}
+        about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": self.segment}
+        if "t" not in self.about:  # an import or a simulation tells of other times than its own
+            about |= {"t": self.clock.now_ms(), "since_boot_ms": self.clock.since_boot_ms()}
         self._write_all([(frames.START, dumps({**about, **self.about})), *self._schemas()])
 
     def _open(self, how: int) -> None:
@@ -295,14 +301,15 @@ class Writer:
         """The kernel took records that the disk then did not. It does not say which; say that it happened."""
         self.error = failure
         text = f"the disk did not take what was written last: {failure}"
-        self.json(frames.EVENT, {"t": _now_ms(), "name": "sync_failed", "level": "error", "text": text})
+        now_ms = self.clock.now_ms()
+        self.json(frames.EVENT, {"t": now_ms, "name": "sync_failed", "level": "error", "text": text})
 
     def _report_loss(self) -> None:
         """Say in the journal itself how much could not be written, and every schema, as one may be lost."""
         if not self.size:
             self._begin_file()
         event = {
-            "t": _now_ms(),
+            "t": self.clock.now_ms(),
             "name": "records_lost",
             "level": "error",
             "count": self.lost,
@@ -311,7 +318,3 @@ class Writer:
         }
         self._write_all([(frames.EVENT, dumps(event)), *self._schemas()])
         self.lost = 0
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -90,7 +90,8 @@ _FIELDS: dict[str, dict[str, Rule]] = {
         "t": _TIME,
         **dict.fromkeys(("writer", "run", "project", "host", "role", "boot_id"), _TEXT),
         **dict.fromkeys(
-            ("format", "segment", "pid", "rank", "local_rank", "world_size", "forked_from"), _INTEGER
+            ("format", "segment", "since_boot_ms", "pid", "rank", "local_rank", "world_size", "forked_from"),
+            _INTEGER,
         ),
         "interval_s": _INTERVAL,
         "labels": _MAPPING,

@@ -105,10 +105,10 @@ def connect(order: Mapping[str, Any]) -> Line:
     `order["attach"]` said.
 
     Args:
-        order: run, directory, project, host, boot_id, settings (as they are recorded), options (those of
-            single sources as they are, secrets and all), destinations (where the relay delivers the run to),
-            about (name, tags, …), attach (the message of this
-            process), trainer (python, argv, cwd), site (folders of third-party packages). JSON throughout.
+        order: run, directory, project, host, boot_id, clock_ms (see `journal.clock`), settings (as they are
+            recorded), options (those of single sources as they are, secrets and all), destinations (where
+            the relay delivers the run to), about (name, tags, …), attach (the message of this process),
+            trainer (python, argv, cwd), site (folders of third-party packages). JSON throughout.
 
     Raises:
         Unavailable: no monitor could be started; says why.

@@ -8,6 +8,7 @@ import time
 from struct import error as StructError
 
 from runvitals.journal import frames
+from runvitals.journal.clock import JUMP_MS
 from runvitals.monitor.clients import Client, Door
 from runvitals.monitor.descriptors import Descriptors
 from runvitals.monitor.disk import Disk
@@ -77,6 +78,7 @@ class Monitor:
         self._clients: dict[int, Client] = {}
         self._disk = Disk(journal, self._warn, self.started_s)
         self._refused: set[str] = set()
+        self._system_ahead_ms = 0  # of the run's clock, as was told last
         self._stop_asked = False
         self._interrupted: set[int] = set()
         self._descriptors.watch(door.fd, self._open_door)
@@ -128,7 +130,7 @@ class Monitor:
     def sample(self, now_s: float) -> None:
         """Take one sample and write it."""
         values = self.sampler.sample(now_s)
-        time_ms = time.time_ns() // 1_000_000
+        time_ms = self.journal.clock.now_ms()
         try:
             self.journal.sample(time_ms, values)
         except (StructError, OverflowError):
@@ -139,6 +141,7 @@ class Monitor:
             self.note(frames.INFO, baselines=fresh)
             self.sampler.baselines.fresh = {}
         self._write_news()
+        self._mind_the_clock()
 
     def _write_news(self) -> None:
         """What the sources tell beside numbers: facts about their devices, what they miss, what happened."""
@@ -153,7 +156,7 @@ class Monitor:
     def _note_theirs(self, type: int, value: Mapping[str, object]) -> None:
         """A record made by a collector, of another package perhaps, which may hold what JSON cannot."""
         try:
-            self.journal.json(type, {**value, "t": time.time_ns() // 1_000_000})
+            self.journal.json(type, {**value, "t": self.journal.clock.now_ms()})
         except (TypeError, ValueError) as error:
             text = f"a source told what cannot be written: {error}: {value!r:.200}"
             self.note(frames.EVENT, name="bad_reading", level="warning", text=text)
@@ -169,7 +172,7 @@ class Monitor:
 
     def note(self, type: int, **value: object) -> None:
         """Write a JSON record of this moment."""
-        self.journal.json(type, {"t": time.time_ns() // 1_000_000, **value})
+        self.journal.json(type, {"t": self.journal.clock.now_ms(), **value})
 
     def _warn(self, name: str, text: str) -> None:
         self.note(frames.EVENT, name=name, level="warning", text=text)
@@ -182,6 +185,17 @@ class Monitor:
             done()
 
         self._descriptors.watch(fd, fetch)
+
+    def _mind_the_clock(self) -> None:
+        """Say that somebody has set the system's clock. Ours goes on as before."""
+        ahead_ms = self.journal.clock.ahead_ms()
+        by_ms = ahead_ms - self._system_ahead_ms
+        if abs(by_ms) < JUMP_MS:
+            return
+        self._system_ahead_ms = ahead_ms
+        way = "forward" if by_ms > 0 else "back"
+        text = f"the system's clock was set {way} by {abs(by_ms) / 1000:.0f} s; this run's does not follow"
+        self.note(frames.EVENT, name="clock_set", level="warning", text=text, by_ms=by_ms, ahead_ms=ahead_ms)
 
     # -- the relay
 

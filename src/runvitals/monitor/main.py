@@ -14,6 +14,7 @@ from runvitals.collectors import cgroup, sources
 from runvitals.collectors.base import Scope
 from runvitals.collectors.selection import Selection
 from runvitals.journal import frames, paths
+from runvitals.journal.clock import Clock
 from runvitals.journal.jsontext import loads
 from runvitals.journal.writer import Writer
 from runvitals.monitor.clients import Door
@@ -49,7 +50,7 @@ def main() -> None:
     except Exception as error:
         # Nobody sees our stderr. The journal is where a person looks.
         text = f"the monitor failed: {type(error).__name__}: {error} ({_place(error)})"
-        event = {"t": time.time_ns() // 1_000_000, "name": "monitor_failed", "level": "error", "text": text}
+        event = {"t": journal.clock.now_ms(), "name": "monitor_failed", "level": "error", "text": text}
         journal.json(frames.EVENT, event)
         raise
 
@@ -130,10 +131,10 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
 
 
 def _begin_journal(order: dict[str, Any]) -> Writer:
-    started_ms = time.time_ns() // 1_000_000
+    clock = Clock(order["clock_ms"])
     return Writer(
         paths.run_dir(order["run"], order["directory"]),
-        f"monitor.{paths.safe_name(order['host'])}.{started_ms:x}",
+        f"monitor.{paths.safe_name(order['host'])}.{clock.now_ms():x}",
         {
             "run": order["run"],
             "project": order["project"],
@@ -144,6 +145,7 @@ def _begin_journal(order: dict[str, Any]) -> Writer:
             "boot_id": order["boot_id"],
             "labels": order["settings"]["labels"],
         },
+        clock=clock,
     )
 
 
@@ -163,7 +165,7 @@ class Reporter:
             reason = f"{type(error).__name__}: {error}"
             event = {"name": "collector_failed", "level": "warning", "text": f"{source}: {reason}"}
             state = {"state": "failing", "reason": reason}
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._journal.clock.now_ms()
         self._journal.json(frames.EVENT, {"t": now_ms, "source": source, **event})
         self._journal.json(frames.INFO, {"t": now_ms, "sources": {source: state}})
 

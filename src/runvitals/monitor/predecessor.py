@@ -27,13 +27,23 @@ class Predecessor:
         last: path of its newest file.
     """
 
-    __slots__ = ("_first", "_last", "died_ms")
+    __slots__ = ("_first", "died_ms", "written_ms")
 
     def __init__(self, first: str | None = None, last: str | None = None) -> None:
         self._first = first
-        self._last = last
-        # When its last record was written, if it never wrote that it ended: nothing was sampled since.
-        self.died_ms = None if last is None or _has_end(last) else os.stat(last).st_mtime_ns // 1_000_000
+        # The time of its last record, if it never wrote that it ended: nothing was sampled since.
+        self.died_ms: int | None = None
+        # When the system says that it wrote it.
+        self.written_ms = 0
+        if last is not None:
+            self._look_at(last)
+
+    def _look_at(self, last: str) -> None:
+        status = os.stat(last)
+        self.written_ms = status.st_mtime_ns // 1_000_000
+        data = _stretch(last, max(0, status.st_size - _PEEK_BYTES))
+        if all(value.get("what") != "end" for value in _json_records(data, (frames.LIFECYCLE,))):
+            self.died_ms = max(_times_ms(data), default=self.written_ms)
 
     @classmethod
     def find(cls, folder: str, host: str, successor: str) -> Predecessor:
@@ -56,26 +66,35 @@ class Predecessor:
         if self._first is None:
             return {}
         found: dict[str, float] = {}
-        for value in _json_records(self._first, 0, (frames.START, frames.INFO)):
+        for value in _json_records(_stretch(self._first, 0), (frames.START, frames.INFO)):
             if (value.get("boot_id") or boot_id) != boot_id:
                 return {}
             found.update(value.get("baselines") or {})
         return found
 
 
-def _has_end(path: str) -> bool:
-    start = max(0, os.stat(path).st_size - _PEEK_BYTES)
-    return any(value.get("what") == "end" for value in _json_records(path, start, (frames.LIFECYCLE,)))
+def _stretch(path: str, start: int) -> bytes:
+    try:
+        return paths.read_stretch(path, start, _PEEK_BYTES)
+    except OSError:
+        return b""  # no file at all, or one that cannot be read, tells nothing
 
 
-def _json_records(path: str, start: int, types: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Records of some types in a stretch of a file. What is damaged, or no file at all, tells nothing."""
+def _times_ms(data: bytes) -> list[int]:
+    """The times of the samples and of the events in a stretch of a file."""
+    samples_ms = [
+        int.from_bytes(frame.payload[8:16], "little", signed=True)
+        for frame in whole_records(data)
+        if frame.type == frames.SAMPLE and len(frame.payload) >= 16
+    ]
+    others = _json_records(data, (frames.START, frames.INFO, frames.EVENT, frames.LIFECYCLE))
+    return [*samples_ms, *(value["t"] for value in others if value.get("t"))]
+
+
+def _json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Records of some types in a stretch of a file. What is damaged tells nothing."""
     from runvitals.journal.records import decode  # memory that a monitor without a predecessor saves
 
-    try:
-        data = paths.read_stretch(path, start, _PEEK_BYTES)
-    except OSError:
-        return []
     found: list[dict[str, Any]] = []
     for frame in whole_records(data):
         if frame.type in types:

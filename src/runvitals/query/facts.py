@@ -6,9 +6,11 @@ Records may come from whole files or from their ends, live or once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from runvitals.journal import frames
+from runvitals.journal.clock import Clock, boot_id, clock_of
 from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
 from runvitals.journal.states import WORST_FIRST, silence_ms
@@ -21,11 +23,16 @@ TRAIN = "train"
 DEFAULT_PROJECT = "default"
 # Events are few; a program that floods them keeps the first and the newest.
 _MAX_EVENTS = 10_000
+# Clocks of two machines may differ. A record from further in the future is no sign of life: its run would be
+# running until then.
+_FUTURE_MS = 24 * 3600 * 1000
 
 
 @dataclass(slots=True)
 class Writer:
-    """One writer as its records describe it. `ending` is a monitor's verdict, None until it has given one."""
+    """One writer as its records describe it. `ending` is a monitor's verdict, None until it has given one;
+    `clock` is that of its times, where it is one of this machine since its last start.
+    """
 
     name: str
     role: str
@@ -36,6 +43,11 @@ class Writer:
     started_ms: int = 0
     last_ms: int = 0
     ending: Ending | None = None
+    clock: Clock | None = None
+
+    def now_ms(self, now_ms: int) -> int:
+        """What its clock shows at `now_ms` of ours: another time where ours was set since its run began."""
+        return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
 
 class Merged:
@@ -117,6 +129,7 @@ class Facts:
         writer.rank = value.get("rank")
         writer.interval_s = value.get("interval_s")
         writer.started_ms = min(writer.started_ms or time_ms, time_ms)
+        writer.clock = clock_of(value, _this_boot())
         self._project = self._project or value.get("project") or ""
         if writer.role == TRAIN and writer.pid is not None:
             self._set_rank(writer.host, writer.pid, rank=writer.rank)
@@ -221,6 +234,8 @@ class Facts:
         )
         last_ms = max((writer.last_ms for writer in self.writers.values()), default=started_ms)
         ended_ms = None if ending.state == "running" else last_ms
+        newest = max(self.writers.values(), key=lambda writer: writer.last_ms, default=None)
+        until_ms = ended_ms if ended_ms is not None else now_ms if newest is None else newest.now_ms(now_ms)
         about = self._section("run")
         return Run(
             id=self.run_id,
@@ -234,7 +249,7 @@ class Facts:
             ending=ending,
             started_ms=started_ms,
             ended_ms=ended_ms,
-            duration_ms=max(0, (now_ms if ended_ms is None else ended_ms) - started_ms),
+            duration_ms=max(0, until_ms - started_ms),
             config=dict(self._section("config")),
             summary=self._summary(),
             settings=dict(self._section("settings")),
@@ -266,11 +281,17 @@ def _telling(lives: list[Writer], role: str) -> Writer:
     return (ended or lives)[-1]
 
 
+@cache
+def _this_boot() -> str:
+    return boot_id()
+
+
 def _ending(newest: Writer, now_ms: int) -> Ending:
     if newest.ending is not None:
         return newest.ending
-    silent = now_ms - newest.last_ms > silence_ms(newest.interval_s)
-    return Ending("lost" if silent else "running")
+    silent_ms = newest.now_ms(now_ms) - newest.last_ms
+    heard = -_FUTURE_MS <= silent_ms <= silence_ms(newest.interval_s)
+    return Ending("running" if heard else "lost")
 
 
 def _worst(endings: list[Ending]) -> Ending:

@@ -299,5 +299,6 @@ def is_over(folder: str, host: str) -> bool:
     """Whether nothing more is to be expected from a host: its newest monitor wrote the end of the run, or
     died a while ago and got no successor, or there never was one. Reads the end of one file.
     """
-    died_ms = Predecessor.find(folder, host, "").died_ms
-    return died_ms is None or time.time() - died_ms / 1000 > ORPHAN_GRACE_S
+    newest = Predecessor.find(folder, host, "")
+    # A file from the future was written before somebody set the clock back.
+    return newest.died_ms is None or abs(time.time() - newest.written_ms / 1000) > ORPHAN_GRACE_S

@@ -7,18 +7,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runvitals.collectors import launcher
 from runvitals.journal import paths
+from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.folder import usable_directory
 from runvitals.sdk.line import host_name, order
 from runvitals.sdk.output import Output
+from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.start import choose_run_id
 from runvitals.sdk.tie import Tie
 
@@ -67,7 +68,8 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     waited_for = {signal.SIGCHLD, *_PASSED_ON}
     signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     # Python ignores SIGPIPE and SIGXFSZ; the command must have them as everybody has.
-    output = Output(_output_journal(values, run_id, directory)) if values["console"] else None
+    clock = clock_of_run(paths.run_dir(run_id, directory), boot_id())
+    output = Output(_output_journal(values, run_id, directory, clock)) if values["console"] else None
     pid = os.posix_spawn(
         program,
         list(command),
@@ -81,7 +83,8 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     place = (
         {} if job is None else {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
     )
-    tie = Tie(order(values, run_id, directory, {"pid": pid, "role": "command", **place}, list(command)))
+    attach = {"pid": pid, "role": "command", **place}
+    tie = Tie(order(values, run_id, directory, attach, list(command), clock))
     _say(values, f"run {run_id} of project {values['project']}, kept in {paths.run_dir(run_id, directory)}")
     exit_code, by_signal = _wait(pid, waited_for, tie, output)
     if output is not None:
@@ -102,12 +105,14 @@ def _become(program: str, command: Sequence[str]) -> NoReturn:
     os.execv(program, list(command))
 
 
-def _output_journal(values: Mapping[str, Any], run_id: str, directory: str) -> Writer:
+def _output_journal(values: Mapping[str, Any], run_id: str, directory: str, clock: Clock) -> Writer:
     host = host_name()
+    about = {"run": run_id, "project": values["project"], "host": host, "role": "console"}
     return Writer(
         paths.run_dir(run_id, directory),
-        f"console.{paths.safe_name(host)}.{os.getpid()}.{time.time_ns() // 1_000_000:x}",
-        {"run": run_id, "project": values["project"], "host": host, "role": "console", "pid": os.getpid()},
+        f"console.{paths.safe_name(host)}.{os.getpid()}.{clock.now_ms():x}",
+        {**about, "pid": os.getpid(), "boot_id": boot_id()},
+        clock=clock,
     )
 
 

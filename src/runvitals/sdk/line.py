@@ -7,30 +7,22 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from runvitals.journal import frames, paths
+from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.folder import working_folder
+from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import SETTINGS
 from runvitals.sdk.tie import Tie
 
 
 def host_name() -> str:
     return socket.gethostname() or "localhost"
-
-
-def boot_id() -> str:
-    """What tells this boot of the machine from the next, or "" where the system does not say."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def wandb_run() -> dict[str, Any] | None:
@@ -54,7 +46,12 @@ def wandb_run() -> dict[str, Any] | None:
 
 
 def order(
-    values: Mapping[str, Any], run_id: str, directory: str, attach: Mapping[str, Any], argv: list[str]
+    values: Mapping[str, Any],
+    run_id: str,
+    directory: str,
+    attach: Mapping[str, Any],
+    argv: list[str],
+    clock: Clock,
 ) -> dict[str, Any]:
     """What a monitor needs to know: see `runvitals.monitor.launch.connect`."""
     options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
@@ -68,6 +65,7 @@ def order(
         "project": values["project"],
         "host": host_name(),
         "boot_id": boot_id(),
+        "clock_ms": clock.anchor_ms,
         "settings": {
             **{
                 key: values[key]
@@ -119,27 +117,31 @@ class MonitorLine:
         self._run_id = run_id
         self._values = values
         self._place = dict(place)
+        self._boot_id = boot_id()
+        self.clock = clock_of_run(self.folder, self._boot_id)
         self.journal = self.new_journal({})
         attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
-        self._tie = Tie(order(values, run_id, directory, attach, list(sys.orig_argv or ())))
+        self._tie = Tie(order(values, run_id, directory, attach, list(sys.orig_argv or ()), self.clock))
 
     def new_journal(self, extra: Mapping[str, object]) -> Writer:
         """A journal file of the calling process."""
         host = host_name()
         return Writer(
             self.folder,
-            f"train.{paths.safe_name(host)}.{os.getpid()}.{time.time_ns() // 1_000_000:x}",
+            f"train.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
             {
                 "run": self._run_id,
                 "project": self._values["project"],
                 "host": host,
                 "role": "train",
                 "pid": os.getpid(),
+                "boot_id": self._boot_id,
                 "labels": self._values["labels"],
                 **self._place,
                 **extra,
             },
             guarded=True,
+            clock=self.clock,
         )
 
     def mind(self) -> None:
@@ -161,7 +163,7 @@ class MonitorLine:
         code = message.get("exit_code")
         state = "failed" if code else "stopped" if message.get("stopped") else "finished"
         how = {"exit_code": code, "signal": None, "out_of_memory": False}
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self.clock.now_ms()
         self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", "state": state, **how})
 
     def forget(self) -> None:

@@ -127,7 +127,7 @@ class Output:
 
     def _keep(self, stream: int, data: bytes) -> None:
         before, self._kept = self._kept, self._kept + len(data)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._journal.clock.now_ms()
         if self._kept <= MOST_BYTES:
             self._journal.record(frames.CONSOLE, _HEAD.pack(stream, now_ms) + data)
         elif before <= MOST_BYTES:

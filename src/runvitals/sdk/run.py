@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from types import TracebackType
@@ -103,7 +102,7 @@ class Run:
         row = self._values.row(data)
         step = self.step if step is None else self._whole(step)
         self.step = step + 1
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._now_ms()
         payload = dumps({"t": now_ms, "step": step, "data": row})
         self._turns.do(lambda: self._record_row(payload, row, now_ms))
         self._mind_the_monitor()
@@ -306,11 +305,15 @@ class Run:
             record[section] = self._values.facts(changes)
         self._write(frames.INFO, **record)
 
+    def _now_ms(self) -> int:
+        """The time of a record; 0 where nothing is recorded."""
+        return 0 if self._line is None else self._line.clock.now_ms()
+
     def _write(self, type: int, **value: Any) -> None:
         """Write a record of values that it can hold."""
         if self.disabled:
             return
-        payload = dumps({"t": time.time_ns() // 1_000_000, **value})
+        payload = dumps({"t": self._now_ms(), **value})
         self._turns.do(lambda: self._record(type, payload))
 
     def _record_row(self, payload: bytes, row: dict[str, Any], now_ms: int) -> None:
@@ -326,7 +329,7 @@ class Run:
         """Write the summary so far, so that who lists runs need not read all rows."""
         if not self._unsummed_bytes:
             return
-        payload = dumps({"t": time.time_ns() // 1_000_000, "logged": self._tally.state()})
+        payload = dumps({"t": self._now_ms(), "logged": self._tally.state()})
         self._record(frames.INFO, payload)
         self._summed_segment = 0 if self._journal is None else self._journal.segment
         self._unsummed_bytes = 0
@@ -343,9 +346,7 @@ class Run:
         if any(count > 1 for count in faults.values()):
             text = "; ".join(f"{count} times {fault}" for fault, count in faults.items())
             event = {"name": "values_mended", "level": "warning", "count": sum(faults.values())}
-            self._record(
-                frames.EVENT, dumps({"t": time.time_ns() // 1_000_000, **event, "text": text[:10_000]})
-            )
+            self._record(frames.EVENT, dumps({"t": self._now_ms(), **event, "text": text[:10_000]}))
 
     def _record(self, type: int, payload: bytes) -> None:
         journal = self._journal

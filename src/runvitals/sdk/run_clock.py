@@ -1,0 +1,43 @@
+"""The clock of a run on this machine, which all its processes share."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.journal import frames, paths
+from runvitals.journal.clock import Clock, clock_of
+from runvitals.journal.jsontext import loads
+from runvitals.journal.seal import whole_records
+
+_HEAD_BYTES = 4096
+_MOST_FILES = 16
+
+
+def clock_of_run(folder: str, this_boot: str) -> Clock:
+    """That of the run's records of this boot, or a new one where there are none.
+
+    Args:
+        folder: the run's.
+        this_boot: see `journal.clock.boot_id`.
+    """
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(paths.SUFFIX))
+    except OSError:
+        return Clock()  # a new run
+    for name in names[:_MOST_FILES]:
+        try:
+            head = paths.read_stretch(os.path.join(folder, name), 0, _HEAD_BYTES)
+        except OSError:
+            continue  # sealed and renamed since the listing
+        for found in whole_records(head):
+            if found.type == frames.START and (clock := _clock_in(found.payload, this_boot)) is not None:
+                return clock
+    return Clock()
+
+
+def _clock_in(payload: bytes, this_boot: str) -> Clock | None:
+    try:
+        start = loads(payload)
+    except ValueError:
+        return None  # damaged; readers report it
+    return clock_of(start, this_boot) if isinstance(start, dict) else None

@@ -1,0 +1,85 @@
+"""All processes of a run on one machine have one clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runvitals.journal import frames
+from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.writer import Writer
+from runvitals.query.runs import RunList
+from runvitals.sdk.run_clock import clock_of_run
+from tests.sdk.runs import Journals, Start, finished
+
+YEAR_MS = 365 * 86_400_000
+
+
+def journal(folder: Path, clock: Clock, boot: str) -> Writer:
+    return Writer(str(folder), "train.n1.1.0", {"run": "run1", "role": "train", "boot_id": boot}, clock=clock)
+
+
+def test_a_new_run_takes_the_system_s_clock(tmp_path: Path) -> None:
+    assert clock_of_run(str(tmp_path / "none"), boot_id()).ahead_ms() == 0
+
+
+def test_who_joins_a_run_takes_the_clock_that_it_has(tmp_path: Path) -> None:
+    ahead = Clock(Clock().anchor_ms + YEAR_MS)
+    journal(tmp_path, ahead, boot_id()).close()
+    assert clock_of_run(str(tmp_path), boot_id()).anchor_ms == ahead.anchor_ms
+
+
+def test_after_a_reboot_the_system_s_clock_counts(tmp_path: Path) -> None:
+    journal(tmp_path, Clock(Clock().anchor_ms + YEAR_MS), "before").close()
+    assert clock_of_run(str(tmp_path), boot_id()).ahead_ms() == 0
+
+
+def test_what_is_no_journal_tells_no_clock(tmp_path: Path) -> None:
+    (tmp_path / "train.n1.1.0.00000.rvj").write_bytes(b"nonsense" * 1000)
+    (tmp_path / "a.00000.rvj").mkdir()
+    assert clock_of_run(str(tmp_path), boot_id()).ahead_ms() == 0
+
+
+def test_training_and_monitor_go_on_by_the_run_s_clock(
+    train: Start, journals: Journals, tmp_path: Path
+) -> None:
+    """The run began a year ago by a clock that was set since."""
+    behind = Clock(Clock().anchor_ms - YEAR_MS)
+    journal(tmp_path / "runs" / "run1", behind, boot_id()).close()
+    code, _, err = finished(
+        train("""
+            import runvitals
+            run = runvitals.init(id="run1", resume="must", settings={"sampling_interval": 0.1})
+            run.log({"loss": 1.0})
+            run.alert("here")
+            run.summary["best"] = 1.0
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    journals.end()
+    times_ms = [record.time_ms for record in journals.records() if record.type != frames.SCHEMA]
+    assert len(times_ms) > 8
+    assert all(abs(time_ms - behind.now_ms()) < 600_000 for time_ms in times_ms), times_ms
+    (event,) = [r.value for r in journals.records() if r.value and r.value.get("name") == "clock_set"]
+    assert abs(event["by_ms"] - YEAR_MS) < 2000
+    run = RunList(str(tmp_path)).run("run1", Clock().now_ms())
+    assert run is not None
+    assert run.duration_ms < 600_000
+
+
+def test_a_run_under_the_wrapper_has_one_clock(train: Start, journals: Journals, tmp_path: Path) -> None:
+    code, _, err = finished(
+        train("""
+            import subprocess, sys
+            script = "import runvitals; run = runvitals.init(); run.log({'x': 1}); run.finish()"
+            wrapper = [sys.executable, "-m", "runvitals", "run", "--console", "--"]
+            sys.exit(subprocess.run([*wrapper, sys.executable, "-c", script]).returncode)
+        """)
+    )
+    assert code == 0, err
+    journals.end()
+    starts = [r.value for r in journals.records() if r.type == frames.START]
+    assert {start["role"] for start in starts} == {"monitor", "train", "console"}
+    anchors_ms = {start["t"] - start["since_boot_ms"] for start in starts}
+    assert max(anchors_ms) - min(anchors_ms) <= 1, "of rounding"
+    assert {start["boot_id"] for start in starts} == {boot_id()}
