@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal
 
 import anyio
 from fastapi import APIRouter, Header, HTTPException, Query, Request
@@ -20,6 +20,8 @@ from runvitals.server.views import RunView
 
 router = APIRouter()
 MAX_WAIT_S = 30
+_MOST_TOLD = 10
+"""Texts in one header."""
 
 
 @router.get("/runs/{run}/series", response_model=list[models.SeriesInfo])
@@ -29,7 +31,7 @@ async def run_series(request: Request, run: TheRun, chosen: TheChosen) -> Respon
     def read(view: RunView) -> bytes:
         return json_bytes([series.info(one) for one in view.summaries(chosen)])
 
-    return await answer(request, await _read(run, read))
+    return await _list(request, run, read)
 
 
 @router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News, responses=RESPONSES)
@@ -106,20 +108,41 @@ async def run_statistics(
         start, end = series.stretch(view, chosen, t0, t1)
         return json_bytes(of_columns(view.samples(chosen, start, end, series.MAX_COUNTED_VALUES)))
 
-    return await answer(request, await _read(run, read))
+    return await _list(request, run, read)
 
 
-async def _read(run: TheRun, read: Any) -> bytes:
+async def _list(request: Request, run: TheRun, read: Callable[[RunView], bytes]) -> Response:
+    """A list, which has no room to say what could not be read: a header does.
+
+    Raises:
+        HTTPException: 422 for what cannot be answered.
+    """
+    problems: list[str] = []
+
+    def noting(view: RunView) -> bytes:
+        noted = view.note_problems()
+        found = read(view)
+        problems.extend(noted)
+        return found
+
+    response = await answer(request, await _read(run, noting))
+    if problems:
+        more = f"; and {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
+        told = "; ".join(problems[:_MOST_TOLD]) + more
+        response.headers["runvitals-problems"] = "".join(c if " " <= c <= "~" else "?" for c in told)
+    return response
+
+
+async def _read(run: TheRun, read: Callable[[RunView], bytes]) -> bytes:
     """The answer of a reader.
 
     Raises:
         HTTPException: 422 for what cannot be answered.
     """
     try:
-        found: bytes = await run.use(read)
+        return await run.use(read)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    return found
 
 
 @router.get("/runs/{run}/history", response_model=models.Logged, responses=RESPONSES)

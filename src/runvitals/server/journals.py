@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class JournalView:
 
     def run(self, now_ms: int) -> Run:
         return self.reader.run(now_ms)
+
+    def note_problems(self) -> Mapping[str, None]:
+        return dict.fromkeys(self.reader.problems())
 
     def position(self) -> Position:
         return dict(self.reader.last_seq)

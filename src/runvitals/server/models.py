@@ -190,6 +190,7 @@ class Metrics(BaseModel):
     bucket_ms: int | None = Field(description="Buckets begin at multiples of this since 1970.")
     cursor: str = Field(description="Give it as `after` to `/live` to miss nothing.")
     groups: list[MetricGroup]
+    problems: list[str] = Field(description="What of these series could not be read; the rest is here.")
 
 
 class LoggedGroup(BaseModel):
@@ -209,6 +210,7 @@ class Logged(BaseModel):
     run: str
     cursor: str
     groups: list[LoggedGroup]
+    problems: list[str] = Field(description="What of it could not be read; the rest is here.")
 
 
 class NewSample(BaseModel):

@@ -51,18 +51,22 @@ def metrics(
         TooMuch: samples beyond `MAX_RAW_VALUES`.
         ValueError: t1 before t0.
     """
+    problems = view.note_problems()
     position = view.position()
     start, end = stretch(view, chosen, t0, t1)
     answer: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
     if max_points is None:
         raw = view.samples(chosen, start, end, MAX_RAW_VALUES)
-        return {**answer, "resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
+        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
+        return {**answer, "problems": list(problems)}
     on = grid(start, end, max_points)
     found = view.charted(chosen, start, end, on, max_points)
     if found.buckets is None:
-        return {**answer, "resolution": "raw", "bucket_ms": None, "groups": _raw_groups(found.samples)}
-    groups = _bucket_groups(found.buckets)
-    return {**answer, "resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
+        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(found.samples)}
+    else:
+        groups = _bucket_groups(found.buckets)
+        answer |= {"resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
+    return {**answer, "problems": list(problems)}
 
 
 def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> tuple[int, int]:
@@ -152,12 +156,13 @@ def logged(
     Raises:
         TooMuch: values beyond `MAX_RAW_VALUES`.
     """
+    problems = view.note_problems()
     position = view.position()
     groups: list[dict[str, Any]] = []
     for calls in _made(view, wanted, max_points, rank):
         place = {"host": calls.host, "rank": calls.rank}
         groups += [{**place, **group} for group in _logged_groups(calls, max_points)]
-    return {"run": view.run_id, "cursor": cursor(position), "groups": groups}
+    return {"run": view.run_id, "cursor": cursor(position), "groups": groups, "problems": list(problems)}
 
 
 def logged_columns(

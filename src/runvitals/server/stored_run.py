@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -60,8 +60,12 @@ class StoredRun:
         writers = self._catalogue.writers.of_runs([self._number])[self._number]
         self._lanes = lanes(self._catalogue, self._number, writers)
         self._started_ms = min((one.started_ms for one in writers), default=0)
-        self._series.refresh()
+        self._series.refresh(self._lanes)
         self._run = None
+
+    def note_problems(self) -> Mapping[str, None]:
+        self._series.noted = {}
+        return self._series.noted
 
     def run(self, now_ms: int) -> Run:
         """Everything known of the run but its series.
@@ -191,6 +195,7 @@ class StoredRun:
         """Name → (steps, times, values) of the calls whose rows lie from `t0` to `t1`."""
         numbers = [lane.logged[key] for key in (STEP, TRUE_TIME, *keys) if key in lane.logged]
         answer = self._store.read([lane.id], numbers, t0, t1)
+        self._series.note(answer.damaged)
         columns = {one.metric: (one.t, one.values) for one in answer.series}
         if lane.logged[STEP] not in columns:
             return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from runvitals.query.rates import Rate, derive, rate_of
 from runvitals.server.journals import within
 from runvitals.server.stored_lanes import Lane
 from runvitals.server.views import Bucketed
-from runvitals.store.contract import END_OF_TIME_MS, Answer, Samples, SampleStore, SeriesBuckets
+from runvitals.store.contract import END_OF_TIME_MS, Answer, Damage, Samples, SampleStore, SeriesBuckets
 
 _LOOK_BACK_MS = (120_000, 3_600_000, END_OF_TIME_MS)
 """How far before a range the sample is looked for that a range's first rate is counted from."""
@@ -24,6 +25,7 @@ _NEAR_MS = 300_000
 """A key that is sampled at least so often has a gap between two lives of its monitor."""
 _WIDE_MS = 28 * 86_400_000
 _NARROW_MS = 10_000
+_MOST_DAMAGED = 1000
 
 Columns = dict[tuple[int, int], tuple[Integers, Floats]]
 """(lane, metric) → times and values."""
@@ -74,19 +76,32 @@ class Extent:
 
 
 class StoredSeries:
-    """Reads the series of a run's lanes. What could not be read is told in `damaged`."""
+    """Reads the series of a run's lanes.
+
+    Attributes:
+        names: (lane, metric) → the key and the host, to tell of what cannot be read.
+        damaged: what could not be read so far.
+        noted: the same, since somebody last set it to be empty.
+    """
 
     def __init__(self, store: SampleStore) -> None:
         self._store = store
         self._gaps: dict[tuple[int, int, int], int] = {}  # (lane, metric, life's start) → time of the gap
         self._looked: set[tuple[int, int]] = set()  # (lane, life's start): gaps that are not known yet
         self._first: dict[tuple[int, int], int] = {}
+        self.names: dict[tuple[int, int], tuple[str, str]] = {}
         self.damaged: dict[str, None] = {}
+        self.noted: dict[str, None] = {}
 
-    def refresh(self) -> None:
+    def refresh(self, lanes: Iterable[Lane]) -> None:
         """There may be more by now."""
         self._looked.clear()
-        self.damaged.clear()
+        self.names = {
+            (lane.id, metric): (key, lane.host)
+            for lane in lanes
+            for known in (lane.sampled, lane.logged)
+            for key, metric in known.items()
+        }
 
     def samples(self, wanted: Sequence[Wanted], t0: int, t1: int) -> list[Series]:
         """The samples from `t0` to `t1`, both included, of every wanted series."""
@@ -134,11 +149,13 @@ class StoredSeries:
         there = {place: one for place, one in self._read_buckets(wanted, on).items() if int(one.n.sum())}
         newest = self._newest({lane for lane, _ in there})
         self._find_first(there, on.width_ms)
+        # Where what is in the first bucket cannot be read, no more is known than that the run had begun.
+        began = {place: self._first.get(place, from_ms) for place in there}
         return {
             place: Extent(
                 n=int(one.n.sum()),
-                first_ms=self._first[place],
-                last_ms=newest.get(place, self._first[place]),
+                first_ms=began[place],
+                last_ms=newest.get(place, began[place]),
                 min=float(np.nanmin(one.min)),
                 max=float(np.nanmax(one.max)),
                 last=float(one.last[np.flatnonzero(one.n)[-1]]),
@@ -163,7 +180,9 @@ class StoredSeries:
         for start, some in places.items():
             if width_ms <= _NARROW_MS:
                 for place, (t, values) in self._read(some, start, start + width_ms - 1).items():
-                    self._first[place] = int(t[np.flatnonzero(~np.isnan(values))[0]])
+                    there_are = np.flatnonzero(~np.isnan(values))
+                    if len(there_are):
+                        self._first[place] = int(t[there_are[0]])
                 continue
             narrower = max(_NARROW_MS, width_ms // 500)
             on = Grid(start, narrower, -(-width_ms // narrower))
@@ -244,7 +263,24 @@ class StoredSeries:
         return {(one.run, one.metric): one.buckets for one in answer.series if (one.run, one.metric) in asked}
 
     def _note(self, answer: Answer[Samples] | Answer[SeriesBuckets]) -> None:
-        self.damaged.update((f"samples cannot be read: {one.reason}", None) for one in answer.damaged)
+        self.note(answer.damaged)
+
+    def note(self, damaged: Iterable[Damage]) -> None:
+        """Keep what could not be read, to tell of it."""
+        for one in damaged:
+            text = self._told(one)
+            self.noted[text] = None
+            if len(self.damaged) < _MOST_DAMAGED:
+                self.damaged[text] = None
+
+    def _told(self, one: Damage) -> str:
+        key, host = self.names.get((one.run or 0, -1 if one.metric is None else one.metric), ("", ""))
+        what = f"samples of {key} on {host}" if key else "samples"
+        return f"{what} from {_moment(one.t0_ms)} to {_moment(one.t1_ms)} cannot be read: {one.reason}"
+
+
+def _moment(t_ms: int) -> str:
+    return datetime.fromtimestamp(t_ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))

@@ -150,6 +150,9 @@ class RunView(Protocol):
     def run(self, now_ms: int) -> Run:
         """Everything known of the run but its series."""
 
+    def note_problems(self) -> Mapping[str, None]:
+        """What cannot be read of the series that are asked for from now on, as texts; it grows."""
+
     def position(self) -> Position:
         """How far this view has come."""
 

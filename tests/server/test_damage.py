@@ -1,0 +1,88 @@
+"""A run some of whose samples are damaged: the rest is served, and every answer says so."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runvitals.server import shared
+from runvitals.store.catalogue import Joining
+from tests.server.stored import Shared
+
+T0 = 1_790_812_800_000
+KEYS = ("cpu", "memory", "network.receivedBytes")
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+    """A run in chunks of 2,000 s, whose oldest of each metric but `memory` are damaged."""
+    monkeypatch.setattr(shared, "FRESH_S", 0.0)
+    server = Shared(tmp_path / "server")
+    server.now_ms = T0 + 7_000_000
+    (who,) = server.catalogue.writers.join([Joining("abc", "monitor.node1.1", "digits", started_ms=T0)], T0)
+    values = np.random.default_rng(1).random((6000, 3)).cumsum(axis=0)
+    server.append(who, KEYS, T0 + 1000 * np.arange(6000), values)
+    server.append(who, ("lost",), T0 + 1000 * np.arange(2000), values[:2000, :1])
+    server.store.flush()
+    connection = sqlite3.connect(tmp_path / "server" / "store" / "samples-2026-10.db")
+    with connection:
+        for metric in (1, 3, 4):
+            connection.execute(
+                "UPDATE data SET data = CAST(substr(data, 1, 40) || x'00ff' AS BLOB) WHERE id = "
+                "(SELECT data FROM chunk WHERE metric = ? ORDER BY t0 LIMIT 1)",
+                (metric,),
+            )
+    connection.close()
+    yield server
+    server.close()
+
+
+WHAT = (
+    "samples of cpu on node1 from 2026-10-01T00:00:00Z to 2026-10-01T00:33:19Z cannot be read: "
+    "a chunk: the checksum does not match"
+)
+
+
+def test_series_are_listed(server: Shared) -> None:
+    answer = server.get("/api/v1/runs/abc/series")
+    assert answer.status_code == 200
+    assert {one["key"] for one in answer.json()} >= set(KEYS)
+    assert WHAT in answer.headers["runvitals-problems"]
+    assert server.ask("runs/abc/metrics", keys="lost")["groups"] == []
+
+
+@pytest.mark.parametrize(
+    "how", [{"max_points": 500}, {"resolution": "raw"}, {"keys": "cpu", "max_points": 10_000}]
+)
+def test_what_is_whole_is_charted(server: Shared, how: dict[str, str]) -> None:
+    found = server.ask("runs/abc/metrics", **how)
+    assert WHAT in found["problems"]
+    whole = [group for group in found["groups"] if "cpu" in group["series"]]
+    assert sum(len(group["t"]) for group in whole) > 250
+
+
+def test_a_chart_of_what_is_whole_has_no_problems(server: Shared) -> None:
+    found = server.ask("runs/abc/metrics", keys="memory", resolution="raw")
+    assert len(found["groups"][0]["t"]) == 6000
+    assert found["problems"] == []
+
+
+def test_statistics_are_of_what_can_be_read(server: Shared) -> None:
+    answer = server.get("/api/v1/runs/abc/statistics")
+    assert answer.status_code == 200
+    assert {one["key"]: one["n"] for one in answer.json()}["memory"] == 6000
+    assert {one["key"]: one["n"] for one in answer.json()}["cpu"] == 4000
+    assert WHAT in answer.headers["runvitals-problems"]
+
+
+def test_tables_and_the_run_itself_say_so(server: Shared) -> None:
+    table = server.get("/api/v1/runs/abc/metrics?format=csv&resolution=raw")
+    assert table.status_code == 200
+    assert WHAT in server.ask("runs/abc")["problems"]
+    for call in ("history", "events", "console"):
+        assert server.get(f"/api/v1/runs/abc/{call}").status_code == 200
+    assert server.ask("runs")["runs"][0]["id"] == "abc"
