@@ -57,8 +57,10 @@ class Descriptors:
             wait_s: how long to wait for the first; 0 or less: not at all.
         """
         wait_ms = min(max(wait_s, 0.0), LONGEST_WAIT_S) * 1000.0
-        ready = [(fd, event, self._calls.get(fd)) for fd, event in self._poller.poll(wait_ms)]
-        for fd, event, call in ready:
+        found = self._poller.poll(wait_ms)
+        if not found:
+            return
+        for fd, event, call in [(fd, event, self._calls.get(fd)) for fd, event in found]:
             if call is None or self._calls.get(fd) is not call:
                 continue  # one of those before it has closed it, and its number may be another's by now
             if event & POLLNVAL:

@@ -24,24 +24,30 @@ class Disk:
         journal: the monitor's own.
         warn: called with (event's name, text).
         now_s: monotonic clock.
+
+    Attributes:
+        tend_at_s: when to `tend` again.
     """
 
-    __slots__ = ("_journal", "_problem", "_sealer", "_synced_s", "_warn")
+    __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "tend_at_s")
 
     def __init__(self, journal: Writer, warn: Callable[[str, str], object], now_s: float) -> None:
         self._journal = journal
         self._warn = warn
-        self._synced_s = now_s
+        self._sync_at_s = now_s + SYNC_EVERY_S
+        self.tend_at_s = now_s
         self._problem = ""
         self._sealer: Sealer | None = None
 
     def tend(self, now_s: float) -> None:
         """What is due at a tick."""
-        if now_s - self._synced_s >= SYNC_EVERY_S:
-            self._synced_s = now_s
+        if now_s >= self._sync_at_s:
+            self._sync_at_s = now_s + SYNC_EVERY_S
             self.sync()
         if self._sealer is not None or self._journal.rotated:
             self._seal_a_little()
+        # A file is sealed a step at each tick. One that has just become full waits until the next sync.
+        self.tend_at_s = self._sync_at_s if self._sealer is None else now_s
 
     def sync(self) -> None:
         """Bring the run's files to the disk itself: ours and those of the processes, which must not wait for

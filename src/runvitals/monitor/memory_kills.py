@@ -32,28 +32,30 @@ class MemoryKills:
     Args:
         count: the kernel's.
 
+    Attributes:
+        look_at_s: when to `look` again.
+
     Example:
         >>> kills = MemoryKills(cgroup.OomKills(scope))
-        >>> kills.look(now_s, processes)   # at every tick
+        >>> if now_s >= kills.look_at_s:
+        ...     kills.look(now_s, processes)
         >>> kills.hit(process)             # one that died of SIGKILL
         True
     """
 
-    __slots__ = ("_count", "_every_s", "_known", "_look_at_s")
+    __slots__ = ("_count", "_every_s", "_known", "look_at_s")
 
     def __init__(self, count: KillCount) -> None:
         self._count = count
         self._every_s = HOST_LOOK_EVERY_S if count.host_wide else LOOK_EVERY_S
         self._known = self._read()
-        self._look_at_s = 0.0
+        self.look_at_s = 0.0
 
     def look(self, now_s: float, processes: Iterable[Process]) -> None:
         """Take note of the count. A large process takes seconds from its kill to its end: where the count has
         risen, those that are on their way out are remembered.
         """
-        if now_s < self._look_at_s:
-            return
-        self._look_at_s = now_s + self._every_s * 0.995
+        self.look_at_s = now_s + self._every_s * 0.995
         before, self._known = self._known, self._read()
         if _risen(before, self._known):
             for process in processes:

@@ -133,7 +133,7 @@ class Sampler:
         self._turn_s = float("-inf")  # when the first of the others is due
         # Those that can have news, of the sources asked at every sample and of those asked at the last one.
         self._always_tell: list[Source] = []
-        self._tell = self.sources
+        self.tell = self.sources
         self._gpu_ids = None if gpu_ids is None else frozenset(str(i) for i in gpu_ids)
         self._statm: PseudoFile | None = open_if_there("/proc/self/statm")
         self._cpu_ns = time.process_time_ns()
@@ -145,7 +145,7 @@ class Sampler:
         tick = Tick(mono_s)
         values = tick.gauges
         if mono_s < self._turn_s:
-            sources, self._tell = self._always, self._always_tell
+            sources, self.tell = self._always, self._always_tell
         else:
             sources = self._due(mono_s)
         timed = mono_s >= self._report_at_s
@@ -168,7 +168,13 @@ class Sampler:
             self.events += tick.events
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
-        self._measure_itself(mono_s, values)
+        # CPU time since the last sample was at this point: the sample and everything around it.
+        cpu_ns = time.process_time_ns()
+        if self._mono_s:
+            values["monitor.sampleMs"] = (cpu_ns - self._cpu_ns) / 1e6
+            values["monitor.cpuPercent"] = (cpu_ns - self._cpu_ns) / 1e7 / max(mono_s - self._mono_s, 1e-3)
+        self._cpu_ns = cpu_ns
+        self._mono_s = mono_s
         return values
 
     def _due(self, mono_s: float) -> list[Source]:
@@ -180,7 +186,7 @@ class Sampler:
         self._turn_s = min([source.next_s for source in others], default=float("inf"))
         self._always = [source for source in self.sources if source.next_s <= mono_s]
         self._always_tell = [source for source in self._always if source.tells]
-        self._tell = [source for source in due if source.tells]
+        self.tell = [source for source in due if source.tells]
         return due
 
     def _failed(self, source: Source, mono_s: float, error: Exception) -> None:
@@ -203,7 +209,7 @@ class Sampler:
         them missing, or there. A change is reported by another object in place of `facts` or `absent`.
         """
         told: dict[str, dict[str, object]] = {}
-        for source in self._tell:
+        for source in self.tell:
             facts = getattr(source.collector, "facts", None)
             if facts is not source.facts:
                 source.facts = facts
@@ -234,17 +240,6 @@ class Sampler:
             index = parts[2] if parts[1] == "process" else parts[1]
             if index not in kept:
                 del values[key]
-
-    def _measure_itself(self, mono_s: float, values: dict[str, float]) -> None:
-        """CPU time from the end of the last sample's bookkeeping to here: the sample and everything around
-        it.
-        """
-        cpu_ns = time.process_time_ns()
-        if self._mono_s:
-            values["monitor.sampleMs"] = (cpu_ns - self._cpu_ns) / 1e6
-            values["monitor.cpuPercent"] = (cpu_ns - self._cpu_ns) / 1e7 / max(mono_s - self._mono_s, 1e-3)
-        self._cpu_ns = cpu_ns
-        self._mono_s = mono_s
 
 
 class Schedule:

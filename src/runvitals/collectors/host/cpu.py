@@ -6,6 +6,8 @@ all of them but idle and iowait; guest time is already inside user. In a contain
 
 from __future__ import annotations
 
+import os
+
 from runvitals.collectors.base import Absent, Every, PseudoFile, Tick
 from runvitals.collectors.cgroup import available_cpus, locate
 
@@ -56,13 +58,13 @@ class Cpu:
         if self._affinity.due(tick.mono_s):
             self._allowed = available_cpus(self._scope, self._cgroup)
         if self._count % self._every == 0:
-            self._sample_cores(tick, self._wanted(lines))
+            self._sample_cores(tick, lines[1:] if self._allowed is None else self._wanted(lines))
         self._count += 1
 
     def _read_lines(self) -> list[bytes]:
         # The CPUs' lines come first. What follows can be longer, by tens of kilobytes on a host with many
         # interrupts, and is not asked for.
-        data = self._file.read_start(self._size)
+        data = os.pread(self._file.fd, self._size, 0)
         end = data.find(b"\nintr")
         if end < 0:
             data = self._file.read()
@@ -78,7 +80,9 @@ class Cpu:
     def _sample_total(self, tick: Tick, line: bytes) -> None:
         now = _times(line)
         # idle and iowait may step back by a tick (the kernel says so); nothing ran backwards, so that is 0.
-        spent = [new - old if new > old else 0 for new, old in zip(now, self._total, strict=True)]
+        spent = []
+        for new, old in zip(now, self._total, strict=True):
+            spent.append(new - old if new > old else 0)
         total = sum(spent)
         if total < MIN_TICKS * len(self._cores):
             return

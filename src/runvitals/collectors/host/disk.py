@@ -59,7 +59,7 @@ class Disk:
         total_in, total_out = self._shift_in, self._shift_out
         for device in self.devices.values():
             try:
-                device.sample(tick)
+                device.write(tick, device.read())
             except OSError:  # ENODEV: it was taken out, and the next listing will lack it
                 pass
             total_in += device.read_mib
@@ -169,10 +169,11 @@ class Device(Totals):
     def __init__(self, folder: str, name: str) -> None:
         super().__init__(name)
         self._file = PseudoFile(f"{folder}/{name}/stat")
-        self.add_up(self._file.read_start().split(None, 10))
+        self.add_up(self.read())
 
-    def sample(self, tick: Tick) -> None:
-        self.write(tick, self._file.read_start().split(None, 10))
+    def read(self) -> list[bytes]:
+        """The numbers of the file."""
+        return os.pread(self._file.fd, 4096, 0).split(None, 10)
 
     def close(self) -> None:
         self._file.close()

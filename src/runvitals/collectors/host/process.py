@@ -103,7 +103,9 @@ class Processes:
         if ran or books:
             self._read_files(ran, books, tick.mono_s)
         if self._scope.process_tree:
-            self._welcome(tick.mono_s)
+            newcomers = self._tree.newcomers(self._members, tick.mono_s)
+            if newcomers:
+                self._welcome(newcomers)
         if tuple(self._scope.pids) != self._attached:
             self._attach()
         self._write_cpu(tick)
@@ -192,9 +194,9 @@ class Processes:
         self._idle_turn = start + count
         return (members[start:] + members[:start])[:count]
 
-    def _welcome(self, mono_s: float) -> None:
+    def _welcome(self, newcomers: Sequence[tuple[int, int]]) -> None:
         """Take in the processes started since the last sample, with the CPU time they have used so far."""
-        for pid, ppid in self._tree.newcomers(self._members, mono_s):
+        for pid, ppid in newcomers:
             member = self._add(pid, ppid, born=True)
             if member is not None:
                 self._used_ns += member.cpu_ns + member.reaped_ns

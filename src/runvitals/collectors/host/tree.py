@@ -49,7 +49,7 @@ class Tree:
 
     def newcomers(self, members: Container[int], mono_s: float) -> list[tuple[int, int]]:
         """(pid, parent's pid) of every process that joined since the last call, parents before children."""
-        text = self._loadavg.read_start(64)
+        text = os.pread(self._loadavg.fd, 64, 0)
         seen = text[text.rfind(b" ") :]
         if seen == self._seen:
             return []
