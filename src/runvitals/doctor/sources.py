@@ -43,7 +43,10 @@ _WANTED_BY = {
     "trainium": "neuron_monitor_config",
 }
 _BROKEN = ("the probe failed", "there is no source of this name", "a built-in source has this name")
-_NODES = ("/dev/nvidiactl", "/dev/kfd", "/dev/neuron0", "/dev/accel0", "/dev/hl0", "/dev/davinci_manager")
+_NODES = (
+    "/dev/nvidiactl", "/dev/kfd", "/dev/neuron0", "/dev/accel0", "/dev/hl0", "/dev/davinci_manager",
+    "/dev/gcu0", "/dev/biren/card_0",
+)  # fmt: skip
 
 
 def findings(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:

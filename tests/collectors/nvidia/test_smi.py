@@ -228,6 +228,22 @@ def test_without_counters_the_time_for_which_a_reason_was_seen_counts(make: Make
     assert answer(source, 103.0).counters["gpu.0.throttle.hwThermalSeconds"] == 3.0
 
 
+def test_reasons_by_the_names_of_other_releases(make: Make) -> None:
+    body = """
+<temperature><gpu_temp>1 C</gpu_temp></temperature>
+<clocks_event_reasons><clocks_event_reason_hw_power_braking>Not Active</clocks_event_reason_hw_power_braking>
+</clocks_event_reasons>
+<clocks_event_reasons_counters>
+<clocks_event_reasons_counters_sw_power_capping>1500 ms</clocks_event_reasons_counters_sw_power_capping>
+<clocks_event_reasons_counters_hw_thermal_slowdown>N/A</clocks_event_reasons_counters_hw_thermal_slowdown>
+</clocks_event_reasons_counters>
+"""
+    assert answer(make(document(gpu(0, body))), 1.0).counters == {
+        "gpu.0.throttle.swPowerCapSeconds": 1.5,
+        "gpu.0.throttle.hwPowerBrakeSeconds": 0.0,
+    }
+
+
 def test_a_gpu_that_tells_nothing_has_no_readings(make: Make) -> None:
     source = make(document(gpu(0, EMPTY)))
     soon(lambda: (source.sample(Tick(1.0)), source.facts)[1])

@@ -346,6 +346,12 @@ def test_hostile_numbers_and_names(make: Make) -> None:
     assert all(name.isprintable() and len(name) <= 200 for name in names)
 
 
+def test_a_row_without_readings_takes_no_devices_number(make: Make) -> None:
+    empty = "0, A, -, N/A, N/A, N/A, N/A, N/A, N/A, N/A\n"
+    full = "0, A, -, 1 %, 1 MiB, 4 MiB, 7 C, 5 W, 9 W, 1\n"
+    assert values(make(HEADER + empty + full))["gpu.0.temp"] == 7.0
+
+
 def test_thousands_of_devices_are_an_error(make: Make) -> None:
     lines = "".join(f"{n}, A, -, 1 %, 1 MiB, 4 MiB, 1 C, 5 W, 9 W, 1\n" for n in range(600))
     assert "it lists 600 devices; it printed 'index, name" in failure(make(HEADER + lines), 1.0)

@@ -308,3 +308,18 @@ def test_a_table_that_breaks_off_keeps_what_it_has() -> None:
     text = HEADER + "| 0    Acme    On | 00:1A:00.0 | a |\n| 0%   33C"
     (row,) = grid(text, ["gpu"])
     assert known(row) == {"index": "0", "name": "Acme", "pci": "00:1A:00.0"}
+
+
+def test_units_that_stand_in_the_head_alone() -> None:
+    text = """\
+| NPU  Name | Temp(C)  Pwr:Usage/Cap(W) | Memory-Usage/All(MB) |
+|===========+===========================+======================|
+| 0    A    | 41       87 / 600         | 768/98304            |
++-----------+---------------------------+----------------------+
+| 1    B    | N/A      N/A / 600        | N/A / 98304          |
+"""
+    first, second = (known(row) for row in grid(text, ["npu"]))
+    assert (first["temp"], first["power"], first["limit"]) == ("41", "87", "600")
+    assert (first["memory.used"], first["memory.total"]) == ("768", "98304")
+    assert (second["power"], second["limit"], second["memory.total"]) == ("NA", "600", "98304")
+    assert "temp" not in second

@@ -87,3 +87,9 @@ def test_other_machines_with_devfreq_and_others_npus_are_not_rockchips(tmp_path:
     with pytest.raises(Absent, match="no Rockchip NPU here: neither"):
         rockchip(scope)
     assert "rockchip" in probe_all(scope, {"rockchip"}).reasons
+
+
+def test_a_load_that_may_not_be_read_is_told_with_the_remedy(tmp_path: Path) -> None:
+    scope = plant(tmp_path, BARE_VM | {"proc/rknpu/version": "RKNPU driver: v0.9.8\n"})
+    with pytest.raises(Absent, match="only root may read here: as root, mount"):
+        rockchip(scope)

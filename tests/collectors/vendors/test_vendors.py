@@ -113,6 +113,15 @@ def test_gaudi_without_units() -> None:
     assert (bare["memoryAllocatedBytes"], bare["powerWatts"], bare["gpu"]) == (1024 * MIB, 300.0, 88.0)
 
 
+def test_gaudi_with_a_header_that_nobody_asked_for() -> None:
+    head = (
+        "index, uuid, name, driver_version, memory.total [MiB], memory.used [MiB], memory.free [MiB],"
+        " power.draw [W], power.max [W], temperature.aip [C], utilization.aip [%]\n"
+    )
+    text = "0, U, HL-225, 1, 98304 MiB, 1024 MiB, 97280 MiB, 300 W, 600 W, 51 C, 88 %\n"
+    assert read(GAUDI, head + text) == read(GAUDI, text)
+
+
 # -- Huawei Ascend
 
 ASCEND_HEAD = """\
@@ -571,6 +580,18 @@ def test_tenstorrent_board_power_fan_and_voltage() -> None:
         "0.fanRpm": 1882.0,
         "1.fanRpm": 900.0,
     }
+
+
+def test_furiosas_table_of_an_older_card() -> None:
+    text = """\
++------+------------------+-------+--------+--------------+---------+
+| NPU  | Name             | Temp. | Power  | PCI-BDF      | PCI-DEV |
++------+------------------+-------+--------+--------------+---------+
+| npu1 | warboy           | 54°C  | 3.53 W | 0000:44:00.0 | 511:0   |
++------+------------------+-------+--------+--------------+---------+
+"""
+    assert read(INFO, text) == {"1.temp": 54.0, "1.powerWatts": 3.53}
+    assert who(INFO, text) == [{"name": "warboy", "pci": "0000:44:00.0"}]
 
 
 def test_tenstorrent() -> None:

@@ -78,23 +78,15 @@ _COUNTERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 # More than the whole is told where there is no value.
 _SHARES = ("gpu", "memory", "encoderUtilization", "decoderUtilization")
-# The end of a reason's element: its bit with NVML, and the reason in a key.
-_REASONS = {
-    "sw_power_cap": (0x4, "swPowerCap"),
-    "hw_slowdown": (0x8, "hwSlowdown"),
-    "sync_boost": (0x10, "syncBoost"),
-    "sw_thermal_slowdown": (0x20, "swThermal"),
-    "hw_thermal_slowdown": (0x40, "hwThermal"),
-    "hw_power_brake_slowdown": (0x80, "hwPowerBrake"),
-}
-# The end of a counter's element: its field with NVML, and the reason.
-_REASON_COUNTERS = {
-    "sw_power_cap": (74, "swPowerCap"),
-    "sync_boost": (76, "syncBoost"),
-    "sw_therm_slowdown": (269, "swThermal"),
-    "hw_therm_slowdown": (270, "hwThermal"),
-    "hw_power_brake": (271, "hwPowerBrake"),
-}
+# What a reason's elements have in common, its bit and its counter with NVML, and the reason in a key.
+_REASONS = (
+    ("sw_power_cap", 0x4, 74, "swPowerCap"),
+    ("hw_slowdown", 0x8, 0, "hwSlowdown"),
+    ("sync_boost", 0x10, 76, "syncBoost"),
+    ("sw_therm", 0x20, 269, "swThermal"),
+    ("hw_therm", 0x40, 270, "hwThermal"),
+    ("hw_power_brak", 0x80, 271, "hwPowerBrake"),
+)
 _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -321,23 +313,25 @@ class Card:
         counted: dict[int, float] = {}
         for name, text in fields.items():
             section, _, element = name.partition(".")
-            if section in ("clocks_throttle_reasons", "clocks_event_reasons"):
-                reason = _REASONS.get(element.removeprefix(f"{section[:-1]}_"))
-                if reason is not None and text in ("Active", "Not Active"):
+            if not section.startswith(("clocks_throttle_reasons", "clocks_event_reasons")):
+                continue
+            for part, bit, counter, reason in _REASONS:
+                if f"_{part}" not in element:
+                    continue
+                parts = split(text)
+                if text in ("Active", "Not Active"):
                     is_looked_at = True
-                    told.add(reason[1])
-                    bits |= reason[0] if text == "Active" else 0
-            elif section == "clocks_event_reasons_counters":
-                counter, parts = _REASON_COUNTERS.get(element.removeprefix(f"{section}_")), split(text)
-                if counter is not None and parts is not None and parts[1] in _NANOSECONDS:
-                    told.add(counter[1])
-                    counted[counter[0]] = parts[0] * _NANOSECONDS[parts[1]]
+                    told.add(reason)
+                    bits |= bit if text == "Active" else 0
+                elif counter and parts is not None and parts[1] in _NANOSECONDS:
+                    told.add(reason)
+                    counted[counter] = parts[0] * _NANOSECONDS[parts[1]]
         if is_looked_at:
             self._throttled.note(bits, moment_s)
         self._throttled.note_counters(counted)
         seconds = self._throttled.seconds()
-        for reason_name in told:
-            key = f"throttle.{reason_name}Seconds"
+        for reason in told:
+            key = f"throttle.{reason}Seconds"
             if key in seconds:
                 self.counters[key] = seconds[key]
 

@@ -162,6 +162,11 @@ class Device:
         self.gauges: dict[str, float] = {}
         self.counters: dict[str, float] = {}
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has no reading at all."""
+        return not self.gauges and not self.counters
+
     def has(self, key: str) -> bool:
         return key in self.gauges or key in self.counters
 
@@ -359,7 +364,8 @@ class Roll:
                 if value is not None:
                     (device.counters if reading.counter else device.gauges)[reading.key] = value
             complete(device)
-            found.setdefault(index, device)
+            if index not in found or found[index].is_silent:
+                found[index] = device
         return [found[index] for index in sorted(found)]
 
     def changes(self, devices: Iterable[Device], offset: int) -> list[dict[str, object]]:

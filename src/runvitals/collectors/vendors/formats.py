@@ -33,7 +33,7 @@ def _behind_escape(text: str) -> str:
 
 def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     """Rows of comma-separated values, in the tool's order. What is before the header or has another number of
-    cells (warnings, a line that breaks off) is left out.
+    cells (warnings, a line that breaks off) is left out, and so is a header nobody asked for.
 
     Args:
         names: of the columns, where the tool prints no header.
@@ -49,10 +49,10 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     rows: list[Row] = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
+        plain = [cell.partition("[")[0].strip() for cell in cells]
         if not header:
-            plain = [cell.partition("[")[0].strip() for cell in cells]
             header = plain if key in plain else []
-        elif len(cells) == len(header) and any(cells):
+        elif len(cells) == len(header) and any(cells) and plain != header:
             rows.append(dict(zip(header, cells, strict=True)))
     return rows
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def rows(output: bytes) -> list[Row]:
     """A row for each device; `index` is the number in its name, "npu3"."""
-    drawn = grid(text_of(output), ("device",))
+    drawn = grid(text_of(output), ("device", "npu"))
     for row in drawn:
         _judge(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
     if drawn:
@@ -77,7 +77,7 @@ _LIMIT = Reading(
 )
 _IDENTITY = {
     "index": ("index",),
-    "name": ("arch", "Arch"),
+    "name": ("arch", "Arch", "name"),
     "uuid": ("device_uuid", "UUID"),
     "pci": ("pci_bdf", "pci"),
     "serial": ("device_sn", "S/N"),

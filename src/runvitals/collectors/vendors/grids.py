@@ -15,7 +15,7 @@ from runvitals.collectors.quantity import FACTORS, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from runvitals.collectors.vendors.formats import Row
 
@@ -204,7 +204,7 @@ def _recognised(head: str, cell: str) -> Row:
     if "pwr" in small or "power" in small:
         row["power"], row["limit"] = _power(small, words)
     if any("mem" in title and not title.startswith("vmem") for title in small.split()):
-        row.update(_memory(words))
+        row.update(_memory(small, words))
     if "clock" in small:
         row.update(_clocks(small, words))
     if _tells_load(small):
@@ -248,12 +248,12 @@ def _is_bare(word: str) -> bool:
     return parts is not None and not parts[1]
 
 
-def _has_unit(word: str, units: object) -> bool:
+def _has_unit(word: str, units: Mapping[str, float]) -> bool:
     parts = split(word)
-    return parts is not None and bool(parts[1]) and parts[1].lower() in units  # type: ignore[operator]
+    return parts is not None and bool(parts[1]) and parts[1].lower() in units
 
 
-def _of_unit(units: object, words: Sequence[str]) -> str:
+def _of_unit(units: Mapping[str, float], words: Sequence[str]) -> str:
     return next((word for word in words if _has_unit(word, units)), "")
 
 
@@ -267,7 +267,7 @@ def _power(head: str, words: Sequence[str]) -> tuple[str, str]:
     """Draw and limit: "87W / 600W", "105W  300W" under a head that tells of a cap, "51W"."""
     for place in range(1, len(words) - 1):
         pair = words[place - 1], words[place + 1]
-        if words[place] == "/" and any(_has_unit(word, _WATTS) for word in pair):
+        if words[place] == "/" and (any(_has_unit(word, _WATTS) for word in pair) or _are_bare(pair, head)):
             return pair
     watts = [word for word in words if word == "NA" or _has_unit(word, _WATTS)]
     if "cap" in head or "limit" in head:
@@ -275,11 +275,21 @@ def _power(head: str, words: Sequence[str]) -> tuple[str, str]:
     return _of_unit(_WATTS, words) or _at("power", head, words) or _at("pwr", head, words), ""
 
 
-def _memory(words: Sequence[str]) -> Row:
+def _are_bare(pair: Sequence[str], head: str) -> bool:
+    """Whether both are numbers, or one is and the other is not known, under a head that tells of such a pair;
+    the unit may stand there: "Pwr:Usage/Cap(W)".
+    """
+    numbers = [word for word in pair if _is_bare(word)]
+    return bool(numbers) and all(_is_bare(word) or word == "NA" for word in pair) and "/" in head
+
+
+def _memory(head: str, words: Sequence[str]) -> Row:
     """Used and total: "826/65536MiB", "0.0B / 15.7GiB", "2MiB(16384MiB)"; or one size alone."""
     for place in range(1, len(words) - 1):
         used, total = words[place - 1], words[place + 1]
-        if words[place] == "/" and (_has_unit(total, _BYTES) or _has_unit(used, _BYTES)):
+        if words[place] != "/":
+            continue
+        if _has_unit(total, _BYTES) or _has_unit(used, _BYTES) or _are_bare((used, total), head):
             if _is_bare(used):
                 used += total.lstrip("0123456789.")
             return {"memory.used": used, "memory.total": total}

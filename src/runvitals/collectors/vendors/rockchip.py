@@ -6,6 +6,8 @@ tells as load is 0 for ever in many releases of the driver: it counts only after
 
 from __future__ import annotations
 
+import os
+
 from runvitals.collectors.base import Absent, open_if_there, read_text
 from runvitals.collectors.quantity import split
 from runvitals.collectors.vendors import sysfs
@@ -32,6 +34,8 @@ def probe(scope: Scope) -> Rockchip:
     places = [scope.path(folder) for folder in (DEBUG, PROC)]
     load = next((file for place in places if (file := open_if_there(f"{place}/load"))), None)
     if devfreq is None and load is None:
+        if any(os.path.exists(place) for place in places):
+            raise Absent(f"the load of the Rockchip NPU is {NO_LOAD}")
         raise Absent(f"no Rockchip NPU here: neither {DEBUG}, {PROC} nor an NPU in /sys/class/devfreq")
     return Rockchip(scope, load, devfreq)
 
