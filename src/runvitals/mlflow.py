@@ -29,10 +29,10 @@ from runvitals.relay.mlflow.address import SAMPLES_LABEL, absolute, public
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.folder import usable_directory, working_folder
+from runvitals.sdk.identity import as_run_id
 from runvitals.sdk.line import order
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import Settings, resolve
-from runvitals.sdk.start import as_run_id
 from runvitals.sdk.tie import Tie
 
 try:

@@ -24,7 +24,7 @@ def test_newest_first_with_how_each_stands(data: Path, capsys: pytest.CaptureFix
     Monitor(data, "second", start_ms=T0 + 5000, project="other").end(T0 + 6000, "finished", exit_code=0)
     assert main(["runs"]) == 0
     heading, second, first = capsys.readouterr().out.splitlines()
-    assert heading.split()[:3] == ["RUN", "PROJECT", "STATE"]
+    assert heading.split()[:3] == ["RUN", "NAME", "PROJECT"]
     assert second.split() == [
         "second",
         "other",

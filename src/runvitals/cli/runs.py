@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif found:
         heading = [
             "RUN",
+            "NAME",
             "PROJECT",
             "STATE",
             "STARTED (UTC)",
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             "MEMORY %",
             "TAGS",
         ]
-        print(table([heading, *(_row(one) for one in found)], right=frozenset({4, 6, 7})))
+        print(table([heading, *(_row(one) for one in found)], right=frozenset({5, 7, 8})))
     else:
         of_project = f" of project {inert(arguments.project)!r}" if arguments.project else ""
         print(f"no runs{of_project} in {inert(runs.directory)}; `runvitals run -- CMD` makes one")
@@ -48,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _row(run: Run) -> list[str]:
     return [
         inert(run.id),
+        inert("" if run.name == run.id else run.name),
         inert(run.project),
         ending(run.ending),
         moment(run.started_ms),

@@ -18,9 +18,13 @@ class Job:
         local_rank: its number on its node, if known.
         world_size: processes of the job, if known.
         node_rank: number of its node, if known.
+
+    Attributes:
+        name: what people call the job, with its number where names repeat; None where it has no name. The
+            same in every rank.
     """
 
-    __slots__ = ("key", "launcher", "local_rank", "node_rank", "rank", "world_size")
+    __slots__ = ("key", "launcher", "local_rank", "name", "node_rank", "rank", "world_size")
 
     def __init__(
         self,
@@ -37,6 +41,7 @@ class Job:
         self.local_rank = local_rank
         self.world_size = world_size
         self.node_rank = node_rank
+        self.name: str | None = None
 
     def __repr__(self) -> str:
         shown = ("launcher", "key", "rank", "world_size")

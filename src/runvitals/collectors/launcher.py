@@ -10,14 +10,36 @@ import os
 
 from runvitals.collectors.base import read_text
 from runvitals.collectors.job import Job, first_set, number
-from runvitals.collectors.scheduler import scheduled_job, scheduled_rank, slurm_step
+from runvitals.collectors.scheduler import job_name, scheduled_job, scheduled_rank, slurm_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_UUID_LETTERS, _UUID_DASHES = 36, 4
+
 
 def identity(environ: Mapping[str, str], pid: int | None = None, host_root: str = "") -> Job | None:
+    """The job that a process is a rank of, with its name; see `_job`.
+
+    Example:
+        >>> identity({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "8"})
+        Job(launcher='slurm', key='slurm-7.0', rank=3, world_size=8)
+    """
+    job = _job(environ, pid, host_root)
+    if job is not None:
+        job.name = job_name(environ) or _rendezvous_name(environ)
+    return job
+
+
+def _rendezvous_name(environ: Mapping[str, str]) -> str | None:
+    """What was given to torchrun as `--rdzv-id`, unless it is a bare number or what torchrun makes itself."""
+    name = environ.get("TORCHELASTIC_RUN_ID", "")
+    is_uuid = len(name) == _UUID_LETTERS and name.count("-") == _UUID_DASHES
+    return name if name not in ("", "none") and not name.isdigit() and not is_uuid else None
+
+
+def _job(environ: Mapping[str, str], pid: int | None, host_root: str) -> Job | None:
     """The job that a process is a rank of, or None for a process that nobody launched as a rank.
 
     The rank is that of the innermost launcher (torchrun under srun: torchrun's); the key joins what the
@@ -28,10 +50,6 @@ def identity(environ: Mapping[str, str], pid: int | None = None, host_root: str 
         environ: the process's environment.
         pid: the process, for launchers that say nothing but are everyone's ancestor; default: this one.
         host_root: where /proc lies.
-
-    Example:
-        >>> identity({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "8"})
-        Job(launcher='slurm', key='slurm-7.0', rank=3, world_size=8)
     """
     if "RAY_JOB_ID" in environ and "TORCHELASTIC_RUN_ID" not in environ:
         return _ray(environ)

@@ -39,6 +39,31 @@ def scheduled_job(environ: Mapping[str, str], host_root: str) -> str | None:
     return _kubernetes_master(environ, host_root)
 
 
+def job_name(environ: Mapping[str, str]) -> str | None:
+    """What people call the job, the same in all its ranks; with the job's number where names repeat."""
+    if slurm_step(environ) is not None:
+        return _numbered(environ.get("SLURM_JOB_NAME"), _slurm_job(environ))
+    for name, number_of_job in (("PBS_JOBNAME", "PBS_JOBID"), ("LSB_JOBNAME", "LSB_JOBID")):
+        if environ.get(name):
+            return _numbered(environ[name], environ.get(number_of_job, "").partition(".")[0])
+    return first_set(environ, "TRAINING_JOB_NAME", "AZUREML_RUN_ID", "CLOUD_ML_JOB_ID") or _kubernetes_name(
+        environ
+    )
+
+
+def _numbered(name: str | None, job: str | None) -> str | None:
+    return f"{name}-{job}" if name and job else name or None
+
+
+def _kubernetes_name(environ: Mapping[str, str]) -> str | None:
+    if "KUBERNETES_SERVICE_HOST" not in environ:
+        return None
+    if "JOB_COMPLETION_INDEX" in environ:
+        return _indexed_name(environ)
+    name, _, role = environ.get("MASTER_ADDR", "").partition(".")[0].rpartition("-master-")
+    return name if role == "0" else None
+
+
 def slurm_step(environ: Mapping[str, str]) -> int | None:
     """The number of the step that srun started us in; None in a batch script, a shell, or outside Slurm."""
     step = number(environ, "SLURM_STEP_ID", "SLURM_STEPID")
@@ -51,11 +76,9 @@ def slurm_step(environ: Mapping[str, str]) -> int | None:
 
 def _slurm(environ: Mapping[str, str]) -> Job | None:
     step, rank = slurm_step(environ), number(environ, "SLURM_PROCID")
-    job = first_set(environ, "SLURM_JOB_ID", "SLURM_JOBID")
+    job = _slurm_job(environ)
     if step is None or rank is None or job is None:
         return None
-    if "SLURM_ARRAY_JOB_ID" in environ and "SLURM_ARRAY_TASK_ID" in environ:
-        job = f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
     return Job(
         "slurm",
         "-".join(part for part in ("slurm", environ.get("SLURM_CLUSTER_NAME"), f"{job}.{step}") if part),
@@ -64,6 +87,12 @@ def _slurm(environ: Mapping[str, str]) -> Job | None:
         number(environ, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
         number(environ, "SLURM_NODEID"),
     )
+
+
+def _slurm_job(environ: Mapping[str, str]) -> str | None:
+    if "SLURM_ARRAY_JOB_ID" in environ and "SLURM_ARRAY_TASK_ID" in environ:
+        return f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
+    return first_set(environ, "SLURM_JOB_ID", "SLURM_JOBID")
 
 
 def _flux(environ: Mapping[str, str]) -> Job | None:
@@ -95,13 +124,18 @@ def _aws_batch(environ: Mapping[str, str]) -> Job | None:
 
 def _kubernetes_index(environ: Mapping[str, str], host_root: str) -> Job | None:
     """A pod of an indexed Job, whose host is called after the Job and the pod's index."""
-    index = number(environ, "JOB_COMPLETION_INDEX")
-    name, _, tail = environ.get("HOSTNAME", "").rpartition("-")
-    if tail != str(index):  # the pod's name: the index comes before five random letters
-        name, _, tail = name.rpartition("-")
-    if index is None or not name or tail != str(index):
+    index, name = number(environ, "JOB_COMPLETION_INDEX"), _indexed_name(environ)
+    if index is None or name is None:
         return None
     return Job("kubernetes", f"kubernetes-{_namespace(environ, host_root)}-{name}", index, 0, None, index)
+
+
+def _indexed_name(environ: Mapping[str, str]) -> str | None:
+    index = str(number(environ, "JOB_COMPLETION_INDEX"))
+    name, _, tail = environ.get("HOSTNAME", "").rpartition("-")
+    if tail != index:  # the pod's name: the index comes before five random letters
+        name, _, tail = name.rpartition("-")
+    return name if name and tail == index else None
 
 
 def _kubernetes_master(environ: Mapping[str, str], host_root: str) -> str | None:

@@ -15,8 +15,8 @@ from runvitals.journal.clock import Clock
 from runvitals.monitor import launch
 from runvitals.query.opened import open_run
 from runvitals.query.reader import RunReader
+from runvitals.sdk.identity import new_run_id
 from runvitals.sdk.line import order
-from runvitals.sdk.start import new_run_id
 
 _INTERVAL_S = 0.1
 _LASTS_S = 0.5

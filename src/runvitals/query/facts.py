@@ -240,7 +240,7 @@ class Facts:
         return Run(
             id=self.run_id,
             project=str(about.get("project") or self._project or DEFAULT_PROJECT),
-            name=str(about.get("name") or self.run_id),
+            name=str(about.get("name") or about.get("default_name") or self.run_id),
             group=_text_or_none(about.get("group")),
             job_type=_text_or_none(about.get("job_type")),
             tags=_texts(about.get("tags")),

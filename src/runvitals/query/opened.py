@@ -131,7 +131,7 @@ def open_run(run_id: str, directory: str | None = None) -> OpenRun:
     """Open a run of the data folder, running or ended.
 
     Args:
-        run_id: its id, a beginning of an id that no other run shares, or `"latest"`.
+        run_id: its id, a beginning of an id that no other run shares, its name, or `"latest"`.
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
 
     Raises:
@@ -145,10 +145,10 @@ def open_run(run_id: str, directory: str | None = None) -> OpenRun:
 
 
 def find_run(wanted: str, directory: str | None = None) -> str:
-    """The id of the run a person means by an id, a unique beginning of one, or `latest`.
+    """The id of the run a person means by an id, a unique beginning of one, a name, or `latest`.
 
     Raises:
-        UnknownRun: no such run, or several that begin so.
+        UnknownRun: no such run, or several that begin so or are called so.
     """
     runs = RunList(directory)
     folder = paths.runs_dir(runs.directory)
@@ -166,7 +166,13 @@ def find_run(wanted: str, directory: str | None = None) -> str:
         raise UnknownRun(f"several runs of {folder} begin with {wanted!r}: {_some(begun)}")
     if not ids:
         raise UnknownRun(f"no run {wanted!r}: {folder} holds no runs")
-    near = get_close_matches(wanted, ids, n=5, cutoff=0.5)
+    found = runs.runs(now_ms())
+    called = [run.id for run in found if run.name == wanted]
+    if len(called) == 1:
+        return called[0]
+    if called:
+        raise UnknownRun(f"several runs of {folder} are called {wanted!r}: {_some(called)}")
+    near = get_close_matches(wanted, [*ids, *{run.name for run in found}.difference(ids)], n=5, cutoff=0.5)
     hint = f"; similar are {_some(near)}" if near else f"; there are {len(ids)} runs, see `runvitals runs`"
     raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
 

@@ -36,7 +36,7 @@ class RunFacts:
     @property
     def name(self) -> str:
         """What people call the run: its name, else its id."""
-        return str(self.run.get("name") or self.id)
+        return str(self.run.get("name") or self.run.get("default_name") or self.id)
 
     @property
     def tags(self) -> list[str]:

@@ -10,17 +10,16 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.folder import usable_directory
+from runvitals.sdk.identity import identify
 from runvitals.sdk.line import host_name, order
 from runvitals.sdk.output import Output
 from runvitals.sdk.run_clock import clock_of_run
-from runvitals.sdk.start import choose_run_id
 from runvitals.sdk.tie import Tie
 
 # Signals that are passed on. Those of the terminal's keys reach the whole foreground group anyway and are
@@ -52,8 +51,8 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
         return NOT_EXECUTABLE if exists else NOT_FOUND
     if values["mode"] == "disabled":
         _become(program, command)
-    job = launcher.identity(os.environ)
-    run_id, _ = choose_run_id(values, None if job is None else job.key)
+    identity = identify(values, os.environ)
+    run_id = identity.run_id
     try:
         directory = usable_directory(values["dir"], run_id, values["resume"])
     except OSError as error:
@@ -80,12 +79,14 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     )
     if output is not None:
         output.start()
-    place = (
-        {} if job is None else {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
+    about = identity.about(values, directory)
+    attach = {"pid": pid, "role": "command", **identity.place}
+    tie = Tie(order(values, run_id, directory, attach, list(command), clock, about))
+    called = values["name"] or about["default_name"]
+    _say(
+        values,
+        f"run {run_id} ({called}) of project {values['project']}, kept in {paths.run_dir(run_id, directory)}",
     )
-    attach = {"pid": pid, "role": "command", **place}
-    tie = Tie(order(values, run_id, directory, attach, list(command), clock))
-    _say(values, f"run {run_id} of project {values['project']}, kept in {paths.run_dir(run_id, directory)}")
     exit_code, by_signal = _wait(pid, waited_for, tie, output)
     if output is not None:
         output.finish()

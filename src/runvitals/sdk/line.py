@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, boot_id
@@ -16,6 +16,7 @@ from runvitals.journal.writer import Writer
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.folder import working_folder
+from runvitals.sdk.identity import Identity
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import SETTINGS
 from runvitals.sdk.tie import Tie
@@ -52,11 +53,17 @@ def order(
     attach: Mapping[str, Any],
     argv: list[str],
     clock: Clock,
+    identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a monitor needs to know: see `runvitals.monitor.launch.connect`."""
+    """What a monitor needs to know: see `runvitals.monitor.launch.connect`.
+
+    Args:
+        identity: what is to be recorded of the run beside its settings; see `Identity.about`.
+    """
     options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
     options = {name: value for name, value in options.items() if value}
     about = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    about.update(identity or {})
     if any(place.partition(":")[0] == "wandb" for place in destinations(values)):
         about["wandb"] = wandb_run()
     return {
@@ -101,27 +108,33 @@ class MonitorLine:
 
     Args:
         values: the resolved settings.
-        run_id: the run.
+        identity: the run, and this process among those of it.
         directory: the data folder.
-        place: this process among the run's: rank, local_rank, world_size.
+        about: what is to be recorded of the run beside its settings; see `Identity.about`.
 
     Raises:
         OSError: the journal cannot be begun in that folder.
     """
 
     def __init__(
-        self, values: Mapping[str, Any], run_id: str, directory: str, place: Mapping[str, Any]
+        self, values: Mapping[str, Any], identity: Identity, directory: str, about: Mapping[str, Any]
     ) -> None:
+        run_id = identity.run_id
         self.directory = directory
         self.folder = paths.run_dir(run_id, directory)
         self._run_id = run_id
         self._values = values
-        self._place = dict(place)
+        self._place = dict(identity.place)
         self._boot_id = boot_id()
         self.clock = clock_of_run(self.folder, self._boot_id)
         self.journal = self.new_journal({})
         attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
-        self._tie = Tie(order(values, run_id, directory, attach, list(sys.orig_argv or ()), self.clock))
+        argv = list(sys.orig_argv or ())
+        ordered = order(values, run_id, directory, attach, argv, self.clock, about)
+        self._tie = Tie(ordered)
+        if not self._tie.had_one:
+            # Nobody else writes down what the run is called.
+            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": ordered["about"]})
 
     def new_journal(self, extra: Mapping[str, object]) -> Writer:
         """A journal file of the calling process."""
@@ -171,11 +184,26 @@ class MonitorLine:
         self._tie.close()
 
 
-def last_step(folder: str) -> int | None:
-    """The last step this run logged, or None where it logged nothing. Reads the whole journal: for resumed
-    runs only.
-    """
-    from runvitals.journal.reader import read_run
+class Earlier(NamedTuple):
+    """What a run that goes on has behind it. Reads the whole journal: for resumed runs only.
 
-    steps = [r.value["step"] for r in read_run(folder) if r.type == frames.HISTORY and "step" in r.value]
-    return max(steps, default=None)
+    Args:
+        next_step: the step after the last one that was logged.
+        name: what it is called, or None.
+    """
+
+    next_step: int
+    name: str | None
+
+    @classmethod
+    def read(cls, folder: str) -> Earlier:
+        from runvitals.journal.reader import read_run
+
+        next_step, names = 0, {}
+        for record in read_run(folder):
+            if record.type == frames.HISTORY and record.value.get("step") is not None:
+                next_step = max(next_step, int(record.value["step"]) + 1)
+            elif record.type == frames.INFO:
+                about = record.value.get("run") or {}
+                names.update({key: about[key] for key in ("name", "default_name") if about.get(key)})
+        return cls(next_step, names.get("name") or names.get("default_name"))

@@ -154,7 +154,13 @@ SETTINGS: dict[str, Setting] = {
     setting.name: setting
     for setting in (
         Setting("project", "default", _name, _NAME_ALLOWED, "Project the run belongs to."),
-        Setting("name", None, _optional(_name), _NAME_ALLOWED, "What people call the run; default: its id."),
+        Setting(
+            "name",
+            None,
+            _optional(_name),
+            _NAME_ALLOWED,
+            "What people call the run; default: its job, or words and a number.",
+        ),
         Setting(
             "run_id",
             None,

@@ -5,25 +5,18 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.sdk.console import tell
 from runvitals.sdk.folder import usable_directory, working_folder
-from runvitals.sdk.line import MonitorLine, last_step
+from runvitals.sdk.identity import identify
+from runvitals.sdk.line import Earlier, MonitorLine
 from runvitals.sdk.run import Run
-from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
-
-_ID_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_ID_LENGTH = 8
+from runvitals.sdk.settings import SettingError, Settings, resolve
 
 _active: Run | None = None
-# How many runs of one job this process has begun. All ranks count alike, so the second run of each has the
-# same id.
-_begun: dict[str, int] = {}
 _hooked = False
 
 
@@ -51,7 +44,8 @@ def init(
     Args:
         project, name, tags, notes, group, job_type: how the run is found again.
         config: hyper-parameters.
-        id: the run's id; default: `RUNVITALS_RUN_ID`, else the launcher's job, else eight random letters.
+        id: the run's id; default: `RUNVITALS_RUN_ID`, else eight letters and digits, derived from the
+            launcher's job or random. A run without a name is called by its job's, or as `brave-otter-417`.
         resume: `allow` (default: go on with a run of that id if there is one), `must`, `never`.
         dir: data folder; default: `RUNVITALS_DIR`, else the user's data home.
         mode: `online`, `offline`, or `disabled`: no files, no process, no cost.
@@ -130,63 +124,19 @@ def _recorded(values: dict[str, Any]) -> Run:
 
 
 def _begin(values: dict[str, Any]) -> Run:
-    job = launcher.identity(os.environ)
-    place = (
-        {} if job is None else {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
-    )
-    run_id, joining = choose_run_id(values, None if job is None else job.key)
-    directory = usable_directory(values["dir"], run_id, values["resume"])
-    going_on = os.path.isdir(paths.run_dir(run_id, directory))
-    line = MonitorLine(values, run_id, directory, place)
-    run = Run(values, run_id, place, line)
-    if going_on and not joining:
-        step = last_step(run.dir)
-        run.step = 0 if step is None else step + 1
+    identity = identify(values, os.environ)
+    directory = usable_directory(values["dir"], identity.run_id, values["resume"])
+    folder = paths.run_dir(identity.run_id, directory)
+    before = Earlier.read(folder) if os.path.isdir(folder) and not identity.shared else None
+    about = {} if before is not None else identity.about(values, directory)
+    line = MonitorLine(values, identity, directory, about)
+    name = values["name"] or (before.name if before is not None else about.get("default_name"))
+    run = Run({**values, "name": name}, identity.run_id, identity.place, line)
+    run.step = 0 if before is None else before.next_step
     _hook()
     if not values["quiet"] and not run.rank:
-        tell(f"run {run.id} of project {run.project}, kept in {run.dir}")
+        tell(f"run {run.id} ({run.name}) of project {run.project}, kept in {run.dir}")
     return run
-
-
-def choose_run_id(values: Mapping[str, Any], job_key: str | None) -> tuple[str, bool]:
-    """(the run's id, whether other processes of the same job choose the same one).
-
-    The second run that a process begins under one job's id is `<id>-2`, and so on.
-    """
-    shared = (
-        os.environ.get(SETTINGS["run_id"].variable) == values["run_id"]
-        if values["run_id"]
-        else job_key is not None
-    )
-    if values["run_id"] and not shared:
-        return str(values["run_id"]), False
-    base = values["run_id"] or job_key
-    if base is None:
-        return new_run_id(), False
-    base = as_run_id(base)
-    _begun[base] = _begun.get(base, 0) + 1
-    return (base if _begun[base] == 1 else f"{base}-{_begun[base]}"), True
-
-
-def as_run_id(key: str) -> str:
-    """A job's key as a run id: itself where it can be one, else what can be kept of it and a checksum of all
-    of it.
-    """
-    try:
-        return paths.check_run_id(key)
-    except ValueError:
-        return f"{paths.safe_name(key)[:48]}-{zlib.crc32(key.encode()):08x}"
-
-
-def new_run_id() -> str:
-    """Eight random letters and digits, the first a letter."""
-    # `secrets` would import hashlib and hmac: 6 ms of every training script's start.
-    number = int.from_bytes(os.urandom(16), "little")
-    letters = []
-    for alphabet in (_ID_LETTERS[10:], *[_ID_LETTERS] * (_ID_LENGTH - 1)):
-        number, place = divmod(number, len(alphabet))
-        letters.append(alphabet[place])
-    return "".join(letters)
 
 
 def _in_notebook() -> bool:

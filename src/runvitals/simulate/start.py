@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runvitals.journal import paths
+from runvitals.sdk.identity import new_run_id
 from runvitals.sdk.settings import SETTINGS
-from runvitals.sdk.start import new_run_id
 from runvitals.simulate.node import Place
 from runvitals.simulate.profiles import Profile
 from runvitals.simulate.simulation import Simulation

@@ -107,7 +107,7 @@ def write_abouts(
             {
                 "which": run_id,
                 "project_id": moved.get(run_id, project_id),
-                "name": shortened(str(about.get("name") or uid), MAX_NAME),
+                "name": shortened(str(about.get("name") or about.get("default_name") or uid), MAX_NAME),
                 "group_name": shortened(str(about.get("group") or ""), MAX_NAME),
                 "job_type": shortened(str(about.get("job_type") or ""), MAX_NAME),
             }
@@ -149,7 +149,7 @@ def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[
 
 def search_text(uid: str, about: dict[str, Any], config: dict[str, Any]) -> str:
     """A run's id, name, group, job type, tags and notes, and the values of its configuration, case folded."""
-    said = [str(about.get(key) or "") for key in ("name", "group", "job_type")]
+    said = [str(about.get(key) or "") for key in ("name", "default_name", "group", "job_type")]
     notes = str(about.get("notes") or "")[:MAX_NOTES]
     values = [_shown(leaf) for leaf in fields.leaves("config", config).values()]
     text = "\n".join(part for part in (uid, *said, *tags_of(about), notes, *values) if part)

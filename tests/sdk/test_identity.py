@@ -1,0 +1,143 @@
+"""What runs are called: short ids and names that people can say, the same in every rank of a job."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.query.opened import UnknownRun, find_run, open_run
+from runvitals.sdk.identity import identify, new_run_id, short_id
+from runvitals.sdk.names import free_name, names_of
+from tests.sdk.runs import Journals, Start, finished
+
+SHORT = re.compile("[a-z][0-9a-z]{7}")
+WORDS = re.compile("[a-z]+-[a-z]+-[1-9][0-9]{0,2}")
+VALUES = {"run_id": None, "name": None, "project": "digits"}
+STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "bert"}
+UUID = "8a2e7bd0-8a0a-4c76-9d5d-7f0a3f7c0e11"
+PRINT = """
+    import runvitals
+    run = runvitals.init()
+    print(run.id, run.name)
+    run.finish()
+"""
+
+
+def test_ids_are_short_and_their_own() -> None:
+    keys = [f"launcher-7a60e07a-fb1f-4d4a-9a3c-{number:012x}-{number}" for number in range(10_000)]
+    assert len({short_id(key) for key in keys}) == len(keys)
+    assert all(SHORT.fullmatch(short_id(key)) for key in keys[:100])
+    assert all(SHORT.fullmatch(new_run_id()) for _ in range(100))
+    assert short_id("slurm-7.0") == "mahg1kqy", "on every node, with every version"
+
+
+def test_names_can_be_said_and_do_not_repeat() -> None:
+    names = [next(names_of(new_run_id())) for _ in range(2000)]
+    assert all(map(WORDS.fullmatch, names))
+    assert len(set(names)) > 1990
+    assert len({name.rpartition("-")[0] for name in names}) > 1500
+
+
+def test_a_name_is_given_once_in_a_project(tmp_path: Path) -> None:
+    first = free_name("run1", "digits", str(tmp_path))
+    assert free_name("run1", "digits", str(tmp_path)) == first
+    [folder] = (tmp_path / "names").iterdir()
+    for taken in itertools.islice(names_of("run2"), 3):
+        (folder / taken).symlink_to("another-run")
+    assert free_name("run2", "digits", str(tmp_path)) == list(itertools.islice(names_of("run2"), 4))[3]
+    assert free_name("run2", "faces", str(tmp_path)) == next(names_of("run2"))
+
+
+def test_two_at_once_get_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runvitals.sdk.names._number_of", lambda text: len(text.partition(".")[2]) % 7)
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda n=n: found.append(free_name(f"run{n}", "p", str(tmp_path))))
+        for n in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_no_reason_for_no_name(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("in the way")
+    assert WORDS.fullmatch(free_name("run1", "digits", str(tmp_path)))
+
+
+def test_a_job_gives_its_name_and_all_its_ranks_one_id(tmp_path: Path) -> None:
+    ranks = [identify(VALUES, STEP | {"SLURM_PROCID": rank}) for rank in ("0", "1")]
+    assert ranks[0].run_id == short_id("slurm-7.0")
+    assert ranks[0].job == {"launcher": "slurm", "key": "slurm-7.0", "name": "bert-7"}
+    assert [one.default_name("p", str(tmp_path)) for one in ranks] == ["bert-7", "bert-7-2"], (
+        "as the second run of one process"
+    )
+    assert ranks[1].run_id == f"{ranks[0].run_id}-2"
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "exp-17"}, "exp-17"),
+        ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "456"}, None),
+        ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": UUID}, None),
+        ({"RANK": "0", "WORLD_SIZE": "2", "AZUREML_RUN_ID": "brave_sun_1"}, "brave_sun_1"),
+        (STEP | {"SLURM_PROCID": "0", "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "3"}, "bert-5_3"),
+        (STEP | {"SLURM_PROCID": "0", "SLURM_JOB_NAME": "a/b\x1b[31m"}, "a_b_[31m-7"),
+        (
+            {
+                "RANK": "1", "WORLD_SIZE": "2", "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+                "MASTER_ADDR": "bert-9-master-0", "HOSTNAME": "bert-9-worker-0",
+            },
+            "bert-9",
+        ),
+    ],
+)  # fmt: skip
+def test_names_of_jobs(environ: dict[str, str], name: str | None) -> None:
+    assert identify(VALUES, environ).job.get("name") == name
+
+
+def test_ranks_of_one_node_share_id_and_name_and_the_facts_say_of_what(
+    train: Start, journals: Journals
+) -> None:
+    job = {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}
+    ranks = [train(PRINT, **job, RANK=str(i), LOCAL_RANK=str(i)) for i in range(3)]
+    said = {finished(rank)[1].strip() for rank in ranks}
+    assert len(said) == 1
+    run_id, name = said.pop().split()
+    assert SHORT.fullmatch(run_id)
+    assert WORDS.fullmatch(name)
+    run = open_run(run_id, str(journals.directory))
+    assert run.facts.name == name
+    about = [r.value["run"] for r in journals.records(run_id) if r.type == frames.INFO and "run" in r.value]
+    assert about[0]["job"]["launcher"] == "torch"
+    assert short_id(about[0]["job"]["key"]) == run_id
+
+
+def test_a_run_without_a_name_gets_one_and_is_found_by_it(train: Start, journals: Journals) -> None:
+    run_id, name = finished(train(PRINT))[1].split()
+    assert SHORT.fullmatch(run_id)
+    assert WORDS.fullmatch(name)
+    assert open_run(name, str(journals.directory)).id == run_id
+    with pytest.raises(UnknownRun):
+        find_run("calm-otter-1000", str(journals.directory))
+
+
+def test_a_name_that_was_given_holds(train: Start, journals: Journals) -> None:
+    script = """
+        import runvitals
+        run = runvitals.init(id="run1", name={name!r})
+        run.log({{"n": 1}})
+        run.finish()
+        print(run.name, run.step)
+    """
+    assert finished(train(script.format(name="mine")))[1].split() == ["mine", "1"]
+    assert finished(train(script.format(name=None)))[1].split() == ["mine", "2"], "as it went on"
+    assert open_run("run1", str(journals.directory)).facts.name == "mine"
