@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -314,18 +315,22 @@ def test_an_endpoint_that_is_down_is_asked_ever_less_often_and_comes_back(
     with Exporter(b"") as exporter:
         collector = collect({"home": exporter.url})
         asked_at: list[int] = []
-        for mono_s in range(100, 300):
+        for mono_s in range(100, 500):
             answer(collector, float(mono_s))
             if len(exporter.requests) > len(asked_at):
                 asked_at.append(mono_s)
-        assert asked_at == [100, 101, 103, 107, 115, 131, 163, 223, 283]
+        waits_s = [later - earlier for earlier, later in pairwise(asked_at)]
+        # Up to a half longer, and then to the next second.
+        for wait_s, least_s in zip(waits_s, [1, 2, 4, 8, 16, 32, 60, 60], strict=False):
+            assert least_s <= wait_s <= 1.5 * least_s + 1
+        assert 6 <= len(waits_s) <= 10
         assert "closed the connection before its answer" in collector.absent["home"]
         exporter.answer = ok("up 1\n")
-        assert answer(collector, 342.0).gauges == {}
-        assert answer(collector, 343.0).gauges == {f"{HOME}up.0": 1.0}
+        assert answer(collector, asked_at[-1] + 59.0).gauges == {}
+        assert answer(collector, 600.0).gauges == {f"{HOME}up.0": 1.0}
         assert collector.absent == {}
-        assert answer(collector, 344.0).gauges == {f"{HOME}up.0": 1.0}
-    answer(collector, 345.0)
+        assert answer(collector, 601.0).gauges == {f"{HOME}up.0": 1.0}
+    answer(collector, 602.0)
     assert "nobody listens there" in collector.absent["home"]
 
 

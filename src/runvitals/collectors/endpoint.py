@@ -6,6 +6,7 @@ What its answers hold is told in numbered series, for a key has no room for labe
 from __future__ import annotations
 
 import time
+from _random import Random  # the C half of `random`, whose Python half would cost 1 MB
 
 from runvitals.backoff import Backoff
 from runvitals.collectors import exposition, http
@@ -148,7 +149,8 @@ class Endpoint:
         self._known: dict[str, tuple[str, dict[str, str]]] = {}
         self._aside = Aside(self._ask, EVERY_S, PATIENCE_S)
         self._next_s = self._tell_s = -INFINITY
-        self._backoff = Backoff(EVERY_S, LONGEST_BACKOFF_S)
+        # Many monitors may ask the same exporter.
+        self._backoff = Backoff(EVERY_S, LONGEST_BACKOFF_S, Random().random)
         self._told_count = 0
         self._fault = self._hung = self._bad_lines = ""
         # Another object whenever there is more to tell.

@@ -31,6 +31,8 @@ _HIGHEST_PID = (1 << 31) - 1
 # How often, 2 ms apart, the exit status of a vanished process is looked for: it shows up when the parent has
 # reaped it.
 _EXIT_STATUS_LOOKS = 50
+# How often it is looked whether somebody has set the system's clock.
+LOOK_AT_CLOCK_S = 10.0
 # How long a monitor without any process waits for one to attach.
 FIRST_ATTACH_S = 30.0
 
@@ -78,6 +80,7 @@ class Monitor:
         self._clients: dict[int, Client] = {}
         self._disk = Disk(journal, self._warn, self.started_s)
         self._refused: set[str] = set()
+        self._look_at_clock_s = 0.0
         self._system_ahead_ms = 0  # of the run's clock, as was told last
         self._stop_asked = False
         self._interrupted: set[int] = set()
@@ -145,7 +148,9 @@ class Monitor:
             self.sampler.baselines.fresh = {}
         if self.sampler.tell or self.sampler.events:
             self._write_news()
-        self._mind_the_clock()
+        if now_s >= self._look_at_clock_s:
+            self._look_at_clock_s = now_s + LOOK_AT_CLOCK_S
+            self._look_at_clock()
 
     def _write_news(self) -> None:
         """What the sources tell beside numbers: facts about their devices, what they miss, what happened."""
@@ -190,7 +195,7 @@ class Monitor:
 
         self._descriptors.watch(fd, fetch)
 
-    def _mind_the_clock(self) -> None:
+    def _look_at_clock(self) -> None:
         """Say that somebody has set the system's clock. Ours goes on as before."""
         ahead_ms = self.journal.clock.ahead_ms()
         by_ms = ahead_ms - self._system_ahead_ms

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, NamedTuple
 
+from runvitals.journal.clock import Clock
+
 EVENT, LIFECYCLE, INFO, CONSOLE = "event", "lifecycle", "info", "console"
 
 
@@ -56,10 +58,12 @@ class WriterFacts:
         boot_id: which boot of the host, "" where unknown.
         started_ms: when the writer began, UTC.
         labels: the user's labels of this writer.
+        clock: that of its times, where it is one of this machine since its last start.
     """
 
     __slots__ = (
         "boot_id",
+        "clock",
         "host",
         "interval_s",
         "labels",
@@ -84,6 +88,11 @@ class WriterFacts:
         self.boot_id = ""
         self.started_ms = 0
         self.labels: dict[str, str] = {}
+        self.clock: Clock | None = None
+
+    def now_ms(self, now_ms: int) -> int:
+        """What its clock shows at `now_ms` of ours: another time where ours was set since its run began."""
+        return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
 
 class Moment(NamedTuple):

@@ -15,6 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from runvitals.catalog import CATALOG
 from runvitals.catalog.metric import placeholders
 from runvitals.journal import frames
+from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.writer import Writer
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.prometheus import exporter
 from runvitals.relay.prometheus.board import ENDED_MS, LAST_LOOK_MS, RunBoard
@@ -24,6 +26,7 @@ from tests.relay.journals import Journal, Sender
 from tests.relay.programs import PATIENCE_S, Prometheus, get
 from tests.relay.receiver import now_ms
 
+YEAR_MS = 365 * 86_400_000
 T0 = 1_700_000_000_000
 
 
@@ -109,6 +112,19 @@ def test_numbers_leave_when_they_do_not_count_any_more(why: str) -> None:
         assert any("process_cpu" in name for name in shown(board, now))  # short runs are seen, too
         now += LAST_LOOK_MS
     assert not any("process_cpu" in name for name in shown(board, now))
+
+
+def test_numbers_stay_when_somebody_sets_the_clock_and_leave_in_silence_all_the_same() -> None:
+    set_by_ms = [0]
+    clock = Clock(0, lambda: (T0 + set_by_ms[0]) * 1_000_000, lambda: T0 * 1_000_000)
+    board = RunBoard()
+    for by_ms in (0, YEAR_MS, -YEAR_MS, 0):
+        set_by_ms[0] = by_ms
+        found = batch(cpu=50.0)
+        found.writer.clock = clock
+        board.add(found, T0 + by_ms)
+        assert any("process_cpu" in name for name in shown(board, T0 + by_ms))
+        assert not any("process_cpu" in name for name in shown(board, T0 + by_ms + 10_001))
 
 
 def test_both_formats_are_what_their_parsers_take() -> None:
@@ -219,6 +235,24 @@ def test_the_page_of_a_run(journal: Journal, page: exporter.Exporter, sender: Se
     assert b'runvitals_process_cpu_utilization_ratio{host="node1",project="digits",run="abc"} 0.5' in body
     assert body.endswith(b"\n# EOF\n")
     assert get(f"{url}/metrics")[1] == TEXT
+
+
+def test_the_page_of_a_run_whose_machine_s_clock_was_set(
+    journal: Journal, page: exporter.Exporter, sender: Sender
+) -> None:
+    behind = Clock(Clock().anchor_ms - YEAR_MS)
+    about = {"run": "abc", "host": "node1", "role": "monitor", "interval_s": 1.0, "boot_id": boot_id()}
+    journal.monitor = Writer(journal.folder, "monitor.node1.2", about, clock=behind)
+    journal.monitor.sample(behind.now_ms(), {"cpu": 50.0})
+    sender.send()
+    assert b"runvitals_process_cpu" in get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)[0]
+    sender.die()
+    again = Sender(journal.folder, "prometheus:127.0.0.1:0")  # the position is all that it knows of the clock
+    journal.monitor.sample(behind.now_ms(), {"memory.usedMB": 3.0})
+    again.send()
+    body, _ = get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)
+    assert b"runvitals_memory_used_bytes" in body
+    again.die()
 
 
 def test_a_real_prometheus_scrapes_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runvitals.backoff import Backoff
 from runvitals.collectors.aside import Aside
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.nvidia import library
@@ -77,8 +78,7 @@ class Nvidia:
         self._session: Session | None = None
         self._numbers: dict[str, int] = {}
         self._about: dict[str, dict[str, object]] = {}
-        self._look_s = FIRST_LOOK_S
-        self._look_at_s = 0.0
+        self._look = Backoff(FIRST_LOOK_S, LONGEST_LOOK_S)
         self._refresh = Every(FACTS_EVERY_S)
         self._aside = Aside(self._ask, patience_s=patience_s)
 
@@ -105,8 +105,8 @@ class Nvidia:
                 _event("device_lost", "error", device.index, f"is lost: {reason}", device.uuid)
             )
         if lost:
-            self._look_s = FIRST_LOOK_S
-            self._look_at_s = tick.mono_s + self._look_s
+            self._look.worked()
+            self._look.failed(tick.mono_s)
         if lost or self._refresh.due(tick.mono_s):
             self._tell(session)
 
@@ -118,9 +118,8 @@ class Nvidia:
         if session is not None:
             if not self._missing_uuids(session) and not session.problems:
                 return session
-            if tick.mono_s < self._look_at_s:
+            if not self._look.due(tick.mono_s):
                 return session
-            self._look_s = min(self._look_s * 2, LONGEST_LOOK_S)
         before = self._missing_uuids(session) if session is not None else set(self._numbers)
         if session is not None:
             self._session = None
@@ -130,7 +129,10 @@ class Nvidia:
             session.close()
             raise NoGpu("the driver answers, but shows no GPU")
         self._session = session
-        self._look_at_s = tick.mono_s + self._look_s
+        if self._missing_uuids(session) or session.problems:
+            self._look.failed(tick.mono_s)
+        else:
+            self._look.worked()
         for device in session.devices:
             self._about[device.uuid] = device.facts()
             if device.uuid in before:

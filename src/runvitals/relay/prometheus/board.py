@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 from runvitals.journal.states import silence_ms
-from runvitals.relay.batch import Batch
+from runvitals.relay.batch import Batch, WriterFacts
 from runvitals.relay.prometheus.exposition import Sample
 from runvitals.relay.prometheus.naming import Family, Labels, Namer, Series, logged_numbers
 
@@ -35,6 +35,8 @@ class RunBoard:
         self._logged: dict[str, dict[Series, float]] = {}
         self._fresh_ms: dict[str, int] = {}  # how long a writer may be silent
         self._heard_ms: dict[str, int] = {}  # by host, the last sign of a monitor
+        self._writers: dict[str, WriterFacts] = {}
+        self._monitors: dict[str, WriterFacts] = {}  # by host
         self._ended: dict[str, tuple[int, str]] = {}  # by host, when and how
         self._hosts: dict[str, str] = {}
         self._info: Labels = ()
@@ -47,6 +49,9 @@ class RunBoard:
             writer = batch.writer
             self._about(batch)
             self._hosts[writer.name] = writer.host
+            self._writers[writer.name] = writer
+            if writer.role == "monitor":
+                self._monitors[writer.host] = writer
             self._fresh_ms[writer.name] = silence_ms(writer.interval_s)
             values = self._values.setdefault(writer.name, {})
             for table in batch.samples:
@@ -111,7 +116,7 @@ class RunBoard:
 
     def _of_writer(self, writer: str, now_ms: int) -> Iterator[Sample]:
         until_ms, _ = self._ended.get(self._hosts[writer], (now_ms, ""))
-        oldest_ms = until_ms - max(self._fresh_ms[writer], SLOWEST_MS)
+        oldest_ms = self._writers[writer].now_ms(until_ms) - max(self._fresh_ms[writer], SLOWEST_MS)
         for series, (time_ms, value) in self._values.get(writer, {}).items():
             if time_ms >= oldest_ms:
                 yield series.family, series.labels, value
@@ -128,7 +133,7 @@ class RunBoard:
         """The host's monitor is there; a run without one is taken as going on."""
         limits = [self._fresh_ms[writer] for writer, on in self._hosts.items() if on == host]
         heard_ms = self._heard_ms.get(host)
-        return heard_ms is None or now_ms - heard_ms <= max(limits)
+        return heard_ms is None or self._monitors[host].now_ms(now_ms) - heard_ms <= max(limits)
 
     def _state(self, host: str, now_ms: int) -> str:
         ended = self._ended.get(host)
