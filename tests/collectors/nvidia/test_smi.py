@@ -421,3 +421,16 @@ def test_ten_megabytes_of_clocks_and_processes_are_passed_over() -> None:
     (only,) = smi_log.read(document(gpu(0, body)).encode()).gpus
     assert only.fields["temperature.gpu_temp"] == "40 C"
     assert len(only.processes) == 1000
+
+
+def test_damaged_documents_are_errors_or_less_and_never_crashes() -> None:
+    whole = document(gpu(0, NEW + processes((1, "5 MiB"))), gpu(1, OLD))
+    for place in range(0, len(whole), 7):
+        cut = whole[:place] + whole[place + 11 :]
+        try:
+            log = smi_log.read(cut.encode())
+        except ValueError:
+            continue
+        assert len(log.gpus) <= 2
+    with pytest.raises(ValueError, match="nested too deeply"):
+        smi_log.read(b"<nvidia_smi_log>" + b"<x>" * 100_000 + b"</nvidia_smi_log>")

@@ -346,6 +346,22 @@ def test_hostile_numbers_and_names(make: Make) -> None:
     assert all(name.isprintable() and len(name) <= 200 for name in names)
 
 
+@pytest.mark.parametrize(
+    ("key", "unit", "text", "value"),
+    [
+        ("gpu", "%", "101 %", None),
+        ("gpu", "%", "-1 %", None),
+        ("gpu", "%", "100 %", 100.0),
+        ("fanSpeed", "%", "110 %", 110.0),
+        ("powerWatts", "W", "-5 W", None),
+        ("temp", "°C", "-5 C", -5.0),
+        ("memoryAllocatedBytes", "bytes", "-1 MiB", None),
+    ],
+)
+def test_shares_and_amounts_that_cannot_be(key: str, unit: str, text: str, value: float | None) -> None:
+    assert Reading(key, unit, "it").of({"it": text}) == value
+
+
 def test_a_row_without_readings_takes_no_devices_number(make: Make) -> None:
     empty = "0, A, -, N/A, N/A, N/A, N/A, N/A, N/A, N/A\n"
     full = "0, A, -, 1 %, 1 MiB, 4 MiB, 7 C, 5 W, 9 W, 1\n"

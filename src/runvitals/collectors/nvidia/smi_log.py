@@ -11,7 +11,7 @@ from runvitals.collectors.printed import first_lines
 
 _BEGIN, _END = "<nvidia_smi_log", "</nvidia_smi_log>"
 _SKIPPED = ("supported_clocks", "process_name", "accounted_processes")
-_MOST_LETTERS = 200
+_MOST_LETTERS, _DEEPEST = 200, 32
 _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 
@@ -80,13 +80,15 @@ def _read(text: str) -> Log:
                 path.pop()
             if len(path) == 1:
                 fields, depth = log.fields, 1
-            elif len(path) < depth:
+            elif len(path) < depth and log.gpus:
                 fields, depth = log.gpus[-1].fields, 2
             continue
         if tag[:1] in ("?", "!") or tag[-1:] == "/" or not tag.strip():
             continue
         name = tag.split()[0]
         path.append(name)
+        if len(path) > _DEEPEST:
+            raise ValueError("the document's elements are nested too deeply")
         if len(path) == 2 and name == "gpu":
             log.gpus.append(Gpu())
             fields, depth = log.gpus[-1].fields, 2

@@ -58,10 +58,11 @@ class Reading:
         names: in the rows of the tool; the first with a number counts.
         bare: unit of a number without one, where the tool's is another than the key's.
         counter: a running total rather than a level.
-        most: a greater value is nonsense, and left out.
+        most: a greater value is nonsense, and left out; 100 % of a share, if it is not given. A value below 0
+            is, too, of all but temperatures.
     """
 
-    __slots__ = ("bare", "counter", "key", "most", "names", "unit")
+    __slots__ = ("bare", "counter", "key", "least", "most", "names", "unit")
 
     def __init__(
         self,
@@ -70,22 +71,27 @@ class Reading:
         *names: str,
         bare: str | None = None,
         counter: bool = False,
-        most: float = float("inf"),
+        most: float | None = None,
     ) -> None:
         self.key = key
         self.unit = unit
         self.names = names
         self.bare = bare
         self.counter = counter
-        self.most = most
+        self.most = _most(key, unit) if most is None else most
+        self.least = float("-inf") if unit == "°C" else 0.0
 
     def of(self, row: Row) -> float | None:
         """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
         for name in self.names:
             value = amount(row.get(name), self.unit, self.bare)
-            if value is not None and value <= self.most:
+            if value is not None and self.least <= value <= self.most:
                 return value
         return None
+
+
+def _most(key: str, unit: str) -> float:
+    return 100.0 if unit == "%" and key != "fanSpeed" else float("inf")  # fans may turn faster than meant
 
 
 class Vendor:

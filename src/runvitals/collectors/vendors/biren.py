@@ -31,7 +31,7 @@ BIREN = Vendor(
     ),
     rows=rows,
     readings=(
-        Reading("gpu", "%", "utilization.gpu", "utilization", most=100.0),
+        Reading("gpu", "%", "utilization.gpu", "utilization"),
         Reading(USED, "bytes", "memory.used", bare="MiB"),
         Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
         Reading("temp", "°C", "temperature.gpu", "temp"),

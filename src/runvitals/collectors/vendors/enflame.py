@@ -40,7 +40,7 @@ ENFLAME = Vendor(
     timeout_s=10.0,
     rows=rows,
     readings=(
-        Reading("gpu", "%", "Device Usage Info.GCU Usage", "utilization", "DUsed", most=100.0),
+        Reading("gpu", "%", "Device Usage Info.GCU Usage", "utilization", "DUsed"),
         Reading(
             USED,
             "bytes",
@@ -59,7 +59,7 @@ ENFLAME = Vendor(
             "Mem",
             bare="MiB",
         ),
-        Reading(SHARE, "%", "MUsed", most=100.0),
+        Reading(SHARE, "%", "MUsed"),
         Reading("temp", "°C", "Temperature Info.GCU Temp", "temp", "DTemp"),
         Reading("memoryTemp", "°C", "Temperature Info.HBM Temp", "Temperature Info.Mem Temp", "M1Temp"),
         Reading(POWER, "W", "Power Info.Cur Power", "power", "Pwr"),
