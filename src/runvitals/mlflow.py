@@ -46,6 +46,7 @@ INTERVAL = "MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"
 SAMPLES = "MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING"
 NODE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
 DEFAULT_INTERVAL_S, DEFAULT_SAMPLES = 10.0, 1
+MOST_SAMPLES = 1_000_000
 PROJECT = "mlflow"
 _WORDS = ("true", "false", "1", "0")
 _NODE_MARKS = frozenset("_-.: /")
@@ -233,14 +234,14 @@ def parse_samples(text: str) -> int:
     """How many samples MLflow makes a point of; 0 is its default.
 
     Raises:
-        ValueError: no whole number from 1.
+        ValueError: no whole number from 1 to a million.
     """
     try:
         samples = int(text) or DEFAULT_SAMPLES
     except ValueError:
         samples = -1
-    if samples < 1:
-        raise ValueError(f"{SAMPLES} = {text!r}: it must be a whole number from 1")
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise ValueError(f"{SAMPLES} = {text!r:.80}: it must be a whole number from 1 to {MOST_SAMPLES}")
     return samples
 
 

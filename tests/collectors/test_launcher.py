@@ -331,3 +331,9 @@ def test_platform_run_ids_join_ranks_that_others_gave() -> None:
     assert key(ranks | {"AZUREML_RUN_ID": "brave_sun_1"}) == "azureml-brave_sun_1"
     assert key(ranks | {"CLOUD_ML_JOB_ID": "4711"}) == "vertex-4711"
     assert identity({"AZUREML_RUN_ID": "brave_sun_1"}) is None
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 30, "-1", "1.5", "nan", "²"])
+def test_a_rank_that_is_no_sane_number_is_none(text: str) -> None:
+    job = identity({**TORCHRUN, "RANK": text, "WORLD_SIZE": text})
+    assert job is None or (job.rank is None and job.world_size is None)

@@ -111,3 +111,10 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
 def test_a_misspelt_setting_is_answered_with_the_right_one() -> None:
     with pytest.raises(SettingError, match="did you mean sampling_interval"):
         Settings(smapling_interval=1)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e400", "-1", float("nan"), 10**400, True, "9" * 5000])
+@pytest.mark.parametrize("name", ["sampling_interval", "finish_timeout", "delivery_timeout"])
+def test_a_number_that_is_none_is_refused(name: str, value: object) -> None:
+    with pytest.raises(SettingError, match=f"{name} = .* is not allowed: it must be a number of seconds"):
+        Settings(**{name: value})

@@ -199,6 +199,8 @@ def test_blocks_hold_a_bounded_number_of_cells(monkeypatch: pytest.MonkeyPatch) 
         ("image/png", None),
         ("text/csv;q=0", None),
         ("text/csv;q=x", None),
+        ("text/csv;q=nan", None),
+        ("text/csv;q=inf, application/json;q=0.1", "json"),
     ],
 )
 def test_what_is_accepted(header: str, form: str | None) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 
+from runvitals.model.limits import INT64
+from runvitals.model.numbers import decimal
+
 _HOUR_MS = 3_600_000
 _TIMES_MS = {"h": _HOUR_MS, "d": 24 * _HOUR_MS, "w": 168 * _HOUR_MS, "y": 8766 * _HOUR_MS}
 _SIZES = {f"{prefix}B": 1000**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
 _SIZES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
+_MOST = 1e15
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", re.ASCII)
 
 
@@ -36,6 +40,8 @@ def _parsed(text: str, units: dict[str, int], expected: str) -> int:
     found = _QUANTITY.fullmatch(text.strip())
     by_name = {name.lower(): factor for name, factor in units.items()}
     factor = by_name.get(found[2].lower()) if found else None
-    if found is None or factor is None or not (value := round(float(found[1]) * factor)):
-        raise argparse.ArgumentTypeError(f"{text!r}: it should look like {expected}")
+    number = decimal(found[1], 0.0, _MOST) if found else None
+    value = round(number * factor) if number is not None and factor is not None else 0
+    if not 0 < value < INT64:
+        raise argparse.ArgumentTypeError(f"{text!r:.80}: it should look like {expected}")
     return value

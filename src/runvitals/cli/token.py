@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.server import add_store, places
 from runvitals.cli.terminal import inert, moment, table
+from runvitals.model.limits import INT64
+from runvitals.model.numbers import whole
 
 if TYPE_CHECKING:
     from runvitals.store.catalogue import Catalogue
@@ -24,9 +26,17 @@ def add(subparsers: Any) -> None:
     actions.add_parser("create", help="print a new token, once").add_argument("name", metavar="NAME")
     actions.add_parser("list", help="what there is: names and times, never the tokens themselves")
     revoke = actions.add_parser("revoke", help="let a token in no more")
-    revoke.add_argument("id", metavar="ID", type=int, help="as `list` shows it")
+    revoke.add_argument("id", metavar="ID", type=_number, help="as `list` shows it")
     for action in actions.choices.values():
         add_store(action)
+
+
+def _number(text: str) -> int:
+    number = whole(text, INT64 - 1)
+    if number is None:
+        shown = "`runvitals token list` shows them"
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is no number of a token; {shown}")
+    return number
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 _HEAD_LIMIT = 64 * 1024
+_MOST_DIGITS = 18
 
 
 class HttpError(Exception):
@@ -282,20 +283,20 @@ class _Reader:
         lines = self._buffer[:end].decode("latin-1").split("\r\n")
         self._buffer = self._buffer[end + 4 :]
         words = lines[0].split(" ", 2)
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
+        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1][:_MOST_DIGITS].isdecimal():
             raise HttpError(f"sent no HTTP but {lines[0][:60]!r}")
         headers = {}
         for line in lines[1:]:
             name, _, value = line.partition(":")
             headers[name.strip().lower()] = value.strip()
-        return int(words[1]), headers
+        return int(words[1][:_MOST_DIGITS]), headers
 
     def _body(self, headers: Mapping[str, str]) -> bytes:
         if "chunked" in headers.get("transfer-encoding", "").lower():
             return self._chunks()
         length = headers.get("content-length", "")
         if length.isdecimal():
-            return self._exactly(int(length))
+            return self._exactly(int(length[:_MOST_DIGITS]))
         self._check(len(self._buffer))
         while self._more():
             self._check(len(self._buffer))

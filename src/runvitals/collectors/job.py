@@ -6,6 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_MOST_DIGITS = 10  # of a rank or a number of processes
+
 
 class Job:
     """One process's place in a job.
@@ -56,7 +58,7 @@ def number(environ: Mapping[str, str], *names: str) -> int | None:
     """
     for name in names:
         text = environ.get(name, "")
-        if text.isascii() and text.isdigit():
+        if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
             return int(text)
     return None
 

@@ -173,7 +173,8 @@ def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> Table:
         keys = (*keys, TRUE_TIME)
         columns.append(array("d", [float(row.time_ms) for row, _, _ in members]))
     table = Table(keys, [row.seq for row, _, _ in members], times_ms, columns)
-    table.steps = array("d", [_NAN if row.step is None else float(row.step) for row, _, _ in members])
+    # A row without a step is somewhere: at its record's number, which grows from row to row.
+    table.steps = array("d", [float(row.seq if row.step is None else row.step) for row, _, _ in members])
     return table
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.model.numbers import decimal
 from runvitals.monitor.address import is_ours
 from runvitals.monitor.relay import DOOR_FD, own_variables
 from runvitals.relay.courier import Courier
@@ -43,6 +44,7 @@ _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_AT_ONCE = 64  # connections looked at in one turn: another user's may come without end
 # What a trainer's `finish()` is told is left is counted so far: 0.1 s.
 _LEFT_AT_MOST = 10_000
+_FLUSH_S = 10.0
 
 
 def main() -> None:
@@ -210,7 +212,8 @@ class Relay:
             for text in message["destinations"]:
                 self.serve(str(message["run"]), Spec(str(text)), str(message.get("cwd", "")))
         elif op == "flush":
-            arguments = (line, str(message["run"]), float(message.get("timeout_s", 10.0)))
+            timeout_s = decimal(str(message.get("timeout_s")), 0.0, KEEP_TRYING_S)
+            arguments = (line, str(message["run"]), _FLUSH_S if timeout_s is None else timeout_s)
             threading.Thread(target=self._flush, args=arguments, daemon=True).start()
         elif op == "hello":
             line.send({"op": "hello", "pid": os.getpid(), "runs": self._served()})

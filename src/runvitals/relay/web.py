@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runvitals import __version__
+from runvitals.model.numbers import decimal
 from runvitals.relay.destination import Rejected, Retry
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_MOST_SECONDS = 1e9
 _TEMPORARY = frozenset({408, 425, 429})
 
 
@@ -41,17 +43,16 @@ class Answer:
 
     @property
     def retry_after_s(self) -> float | None:
-        """What `Retry-After` asks for, in seconds; None where it does not."""
+        """What `Retry-After` asks for, in seconds; None where it does not, or says what is no time."""
         text = self.headers.get("Retry-After", "").strip()
         if not text:
             return None
-        try:
-            return max(float(text), 0.0)
-        except ValueError:
-            pass  # the other form it may have is a date
+        seconds = decimal(text, 0.0, _MOST_SECONDS)
+        if seconds is not None:
+            return seconds
         from time import time
 
-        at_s = _date_s(text)
+        at_s = _date_s(text)  # the other form it may have
         return None if at_s is None else max(at_s - time(), 0.0)
 
     @property
@@ -85,7 +86,7 @@ def _date_s(text: str) -> float | None:
 
     try:
         return parsedate_to_datetime(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):  # OverflowError: of a year that this machine's clock does not know
         return None
 
 

@@ -75,7 +75,7 @@ class Setting:
         """
         try:
             return self.check(value)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             raise SettingError(
                 f"{self.name} = {self.shown(value)!r} ({where}) is not allowed: it must be {self.allowed}"
             ) from None

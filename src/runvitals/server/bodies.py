@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runvitals.model.numbers import whole
 from runvitals.server.ingest.admission import Admission
 from runvitals.server.ingest.bodies import Bodies, ClientLeft
 from runvitals.server.ingest.limits import MIB, Limits
@@ -12,6 +13,7 @@ from runvitals.server.ingest.refusal import Refused
 
 BODY_BYTES = MIB
 """The longest body of any call but that which takes in samples; notes of a run are the longest there is."""
+_MOST_TOLD = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
 
@@ -54,7 +56,7 @@ def _told_length(scope: Scope) -> int | None:
     length: int | None = 0
     for name, value in scope["headers"]:
         if name == b"content-length":
-            length = int(value) if value.isdigit() else None
+            length = whole(value, _MOST_TOLD)
         elif name == b"transfer-encoding":
             return None
     return length

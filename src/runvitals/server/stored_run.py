@@ -9,6 +9,7 @@ import numpy as np
 
 from runvitals.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
+from runvitals.model.limits import STEP as MOST_STEP
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.query.columns import Series
 from runvitals.query.console import KEPT_BYTES
@@ -210,7 +211,8 @@ class StoredRun:
             t, values = columns.get(lane.logged[key], _NOTHING)
             place = np.searchsorted(rows, t)
             place = np.minimum(place, len(rows) - 1)
-            own = rows[place] == t  # a client may send the same key as a series, too
+            # A client may send the same key as a series, too; what was stored may have a step that is none.
+            own = (rows[place] == t) & (np.abs(steps[place]) <= MOST_STEP)
             if own.any():
                 found[key] = steps[place[own]], times[place[own]], values[own]
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -109,6 +110,15 @@ def test_a_schema_number_stands_for_its_keys(server: Server) -> None:
 def test_steps_are_stored_beside_what_was_logged(server: Server) -> None:
     assert server.json({**ENVELOPE, "step": [10, 11]}).status_code == 200
     assert server.samples()["_step"] == [(NOW, 10.0), (NOW + 1000, 11.0)]
+
+
+@pytest.mark.parametrize("step", [float("nan"), float("inf"), -(2.0**54)])
+def test_a_step_that_is_no_number_is_refused(server: Server, step: float) -> None:
+    row = {"run": "abc", "writer": "w", "seq": 1, "keys": ["loss"], "t": [NOW], "v": [[1.0]]}
+    packed = msgspec.msgpack.encode({**row, "step": struct.pack("<d", step)})
+    answer = server.post(packed, "application/msgpack")
+    assert answer.status_code == 422
+    assert "a number from -2^53 to 2^53" in answer.json()["error"]
 
 
 def test_records_come_into_the_catalogue(server: Server) -> None:

@@ -232,13 +232,14 @@ class ServerDestination(Destination):
     def _acks(self, answer: Answer, found: list[Part]) -> list[dict[str, Any]]:
         value = _object(answer)
         acks = value.get("acks", [value])
-        if not isinstance(acks, list) or len(acks) != len(found) or not all("stored" in ack for ack in acks):
+        if not isinstance(acks, list) or len(acks) != len(found) or not all(map(_is_ack, acks)):
             raise Retry(f"{self._web.url} answered something else than acknowledgements: {answer.text()}")
         for part, ack in zip(found, acks, strict=True):
-            if ack.get("schema") is not None:
+            schema = ack.get("schema")
+            if schema is not None:
                 if len(self._schemas) >= _MAX_SCHEMAS:
                     self._schemas.clear()
-                self._schemas[part.keys] = int(ack["schema"])
+                self._schemas[part.keys] = schema
         self._heed(acks)
         return acks
 
@@ -260,6 +261,11 @@ def _object(answer: Answer) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Retry(f"the server answered no JSON object: {answer.text()}")
     return value
+
+
+def _is_ack(ack: Any) -> bool:
+    schema = ack.get("schema") if isinstance(ack, dict) else 0
+    return isinstance(ack, dict) and "stored" in ack and (schema is None or type(schema) is int)
 
 
 def _recent(part: Part, refused: list[Refused]) -> Part | None:

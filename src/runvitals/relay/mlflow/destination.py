@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
 from typing import Any
 
+from runvitals.model.numbers import decimal, whole
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.mlflow import naming
@@ -27,6 +27,7 @@ from runvitals.relay.mlflow.windows import Window
 # MLflow's defaults: a window of one sample every 10 s.
 INTERVAL_S, SAMPLES = 10.0, 1
 _LARGEST_STEP = (1 << 63) - 1
+_MOST_SAMPLES = 1_000_000
 # The only ends that the training cannot tell MLflow of by itself.
 _KILLED_STATES = ("crashed", "stopped")
 _ONLY_BY_CLIENT = ("MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_AUTH")
@@ -177,12 +178,12 @@ class MlflowDestination(Destination):
     def _samples(self, batch: Batch) -> int:
         """How many samples make a window: as the run says, else so many that windows are as MLflow's."""
         said = batch.writer.labels.get(SAMPLES_LABEL, "")
-        if said.isdigit() and int(said):
-            return int(said)
+        if samples := whole(said, _MOST_SAMPLES):
+            return samples
         environ = self._context.environ
         interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
-        samples = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
-        return max(1, round(interval_s * samples / (batch.writer.interval_s or 1.0)))
+        wanted = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
+        return max(1, round(interval_s * wanted / (batch.writer.interval_s or 1.0)))
 
     # -- what else was logged
 
@@ -280,16 +281,14 @@ def _open_store(address: Address, context: Context) -> Store:
 def _amd(batch: Batch) -> frozenset[int]:
     """The indices of AMD's GPUs, from what is known of the machine."""
     listed = batch.run.machine.get("gpu_amd")
-    return frozenset(int(gpu["index"]) for gpu in listed) if isinstance(listed, list) else frozenset()
+    devices = listed if isinstance(listed, list) else []
+    indices = (gpu.get("index") for gpu in devices if isinstance(gpu, dict))
+    return frozenset(index for index in indices if isinstance(index, int))
 
 
 def _number(text: str | None) -> float:
     """A variable of MLflow's; 0, which is "not set" to MLflow too, for what is no number."""
-    try:
-        number = float(text or 0)
-    except ValueError:
-        return 0.0
-    return number if 0.0 < number < inf else 0.0
+    return decimal(text or "", 0.0, 1e9) or 0.0
 
 
 def _parts(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.model.numbers import decimal
 from runvitals.relay.destination import Gone, Rejected, Retry
 from runvitals.relay.mlflow.address import complete, is_trusted
 from runvitals.relay.mlflow.store import Metric, Pair, RunState, last_system_step
@@ -22,6 +23,7 @@ _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
 _MISSING = "RESOURCE_DOES_NOT_EXIST"
 _EXISTS = "RESOURCE_ALREADY_EXISTS"
 # A run that has just ended may still be asked for: the largest answer is one with all its parameters.
+_LONGEST_TIMEOUT_S = 3600.0
 _LARGEST_ANSWER = 256 * 1024 * 1024
 
 
@@ -53,7 +55,8 @@ class RestStore:
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
         self._uri = uri
         self._environ = environ
-        timeout_s = float(environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT") or TIMEOUT_S)
+        wanted = environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
+        timeout_s = decimal(wanted, 0.001, _LONGEST_TIMEOUT_S) or TIMEOUT_S
         self._web = Web(uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None)
 
     # -- the interface of `Store`

@@ -155,7 +155,7 @@ class Json:
         try:
             told = loads(body).get("partialSuccess") or {}
             return int(told.get("rejectedDataPoints") or 0), str(told.get("errorMessage") or "")
-        except (ValueError, AttributeError, TypeError):
+        except (ValueError, AttributeError, TypeError, OverflowError):
             return 0, ""  # it took the request in, whatever it says
 
     def _metric(self, family: Family, lines: list[Line]) -> dict[str, Any]:

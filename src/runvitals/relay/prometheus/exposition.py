@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from runvitals.model.numbers import decimal
 from runvitals.relay.prometheus.naming import Family, Labels
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -30,10 +31,7 @@ def content_type(accept: str) -> str:
         kind, *parameters = (part.strip() for part in one.split(";"))
         quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         if kind in liked:
-            try:
-                liked[kind] = max(liked[kind], float(quality))
-            except ValueError:
-                continue  # no number: as if it were not there
+            liked[kind] = max(liked[kind], decimal(quality, 0.0, 1.0) or 0.0)  # no number: as if not there
     openmetrics = liked["application/openmetrics-text"]
     return OPENMETRICS if openmetrics and openmetrics >= liked["text/plain"] else TEXT
 

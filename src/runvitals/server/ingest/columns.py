@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.buckets import Floats, Integers
+from runvitals.model.limits import STEP as MOST_STEP
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
@@ -113,10 +114,17 @@ def _steps(step: bytes | list[float], rows: int) -> Floats:
     if isinstance(step, bytes):
         if len(step) != rows * _ITEM:
             raise malformed(f"step: {rows} float64 are {rows * _ITEM} bytes, not {len(step)}")
-        return np.frombuffer(step, "<f8")
+        return _checked_steps(np.frombuffer(step, "<f8"))
     if len(step) != rows:
         raise malformed(f"step: {rows} numbers are needed, as many as t has, not {len(step)}")
-    return np.array(step, np.float64)
+    return _checked_steps(np.array(step, np.float64))
+
+
+def _checked_steps(steps: Floats) -> Floats:
+    wrong = ~(np.abs(steps) <= MOST_STEP)
+    if wrong.any():
+        raise out_of_range(f"step: {steps[wrong][0]} is not allowed; a number from -2^53 to 2^53 is")
+    return steps
 
 
 def _check_times(oldest_ms: int, newest_ms: int, now_ms: int, limits: Limits) -> None:
