@@ -32,7 +32,7 @@ class Page:
 
     def news(self) -> dict[str, Any]:
         self.reader.poll()
-        event = self.follower.news(self.view).decode()
+        event = self.follower.news(self.view, self.view.position()).decode()
         if not event:
             return {}
         name, position, data = event.removesuffix("\n\n").split("\n")

@@ -13,6 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from runvitals.query.statistics import of_columns
 from runvitals.server import live, models, series
 from runvitals.server.answers import answer, json_bytes
+from runvitals.server.feed import ALWAYS_S
 from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
 from runvitals.server.tables.answering import history_table, metrics_table
 from runvitals.server.tables.formats import RESPONSES, TheFormat
@@ -88,8 +89,13 @@ async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wai
         raise HTTPException(422, f"after: {error}") from None
     closing: anyio.Event = request.app.state.closing
     until_s = time.monotonic() + wait_s
+    told: dict[str, Any] = {}
+    looked, looked_s = None, 0.0
     while True:
-        told = await run.use(follower.told, quick=True)
+        version, now_s = run.version(), time.monotonic()
+        if version is None or version != looked or now_s - looked_s >= ALWAYS_S:
+            told = await run.use(lambda view: follower.told(view, view.position()), quick=True)
+            looked, looked_s = version, now_s
         known = told.keys() - {"run"}
         left_s = until_s - time.monotonic()
         if known or left_s <= 0 or closing.is_set() or not follower.running:
@@ -208,5 +214,5 @@ async def run_live(
         follower = live.Follower(begin, runs.clock)
     except ValueError as error:
         raise HTTPException(422, f"after: {error}") from None
-    events = live.stream(run, follower, request.app.state.closing)
+    events = request.app.state.feeds.stream(run, follower)
     return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})

@@ -17,6 +17,7 @@ from runvitals.journal.paths import data_dir
 from runvitals.query.opened import UnknownRun, now_ms
 from runvitals.server import api, page
 from runvitals.server.bodies import WholeBodies
+from runvitals.server.feed import Feeds
 from runvitals.server.library import JournalLibrary
 from runvitals.server.security import LoopbackOnly
 from runvitals.server.views import Library
@@ -55,6 +56,7 @@ def application(library: Library, static: str = page.FOLDER) -> FastAPI:
     )
     app.state.library = library
     app.state.closing = anyio.Event()
+    app.state.feeds = Feeds(app.state.closing)
     app.include_router(api.router)
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))

@@ -46,6 +46,9 @@ class OpenedJournal:
     def nbytes(self) -> int:
         return self._reader.nbytes
 
+    def version(self) -> None:
+        """Not known without a look at its files."""
+
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work` on the run, up to date.
 

@@ -12,18 +12,16 @@ twice, whether or not the server is still the same process.
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import anyio
 from pydantic_core import to_json
 
 from runvitals.query.model import Run
 from runvitals.query.plain import run_as_dict
 from runvitals.query.rates import between, rate_of
 from runvitals.server.series import cursor
-from runvitals.server.views import OpenedRun, Position, RunView
+from runvitals.server.views import Position, RunView
 
 POLL_S = 0.5
 IDLE_POLL_S = 3.0
@@ -52,9 +50,14 @@ class Follower:
         self._counters: dict[str, dict[str, tuple[int, float]]] = {}
         self._facts = b""
 
-    def news(self, view: RunView) -> bytes:
-        """One event, or nothing. What it tells is known from now on."""
-        told = self.told(view)
+    def news(self, view: RunView, now: Position, with_facts: bool = True) -> bytes:
+        """One event, or nothing. What it tells is known from now on.
+
+        Args:
+            now: how far the view has come.
+            with_facts: the run's facts may have changed, not its samples alone.
+        """
+        told = self.told(view, now, with_facts)
         return _event(told, self._at) if told else b""
 
     @property
@@ -62,24 +65,27 @@ class Follower:
         """How far this client has been told."""
         return cursor(self._at)
 
-    def told(self, view: RunView) -> dict[str, Any]:
+    def told(self, view: RunView, now: Position, with_facts: bool = True) -> dict[str, Any]:
         """What is new, as the event's JSON object; empty where nothing is."""
         told: dict[str, Any] = {}
-        now = view.position()
         if view.count_between(self._at, now) > MAX_SAMPLES:
             told["reload"] = True
             self._counters.clear()
         else:
             rows = {"samples": self._samples(view, now), "calls": self._calls(view, now)}
             told |= {name: found for name, found in rows.items() if found}
-        run = view.run(self._clock())
-        self.running = run.state == "running"
-        facts = _steady(run)
-        if facts != self._facts:
-            self._facts = facts
-            told["run"] = run_as_dict(run)
+        if with_facts:
+            told |= self._changed_facts(view.run(self._clock()))
         self._at = now
         return told
+
+    def _changed_facts(self, run: Run) -> dict[str, Any]:
+        self.running = run.state == "running"
+        facts = _steady(run)
+        if facts == self._facts:
+            return {}
+        self._facts = facts
+        return {"run": run_as_dict(run)}
 
     def _samples(self, view: RunView, now: Position) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -148,18 +154,3 @@ def _event(told: dict[str, Any], at: Position) -> bytes:
         cursor(at).encode(),
         to_json(told, inf_nan_mode="null", fallback=str),
     )
-
-
-async def stream(opened: OpenedRun, follower: Follower, closing: anyio.Event) -> AsyncIterator[bytes]:
-    """One client's events until it leaves or the server closes."""
-    spoke_s = time.monotonic()
-    yield b"retry: 1000\n\n"
-    while not closing.is_set():
-        news = await opened.use(follower.news, quick=True)
-        if not news and time.monotonic() - spoke_s >= HEARTBEAT_S:
-            news = b": nothing new\n\n"
-        if news:
-            spoke_s = time.monotonic()
-            yield news
-        with anyio.move_on_after(POLL_S if follower.running else IDLE_POLL_S):
-            await closing.wait()

@@ -60,7 +60,9 @@ class SharedServer:
         self._recorder = Recorder(store, catalogue, clock, limits)
         self.threads: list[SupervisedThread] = list(self._recorder.threads)
         self._ingest = Ingest(self._recorder, limits, self.tally)
-        self._api = self._with_health(application(StoredLibrary(store, catalogue, clock), static))
+        self._api = self._with_health(
+            application(StoredLibrary(store, catalogue, clock, self._recorder.version), static)
+        )
         describe(self._api)
         self.closing = self._api.state.closing
         if token_required:

@@ -15,7 +15,7 @@ from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.shared import Shared
 from runvitals.server.stored_facts import last_values, listed_runs
 from runvitals.server.stored_run import StoredRun
-from runvitals.server.views import FleetSeries, Grouping, LatestValues, RunsPage, RunView
+from runvitals.server.views import FleetSeries, Grouping, LatestValues, RunsPage, RunView, Version
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.catalogue import Catalogue, Filter, Predicate, RunRow, Sort
 from runvitals.store.catalogue.states import RUNNING
@@ -37,10 +37,18 @@ class OpenedStoredRun:
 
     Args:
         make: a new view of the run.
+        version: what `version` answers.
     """
 
-    def __init__(self, make: Callable[[], StoredRun], quick: Workers, thorough: Workers) -> None:
+    def __init__(
+        self,
+        make: Callable[[], StoredRun],
+        version: Callable[[], Version | None],
+        quick: Workers,
+        thorough: Workers,
+    ) -> None:
         self._make = make
+        self.version = version
         self._quick, self._thorough = quick, thorough
         self._views: list[tuple[StoredRun, Shared]] = []
 
@@ -70,6 +78,7 @@ class StoredLibrary:
 
     Args:
         clock: the time now, in ms UTC; states of runs depend on it.
+        versions: of a run, by its number: whoever takes in what is new of it counts.
 
     Example:
         >>> app.state.library = StoredLibrary(store, catalogue, now_ms)
@@ -77,8 +86,16 @@ class StoredLibrary:
 
     kind: Literal["local", "server"] = "server"
 
-    def __init__(self, store: SampleStore, catalogue: Catalogue, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: SampleStore,
+        catalogue: Catalogue,
+        clock: Callable[[], int],
+        versions: Callable[[int], Version | None] = lambda number: None,
+    ) -> None:
         self.clock = clock
+        self._versions = versions
+        self._changes = 0
         self._store = store
         self._catalogue = catalogue
         self._opened: dict[str, OpenedStoredRun] = {}
@@ -123,7 +140,7 @@ class StoredLibrary:
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
             make = partial(StoredRun, row.uid, row.id, self._store, self._catalogue)
-            opened = OpenedStoredRun(make, self._quick, self._thorough)
+            opened = OpenedStoredRun(make, partial(self._version, row.id), self._quick, self._thorough)
         self._opened[f"{row.id}"] = opened
         if len(self._opened) > _KEPT_RUNS:
             self._opened.pop(next(iter(self._opened)))
@@ -288,7 +305,12 @@ class StoredLibrary:
         await run_in_threadpool(work)
         self._all_stale()
 
+    def _version(self, number: int) -> Version | None:
+        heard = self._versions(number)
+        return None if heard is None else Version(heard.all + self._changes, heard.facts + self._changes)
+
     def _all_stale(self) -> None:
+        self._changes += 1
         for opened in self._opened.values():
             opened.stale()
 

@@ -191,8 +191,18 @@ class RunView(Protocol):
         """The `log()` calls that came."""
 
 
+class Version(NamedTuple):
+    """How often something was heard of a run: in all, and of its facts."""
+
+    all: int
+    facts: int
+
+
 class OpenedRun(Protocol):
     """A run that requests share."""
+
+    def version(self) -> Version | None:
+        """The same as before where nothing was heard of it since; None where that is not known."""
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work`, in a thread, on a view that is up to date.

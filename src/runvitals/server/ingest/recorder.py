@@ -22,10 +22,13 @@ from runvitals.server.ingest.prepare import Preparation, Prepared
 from runvitals.server.ingest.presence import Presence
 from runvitals.server.ingest.refusal import Refused, out_of_range, unavailable
 from runvitals.server.ingest.together import Together
+from runvitals.server.views import Version
 from runvitals.store.catalogue import Catalogue, Schema, UnknownRun
 from runvitals.store.contract import Batch, SampleStore, StoreError
 from runvitals.store.threads import SupervisedThread
 
+_MOST_HEARD = 100_000
+_NEVER_HEARD = Version(0, 0)
 _NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
 
 log = logging.getLogger("runvitals.server")
@@ -47,6 +50,7 @@ class Recorder:
         self.presence = Presence(catalogue)
         self.commits = Commits(store)
         self._preparation = Preparation(catalogue.metrics, self.members, limits)
+        self._heard: dict[int, Version] = {}
         self._notes = Together("notes", self._write_notes, (ValueError, UnknownRun))
 
     @property
@@ -64,6 +68,16 @@ class Recorder:
         """Runs that are gone for good: who still writes to one makes it anew. For any thread."""
         self.members.forget(run_ids)
         self.presence.forget(run_ids)
+
+    def version(self, run_id: int) -> Version:
+        """Changes with whatever is taken in of a run."""
+        return self._heard.get(run_id, _NEVER_HEARD)
+
+    def _note(self, run_id: int, has_facts: bool) -> None:
+        before = self._heard.pop(run_id, _NEVER_HEARD)
+        self._heard[run_id] = Version(before.all + 1, before.facts + has_facts)
+        if len(self._heard) > _MOST_HEARD:
+            self._heard.pop(next(iter(self._heard)))
 
     def prepared(self, envelopes: Sequence[Envelope], room_bytes: int) -> list[Prepared]:
         """Look at envelopes; nothing is written yet.
@@ -116,9 +130,11 @@ class Recorder:
         batches: list[Batch] = []
         carriers: list[Ack] = []
         written: list[Notes] = []
+        heard: dict[int, bool] = {}
         for one in prepared:
             envelope = one.envelope
             member = self.members.find(envelope.run, envelope.writer)
+            is_new = member is None
             if member is None:
                 member = await self.members.join(envelope, now_ms)
                 if member.who.deleted:
@@ -139,6 +155,7 @@ class Recorder:
             self.presence.heard(run_id, member.who.writer_id, now_ms, _last_ms(one))
             if gone:
                 continue
+            heard[run_id] = heard.get(run_id, False) or is_new or one.notes is not None
             if one.notes is not None:
                 written.append(one.notes.of(member.who))
             if envelope.seq is not None:
@@ -149,6 +166,8 @@ class Recorder:
         if batches:
             for ack, fresh in zip(carriers, await self.commits.add(batches), strict=True):
                 ack.stored = fresh
+        for run_id, has_facts in heard.items():
+            self._note(run_id, has_facts)
         return acks
 
     async def _schemas(self, one: Prepared, member: Member) -> tuple[Schema | None, Schema | None]:
