@@ -18,7 +18,7 @@ from runvitals.server.workers import Busy
 
 _MOST_UNREAD = 32
 """Events that wait for one client. One that reads so slowly is sent away; it goes on where it was."""
-ALWAYS_S = 5.0
+ALWAYS_S = 15.0
 """So often a run is looked at where nothing was heard of it: it may be lost by now."""
 log = logging.getLogger("runvitals.server")
 _Events = MemoryObjectSendStream[bytes]

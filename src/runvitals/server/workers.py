@@ -13,7 +13,7 @@ from runvitals import deadline
 T = TypeVar("T")
 MOST_S = 10.0
 """For an answer, and beside it for a thread to be free."""
-_MOST_WAITING = 200
+_MOST_WAITING = 5000
 QUICK_THREADS = 8
 """For questions that go through no samples."""
 THOROUGH_THREADS = 3
