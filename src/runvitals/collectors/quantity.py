@@ -12,7 +12,7 @@ SENTINELS = frozenset((0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
 # Unit in lower case -> factor to ours. Vendors write MB and mean MiB, and nobody means megawatts by "MW".
 FACTORS: Mapping[str, Mapping[str, float]] = {
     "%": {"%": 1.0},
-    "°C": {"c": 1.0, "°c": 1.0, "℃": 1.0, "mc": 1e-3},
+    "°C": {"c": 1.0, "°c": 1.0, "℃": 1.0, "'c": 1.0, "mc": 1e-3},
     "V": {"v": 1.0, "mv": 1e-3},
     "rpm": {"rpm": 1.0},
     "W": {"w": 1.0, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6},

@@ -91,7 +91,7 @@ def test_sections() -> None:
 def test_sections_of_older_releases_indented_by_tabs() -> None:
     text = (
         "DEV ID 0\n\tDevice Mem Info\n\t\tMem Size                : 40000 MiB\n"
-        "\t\tMem Usage               : 10000 MiB\n\tTemperature Info\n\t\tGCU Temp                : 34 C\n"
+        "\t\tMem Usage               : 10000 MiB\n\tTemperature Info\n\t\tGCU Temp                : 34 'C\n"
         "\tDevice Usage Info\n\t\tGCU Usage               : 0.0 %\n"
     )
     assert read(ENFLAME, text) == {

@@ -491,6 +491,42 @@ def test_moore_threads() -> None:
     assert who(MOORE_THREADS, text)[1] == {"name": "MTT S4000", "uuid": "u1", "pci": "0000:3b:00.0"}
 
 
+def test_moore_threads_sections() -> None:
+    text = """\
+==============MTHREADS-GMI LOG==============
+Timestamp                                  : Tue Mar 26 11:33:53 2024
+Attached GPUs                              : 2
+GPU1 00000000:3a:00.0
+    Product Name                           : MTT S4000
+    GPU UUID                               : u1
+    FB Memory Usage
+        Total                              : 49152MiB
+        Used                               : 12288MiB
+    Utilization
+        Gpu                                : 61%
+    Temperature
+        GPU Current Temp                   : 57C
+    Power Readings
+        Power Draw                         : 225.00W
+        Current Power Limit                : 450.00W
+GPU0 00000000:18:00.0
+    Power Readings
+        Power Draw                         : N/A
+"""
+    found = read(MOORE_THREADS, text)
+    assert device(found, 1) == {
+        "gpu": 61.0,
+        "memoryAllocated": 25.0,
+        "memoryAllocatedBytes": 12288 * MIB,
+        "temp": 57.0,
+        "powerWatts": 225.0,
+        "powerPercent": 50.0,
+        "enforcedPowerLimitWatts": 450.0,
+    }
+    assert device(found, 0) == {}
+    assert who(MOORE_THREADS, text)[1] == {"name": "MTT S4000", "uuid": "u1", "pci": "0000:3a:00.0"}
+
+
 def test_hygon_of_two_generations() -> None:
     text = """{
  "card1": {"HCU use (%)": "40", "HCU memory use (%)": "9", "Temperature (Sensor junction) (C)": "61.0",
@@ -580,6 +616,19 @@ def test_tenstorrent_board_power_fan_and_voltage() -> None:
         "0.fanRpm": 1882.0,
         "1.fanRpm": 900.0,
     }
+
+
+def test_furiosas_cores_that_nobody_holds_have_nothing_to_do() -> None:
+    text = """\
++------+--------+---------------------------+
+| Arch | Device | Core Utilization          |
++------+--------+---------------------------+
+| rngd | npu0   | Core 0: 60.00%, Core 1: - |
++------+--------+---------------------------+
+| rngd | npu1   | -                         |
++------+--------+---------------------------+
+"""
+    assert read(STATUS, text) == {"0.gpu": 30.0}
 
 
 def test_furiosas_table_of_an_older_card() -> None:

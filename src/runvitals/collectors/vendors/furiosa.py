@@ -46,10 +46,14 @@ def _judge(row: Row, load: float | None) -> None:
 
 
 def _mean_share(text: str) -> float | None:
-    """The mean of the percentages in a cell: "Core 0: 12.00%, Core 1: 0.00%"."""
-    words = [split(word.rstrip(",")) for word in text.split()]
-    shares = [word[0] for word in words if word is not None and word[1] == "%"]
-    return sum(shares) / len(shares) if shares else None
+    """The mean over the elements in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -". One that nobody holds
+    has "-", and nothing to do.
+    """
+    words = text.replace(",", " ").split()
+    parts = [split(word) for word in words]
+    shares = [part[0] for part in parts if part is not None and part[1] == "%"]
+    elements = max(len(shares), sum(word in ("Core", "PE") for word in words))
+    return sum(shares) / elements if shares else None
 
 
 def _mean_load(elements: object) -> float | None:

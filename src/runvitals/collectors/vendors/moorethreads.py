@@ -1,10 +1,10 @@
-"""Moore Threads: `mthreads-gmi -q --json`, or its table, which tells no power."""
+"""Moore Threads: `mthreads-gmi -q --json`, the same as sections, or the table, which tells no power."""
 
 from __future__ import annotations
 
 from runvitals.collectors import loosejson
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
-from runvitals.collectors.vendors.formats import objects, text_of
+from runvitals.collectors.vendors.formats import objects, text_of, tree
 from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
-    drawn = grid(text_of(output), ("id",))
+    text = text_of(output)
+    drawn = grid(text, ("id",))
     if drawn:
         return drawn
+    sections = tree(text, "GPU")
+    for row in sections:
+        number, _, address = str(row[""]).strip(" :").partition(" ")
+        row.update({"index": number, "pci": address})
+    if sections:
+        return sections
     answer = loosejson.find(output)
     return objects(answer.get("GPU", []) if isinstance(answer, dict) else answer)
 
@@ -25,7 +32,7 @@ MOORE_THREADS = Vendor(
     name="moorethreads",
     title="Moore Threads GPU",
     programs=("mthreads-gmi",),
-    commands=(("-q", "--json"), ()),
+    commands=(("-q", "--json"), ("-q",), ()),
     rows=rows,
     readings=(
         Reading("gpu", "%", "Utilization.Gpu", "utilization"),
