@@ -33,10 +33,17 @@ SHARED = POWER | {
 }
 
 
+def test_fans_without_a_highest_speed_and_what_is_no_fan() -> None:
+    fans = [{"name": "left", "rpm": 0}, {"name": "right", "rpm": None, "max_rpm": 6000}, 7]
+    assert Sample({"fans": fans}).gauges == {"fan.0.rpm": 0.0}
+    assert Sample({"fans": {"rpm": 5}}).gauges == {}
+
+
 def test_macmon_of_today_tells_shares_of_time() -> None:
     sample = Sample(SAMPLE)
     assert sample.gauges == SHARED | {
-        "cpu.ecpu_percent": 25.0, "cpu.pcpu_percent": 50.0, "gpu.0.gpu": 75.0,
+        "cpu.ecpu_percent": 25.0, "cpu.pcpu_percent": 50.0, "gpu.0.gpu": 75.0, "cpu.active_percent": 40.0,
+        "fan.0.rpm": 1500.0, "fan.0.percent": 30.0,
     }  # fmt: skip
     assert sample.chip == "Apple M3 Max"
     assert sample.about == {"model": "Mac15,9", "gpu_cores": 40, "ecpu_cores": 4, "pcpu_cores": 12}

@@ -1,7 +1,7 @@
 """What macmon tells of a Mac, in the shapes of its versions: a line of JSON for each moment.
 
 - macmon 0.4 to 0.7: ``"gpu_usage": [MHz, share of the highest performance]``
-- 0.8 and later: ``"gpu_freq_mhz"``, ``"gpu_active_ratio"`` beside the former
+- 0.8 and later: ``"gpu_freq_mhz"``, ``"gpu_active_ratio"`` beside the former, and ``"fans": [{"rpm": …}]``
 - the library, as `library.py` prints it: ``"usage": {"gpu": [{"name", "freq_mhz", "usage", "units"}]}``,
   ``"power": {"gpu": …}``
 
@@ -65,6 +65,7 @@ class Sample:
             self._read_library(value["usage"], soc)
         else:
             self._read_units(value)
+        self._read_fans(value.get("fans"))
         self._correct_system_power()
         self._read_chip(soc)
 
@@ -88,6 +89,18 @@ class Sample:
                 self.gauges[load_key] = _percent(active)
             elif unit != "gpu" and (share := _number(scaled)) is not None:
                 self.gauges[load_key] = _percent(share)
+
+        active = _number(value.get("cpu_active_ratio"))
+        if active is not None:
+            self.gauges["cpu.active_percent"] = _percent(active)
+
+    def _read_fans(self, fans: Any) -> None:
+        for number, fan in enumerate(_objects(fans)):
+            turns, most = _number(fan.get("rpm")), _number(fan.get("max_rpm"))
+            if turns is not None:
+                self.gauges[f"fan.{number}.rpm"] = turns
+            if turns is not None and most:
+                self.gauges[f"fan.{number}.percent"] = turns * 100.0 / most
 
     def _read_library(self, usage: Mapping[str, Any], soc: Mapping[str, Any]) -> None:
         """Clusters of cores: their means, by the number of cores."""
