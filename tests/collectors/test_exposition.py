@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from runvitals.collectors.exposition import COUNTER, CREATED, GAUGE, Exposition, parse
+from runvitals.collectors.exposition import COUNTER, CREATED, GAUGE, Exposition, Parser, Sample, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -263,3 +263,45 @@ def test_what_is_known_from_an_earlier_answer_changes_nothing(text: str) -> None
         again = parse(text.encode(), known=known)
         assert repr(again.samples) == repr(fresh.samples)
         assert (again.bad, again.first_bad) == (fresh.bad, fresh.first_bad)
+
+
+# -- piece by piece
+
+PIECES = b'# TYPE a counter\na_total{b="\xc3\xa9\xe2\x82\xac"} 7\n\nbad line here\nc 2 1000\n# EOF\nd 4'
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_an_answer_in_pieces_is_read_as_if_it_were_whole(size: int) -> None:
+    whole = parse(PIECES, openmetrics=False)
+    samples: list[Sample] = []
+    parser = Parser(samples.append)
+    for at in range(0, len(PIECES), size):
+        parser.feed(PIECES[at : at + size])
+    parser.end()
+    assert repr(samples) == repr(whole.samples)
+    assert parser.taken == 2
+    found = parser.found
+    assert (found.bad, found.first_bad, found.ended) == (whole.bad, whole.first_bad, True)
+    assert found.kind("a_total") == "counter"
+
+
+def test_a_line_without_an_end_is_left_out_and_what_follows_is_read() -> None:
+    samples: list[Sample] = []
+    parser = Parser(samples.append)
+    parser.feed(b"a 1\n")
+    for _ in range(40):
+        parser.feed(b"x" * 10_000)
+    parser.feed(b" 5\nb 2\n")
+    parser.end()
+    assert [sample.name for sample in samples] == ["a", "b"]
+    assert parser.found.bad == 1
+    assert parser.found.first_bad.endswith("it is longer than 65536 bytes")
+    assert parser.found.first_bad.startswith("line 2, 'xxx")
+
+
+def test_of_very_many_families_the_last_are_known() -> None:
+    parser = Parser(lambda _: None)
+    for number in range(8000):
+        parser.feed(b"# TYPE m%d counter\nm%d 1\n" % (number, number))
+    assert len(parser.found.families) == 5000
+    assert parser.found.kind("m7999") == "counter"

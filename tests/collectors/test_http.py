@@ -230,3 +230,20 @@ def test_tls_is_loaded_only_for_https() -> None:
     assert told[0] == "[]"
     assert "cannot be read" in told[1]
     assert "SSL" in told[1].upper()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_long_answer_is_handed_over_in_pieces(packed: bool) -> None:
+    body = b"".join(b"line %d\n" % number for number in range(100_000))
+    answer = ok(gzip.compress(body), "Content-Encoding: gzip") if packed else ok(body)
+    pieces: list[bytes] = []
+    with Exporter(answer) as exporter:
+        assert get(exporter.url, take=pieces.append).body == b""
+    assert b"".join(pieces) == body
+    assert max(map(len, pieces)) <= 1 << 16
+
+
+def test_what_is_packed_in_several_members_is_read_whole() -> None:
+    packed = gzip.compress(b"a 1\n") + gzip.compress(b"b 2\n")
+    with Exporter(ok(packed, "Content-Encoding: gzip")) as exporter:
+        assert get(exporter.url).body == b"a 1\nb 2\n"

@@ -373,3 +373,48 @@ def test_the_monitor_writes_down_who_is_down(collect: Callable[..., OpenMetrics]
 def test_a_filter_without_labels_fits_all_of_a_metric() -> None:
     assert Filters({"temp": {}}).keep("home.room_temp", {"room": "cellar"})
     assert not Filters({"temp": {"room": "x"}}).keep("home.room_temp", {})
+
+
+def test_too_long_labels_are_cut_off_and_told(
+    exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_LETTERS", 1000)
+    collector = collect({"home": exporter.url})
+    exporter.answer = ok("".join(f'request{{id="{n}{"x" * 300}"}} {n}\n' for n in range(5)))
+    assert len(answer(collector, 100.0).gauges) == 3
+    why = "more than 1000 letters of labels; openmetrics_filters can choose among them"
+    assert collector.absent == {"home": why}
+
+
+MEMORY = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from runvitals.collectors.base import Tick
+from runvitals.collectors.endpoint import Endpoint
+
+def most_kib():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+endpoint = Endpoint("home", sys.argv[2], {}, None)
+before, tick = most_kib(), Tick(1.0)
+while not tick.counters:
+    endpoint.sample(tick)
+    time.sleep(0.005)
+print(len(tick.counters), most_kib() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")
+def test_a_page_of_many_mb_costs_the_monitor_little_memory() -> None:
+    page = "".join(
+        f'# TYPE jobs{n} counter\njobs{n}{{path="/a/{n}",host="node{n}"}} {n}\n' for n in range(70_000)
+    )
+    assert len(page) > 4_000_000
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "src")
+    with Exporter(ok(page)) as exporter:
+        command = [sys.executable, "-ISE", "-c", MEMORY, source, exporter.url]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    series, more_kib = map(int, ran.stdout.split())
+    assert series == 5000
+    assert more_kib < 32 * 1024  # 84 MB where it was read as a whole

@@ -30,6 +30,8 @@ LONGEST_BACKOFF_S = 60.0
 SHARE_OF_CORE = 0.05
 # A label whose values never end (a request's number) would fill the journal.
 MOST_SERIES = 5000
+# So would labels, and names, of any length.
+MOST_LETTERS = 2 << 20
 # The labels are written anew as a whole when there are more of them.
 TELL_EVERY_S = 10.0
 INFINITY = float("inf")
@@ -78,20 +80,21 @@ class Series:
     A number stays with its labels for as long as the monitor lives, whether the series is still told or not.
     """
 
-    __slots__ = ("_families", "_keys", "_labels", "_prefix", "count")
+    __slots__ = ("_families", "_keys", "_labels", "_letters", "_prefix", "count")
 
     def __init__(self, endpoint: str) -> None:
         self._prefix = f"openmetrics.{endpoint}."
         self._keys: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
         self._families: dict[str, exposition.Family] = {}
         self._labels: dict[str, list[dict[str, str]]] = {}
+        self._letters = 0
         self.count = 0
 
     def key(self, found: exposition.Exposition, sample: exposition.Sample) -> str | None:
-        """The key of a sample, or None if its series is new and there are too many."""
+        """The key of a sample, or None if its series is new and there are too many, or too long ones."""
         series = (sample.name, frozenset(sample.labels.items()))
         key = self._keys.get(series)
-        if key is None and self.count < MOST_SERIES:
+        if key is None and self.count < MOST_SERIES and self._has_room(sample):
             labels = self._labels.setdefault(sample.name, [])
             if not labels:
                 self._families[sample.name] = found.family(sample.name) or exposition.Family()
@@ -99,6 +102,13 @@ class Series:
             labels.append(sample.labels)
             self.count += 1
         return key
+
+    def _has_room(self, sample: exposition.Sample) -> bool:
+        letters = sum(len(name) + len(value) for name, value in sample.labels.items()) + len(sample.name)
+        if self._letters + letters > MOST_LETTERS:
+            return False
+        self._letters += letters
+        return True
 
     def facts(self) -> dict[str, dict[str, object]]:
         """Metric -> its type, its help and unit if it has them, and the labels of its n-th series; a copy."""
@@ -111,6 +121,42 @@ class Series:
                 fact["unit"] = family.unit
             facts[name] = {**fact, "series": list(self._labels[name])}
         return facts
+
+
+class _Page:
+    """What is kept of one answer.
+
+    Args:
+        series: of the endpoint.
+        keeps: whether a sample is wanted.
+
+    ``samples`` were told, ``tried`` of them are wanted, ``kept`` have a series.
+    """
+
+    __slots__ = ("_keeps", "_series", "counters", "found", "gauges", "kept", "samples", "tried")
+
+    def __init__(self, series: Series, keeps: Callable[[exposition.Sample], bool]) -> None:
+        self.found = exposition.Exposition()
+        self.gauges: dict[str, float] = {}
+        self.counters: dict[str, float] = {}
+        self.samples = self.tried = self.kept = 0
+        self._series = series
+        self._keeps = keeps
+
+    def take(self, sample: exposition.Sample) -> None:
+        """Put a sample under its key, if it is wanted and has one."""
+        self.samples += 1
+        kind = self.found.kind(sample.name)
+        if kind == exposition.CREATED or not self._keeps(sample):
+            return
+        self.tried += 1
+        key = self._series.key(self.found, sample)
+        if key is None:
+            return
+        self.kept += 1
+        if -INFINITY < sample.value < INFINITY:
+            readings = self.counters if kind == exposition.COUNTER else self.gauges
+            readings[key] = sample.value
 
 
 class Endpoint:
@@ -146,7 +192,7 @@ class Endpoint:
         self._filters = filters
         self._cpu_s = cpu_s
         self._series = Series(name)
-        self._known: dict[str, tuple[str, dict[str, str]]] = {}
+        self._known = exposition.Known()
         self._aside = Aside(self._ask, EVERY_S, PATIENCE_S)
         self._next_s = self._tell_s = -INFINITY
         # Many monitors may ask the same exporter.
@@ -186,54 +232,48 @@ class Endpoint:
         if tick.mono_s < self._next_s:
             return
         began_s = self._cpu_s()
+        page = _Page(self._series, self._keeps)
         try:
-            found = self._scrape()
+            self._scrape(page)
         except (http.HttpError, ValueError) as error:
             self._backoff.failed(tick.mono_s)
             self._next_s = self._backoff.until_s
             self._fault = str(error)
             return
         self._backoff.worked()
-        self._fault = "; ".join(self._write(found, tick))
+        tick.gauges.update(page.gauges)
+        tick.counters.update(page.counters)
+        self._fault = "; ".join(self._notes(page))
         self._tell(tick.mono_s)
         self._next_s = tick.mono_s + (self._cpu_s() - began_s) / SHARE_OF_CORE
 
-    def _scrape(self) -> exposition.Exposition:
-        answer = http.get(self._address, self._headers, TIMEOUT_S)
-        is_openmetrics = "openmetrics" in answer.headers.get("content-type", "")
-        found = exposition.parse(answer.body, is_openmetrics or None, self._known)
-        if is_openmetrics and not found.ended:
+    def _scrape(self, page: _Page) -> None:
+        """Fill a page piece by piece: an answer of many MB never lies in memory as a whole."""
+        parser = exposition.Parser(page.take, self._known, found=page.found)
+        answer = http.get(self._address, self._headers, TIMEOUT_S, take=parser.feed)
+        parser.end()
+        found = page.found
+        if "openmetrics" in answer.headers.get("content-type", "") and not found.ended:
             raise ValueError(f"{self._address} sent a text that is cut off: it has no # EOF")
-        if found.bad and not found.samples:
+        if found.bad and not parser.taken:
             raise ValueError(f"{self._address} sent no metrics: {found.first_bad}")
-        return found
 
-    def _write(self, found: exposition.Exposition, tick: Tick) -> list[str]:
-        """What is kept of an answer, into the tick; returns what there is to say about the rest."""
-        tried = kept = 0
-        for sample in found.samples:
-            kind = found.kind(sample.name)
-            if kind == exposition.CREATED or not self._keeps(sample):
-                continue
-            tried += 1
-            key = self._series.key(found, sample)
-            if key is None:
-                continue
-            kept += 1
-            if -INFINITY < sample.value < INFINITY:
-                readings = tick.counters if kind == exposition.COUNTER else tick.gauges
-                readings[key] = sample.value
+    def _notes(self, page: _Page) -> list[str]:
+        """What there is to say about the part of an answer that is not kept."""
         notes = []
-        if found.bad:
+        if page.found.bad:
             # The first of them stays: the next may have another number in it, and each new text is a record.
-            self._bad_lines = self._bad_lines or f"some lines are left out, such as {found.first_bad}"
+            told = f"some lines are left out, such as {page.found.first_bad}"
+            self._bad_lines = self._bad_lines or told
             notes.append(self._bad_lines)
         else:
             self._bad_lines = ""
-        if found.samples and not tried and self._filters is not None:
+        if page.samples and not page.tried and self._filters is not None:
             notes.append("openmetrics_filters keep none of its metrics")
-        if kept < tried:
-            notes.append(f"more than {MOST_SERIES} series; openmetrics_filters can choose among them")
+        if page.kept < page.tried:
+            full = self._series.count >= MOST_SERIES
+            most = f"{MOST_SERIES} series" if full else f"{MOST_LETTERS} letters of labels"
+            notes.append(f"more than {most}; openmetrics_filters can choose among them")
         return notes
 
     def _keeps(self, sample: exposition.Sample) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 COUNTER = "counter"
 GAUGE = "gauge"
@@ -30,7 +30,12 @@ _SUFFIXES = {
     "_created": ("counter", "histogram", "summary"),
 }
 _LONGEST_SHOWN = 120
-_MOST_KNOWN = 10_000
+# What is kept of an answer, however long it is: names and labels that are known by their text, the comments
+# of the last families, of a comment its beginning.
+_MOST_KNOWN, _MOST_KNOWN_LETTERS = 10_000, 1 << 20
+_MOST_FAMILIES = 5_000
+_LONGEST_HELP = 1_000
+LONGEST_LINE = 64 * 1024
 
 
 class Family:
@@ -65,8 +70,8 @@ class Exposition:
     """A parsed answer of an exporter.
 
     Args:
-        samples: in the order of the text.
-        families: metric name -> what its comments told.
+        samples: in the order of the text; those that `parse` has collected.
+        families: metric name -> what its comments told; of very many the last ones.
         bad: how many lines could not be understood; `first_bad` names the first: its number, text and fault.
         ended: whether ``# EOF`` was seen, without which an OpenMetrics text is cut off.
     """
@@ -91,6 +96,8 @@ class Exposition:
         """
         kind = self._kinds.get(name)
         if kind is None:
+            if len(self._kinds) >= _MOST_FAMILIES:
+                self._kinds.clear()
             kind = self._kinds[name] = self._kind(name)
         return kind
 
@@ -105,6 +112,11 @@ class Exposition:
                 if wider is not None and wider.type in types:
                     return wider
         return family
+
+    def forget(self, name: str) -> None:
+        """Drop a family that is behind: its samples follow its comments."""
+        del self.families[name]
+        self._kinds.clear()
 
     def _kind(self, name: str) -> str:
         if name.endswith("_created") and self._began(name[: -len("_created")]):
@@ -143,30 +155,135 @@ def parse(
         >>> found.samples[0].labels, found.samples[0].value, found.kind("temp")
         ({'gpu': '0'}, 41.5, 'gauge')
     """
-    found = Exposition()
     if openmetrics is None:
         openmetrics = data.rstrip().endswith(b"# EOF")
-    ticks_per_second = 1.0 if openmetrics else 1000.0
-    for number, line in _lines(data):
-        if found.ended:
-            _note_bad(found, number, line, "it comes after # EOF")
-            break
-        try:
-            if line[0] == "#":
-                _comment(found, line)
-            else:
-                found.samples.append(_sample(line, ticks_per_second, known))
-        except ValueError as error:
-            _note_bad(found, number, line, str(error))
+    found = Exposition()
+    parser = Parser(found.samples.append, Known(known), openmetrics, found)
+    parser.feed(data)
+    parser.end()
     return found
 
 
-def _lines(data: bytes) -> Iterator[tuple[int, str]]:
-    # Not splitlines(): a label's value may hold what Unicode calls a line's end.
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+class Known:
+    """Names and labels by their text, as far as there is room for them.
+
+    Args:
+        heads: of earlier answers; what is new is added.
+    """
+
+    __slots__ = ("_letters", "heads")
+
+    def __init__(self, heads: dict[str, tuple[str, dict[str, str]]] | None = None) -> None:
+        self.heads = {} if heads is None else heads
+        self._letters = sum(map(len, self.heads))
+
+    def add(self, head: str, name: str, labels: dict[str, str]) -> None:
+        if len(self.heads) < _MOST_KNOWN and self._letters + len(head) < _MOST_KNOWN_LETTERS:
+            self.heads[head] = name, labels
+            self._letters += len(head)
+
+
+class Parser:
+    """Reads an answer piece by piece, so that a long one never lies in memory as a whole.
+
+    Args:
+        take: called with each sample.
+        known: of earlier answers of the same exporter. Their samples share the labels, which must not be
+            changed.
+        openmetrics: whether times are in seconds (OpenMetrics) or milliseconds.
+        found: what is told beside the samples, for `take` to look at.
+
+    Example:
+        >>> parser = Parser(samples.append)
+        >>> parser.feed(b"up 1\nbusy ")
+        >>> parser.feed(b"7\n")
+        >>> parser.end()
+        >>> samples
+        [Sample('up', {}, 1.0, None), Sample('busy', {}, 7.0, None)]
+    """
+
+    __slots__ = (
+        "_known",
+        "_number",
+        "_over",
+        "_rest",
+        "_skips",
+        "_take",
+        "_ticks_per_second",
+        "found",
+        "taken",
+    )
+
+    def __init__(
+        self,
+        take: Callable[[Sample], None],
+        known: Known | None = None,
+        openmetrics: bool = False,
+        found: Exposition | None = None,
+    ) -> None:
+        self.found = Exposition() if found is None else found
+        self.taken = 0
+        self._take = take
+        self._known = known or Known()
+        self._ticks_per_second = 1.0 if openmetrics else 1000.0
+        self._number = 0
+        self._rest = b""
+        self._skips = False
+        self._over = False
+
+    def feed(self, data: bytes) -> None:
+        """Read another piece, cut anywhere."""
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._keep(self._rest + data)
+            return
+        # Not splitlines(): a label's value may hold what Unicode calls a line's end.
+        lines = (self._rest + data[:end]).decode("utf-8", "replace").split("\n")
+        lines.pop()
+        if self._skips:
+            lines[0], self._skips = "", False
+        for line in lines:
+            self._line(line)
+        self._rest = b""
+        self._keep(data[end:])
+
+    def end(self) -> None:
+        """The last line may have no end."""
+        if self._rest and not self._skips:
+            self._line(self._rest.decode("utf-8", "replace"))
+        self._rest = b""
+
+    def _keep(self, rest: bytes) -> None:
+        """The beginning of a line; of one without an end no more than we read."""
+        if len(rest) > LONGEST_LINE:
+            if not self._skips:
+                shown = rest[:LONGEST_LINE].decode("utf-8", "replace")
+                _note_bad(self.found, self._number + 1, shown, f"it is longer than {LONGEST_LINE} bytes")
+            self._skips = True
+            rest = b""
+        self._rest = rest
+
+    def _line(self, line: str) -> None:
+        self._number += 1
         line = line.strip(" \t\r")
-        if line:
-            yield number, line
+        found = self.found
+        if not line:
+            return
+        if found.ended:
+            if not self._over:
+                _note_bad(found, self._number, line, "it comes after # EOF")
+            self._over = True
+            return
+        try:
+            if line[0] == "#":
+                _comment(found, line)
+                return
+            sample = _sample(line, self._ticks_per_second, self._known)
+        except ValueError as error:
+            _note_bad(found, self._number, line, str(error))
+            return
+        self.taken += 1
+        self._take(sample)
 
 
 def _note_bad(found: Exposition, number: int, line: str, fault: str) -> None:
@@ -190,13 +307,17 @@ def _comment(found: Exposition, line: str) -> None:
         text = "unknown" if text == "untyped" else text
         if text not in _TYPES:
             raise ValueError(f"there is no type {text!r}")
-    family = found.families.setdefault(name, Family())
+    family = found.families.get(name)
+    if family is None:
+        if len(found.families) >= _MOST_FAMILIES:
+            found.forget(next(iter(found.families)))
+        family = found.families[name] = Family()
     if word == "TYPE":
         family.type = text
     elif word == "UNIT":
         family.unit = text
     else:
-        family.help = _unescaped(text)
+        family.help = _unescaped(text[:_LONGEST_HELP])
 
 
 def _word(text: str) -> tuple[str, int]:
@@ -204,17 +325,15 @@ def _word(text: str) -> tuple[str, int]:
     return word, len(word)
 
 
-def _sample(
-    line: str, ticks_per_second: float, known: dict[str, tuple[str, dict[str, str]]] | None
-) -> Sample:
+def _sample(line: str, ticks_per_second: float, known: Known) -> Sample:
     head = line[: line.rfind("}") + 1]
-    if known is not None and head in known:
-        name, labels = known[head]
+    if head in known.heads:
+        name, labels = known.heads[head]
         return Sample(name, labels, *_value_and_time(_numbers(line, len(head)), ticks_per_second))
     sample, at = _new_sample(line, ticks_per_second)
     # Not if the last brace is an exemplar's.
-    if known is not None and head and at == len(head) and len(known) < _MOST_KNOWN:
-        known[head] = sample.name, sample.labels
+    if head and at == len(head):
+        known.add(head, sample.name, sample.labels)
     return sample
 
 

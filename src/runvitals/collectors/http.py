@@ -15,7 +15,7 @@ import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Protocol
 
     class Stream(Protocol):
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 MIB = 1 << 20
+_PIECE = 1 << 16
 _HEAD_LIMIT = 64 * 1024
 _MOST_DIGITS = 18
 
@@ -95,7 +96,9 @@ class Address:
 
 
 class Answer:
-    """Status, headers with names in small letters, and the whole body, unpacked."""
+    """Status, headers with names in small letters, and the whole body, unpacked; none where its pieces were
+    taken one by one.
+    """
 
     __slots__ = ("body", "headers", "status")
 
@@ -111,6 +114,7 @@ def get(
     timeout_s: float = 5.0,
     connect_s: float = 2.0,
     limit_bytes: int = 16 * MIB,
+    take: Callable[[bytes], None] | None = None,
 ) -> Answer:
     """Ask for a URL and read the whole answer, whose status must be 200.
 
@@ -119,6 +123,9 @@ def get(
         timeout_s: for everything together, but for the resolver: it asks as long as the system lets it.
         connect_s: for the connection to one of the host's addresses.
         limit_bytes: of the body, packed or not.
+        take: called with each piece of the body, unpacked, as it comes, so that a long one never lies in
+            memory as a whole. The time that it takes is not the server's. It may have been called when what
+            follows turns out to be wrong.
 
     Raises:
         HttpError: nobody answers, too late, too long, with another status, or what is no HTTP.
@@ -136,7 +143,7 @@ def get(
         try:
             _give_time(stream, until_s)
             stream.sendall(request)
-            return _Reader(stream, until_s, limit_bytes).answer()
+            return _Reader(stream, until_s, limit_bytes).answer(take)
         finally:
             stream.close()
     except TimeoutError:
@@ -257,20 +264,26 @@ class _Reader:
         self._limit_bytes = limit_bytes
         self._buffer = b""
 
-    def answer(self) -> Answer:
+    def answer(self, take: Callable[[bytes], None] | None) -> Answer:
         status, headers = self._head()
         while 100 <= status < 200:
             status, headers = self._head()
         if status != 200:
             where = f" (to {headers['location']}, which is not followed)" if "location" in headers else ""
             raise HttpError(f"answered with status {status}{where}")
-        body = self._body(headers)
+        pieces = self._limited(self._body(headers))
         packing = headers.get("content-encoding", "identity").lower()
         if packing == "gzip":
-            body = self._unpacked(body)
+            pieces = self._limited(_unpacked(pieces))
         elif packing != "identity":
             raise HttpError(f"packed its answer as {packing!r}, which was not asked for")
-        return Answer(status, headers, body)
+        if take is None:
+            return Answer(status, headers, b"".join(pieces))
+        for piece in pieces:
+            began_s = time.monotonic()
+            take(piece)
+            self._until_s += time.monotonic() - began_s
+        return Answer(status, headers, b"")
 
     def _head(self) -> tuple[int, dict[str, str]]:
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
@@ -291,27 +304,24 @@ class _Reader:
             headers[name.strip().lower()] = value.strip()
         return int(words[1][:_MOST_DIGITS]), headers
 
-    def _body(self, headers: Mapping[str, str]) -> bytes:
-        if "chunked" in headers.get("transfer-encoding", "").lower():
-            return self._chunks()
+    def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
+        """The pieces of the body as they are sent."""
         length = headers.get("content-length", "")
-        if length.isdecimal():
-            return self._exactly(int(length[:_MOST_DIGITS]))
-        self._check(len(self._buffer))
-        while self._more():
-            self._check(len(self._buffer))
-        return self._buffer
-
-    def _chunks(self) -> bytes:
-        chunks: list[bytes] = []
-        total = 0
-        while size := self._chunk_size():
-            total += size
-            self._check(total)
-            chunks.append(self._exactly(size))
-            if self._line():
-                raise HttpError("sent a chunk that is longer than it said")
-        return b"".join(chunks)
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            while size := self._chunk_size():
+                self._check(size)
+                yield from self._exactly(size)
+                if self._line():
+                    raise HttpError("sent a chunk that is longer than it said")
+        elif length.isdecimal():
+            size = int(length[:_MOST_DIGITS])
+            self._check(size)
+            yield from self._exactly(size)
+        else:
+            piece, self._buffer = self._buffer, b""
+            while piece or (piece := self._receive()):
+                yield piece
+                piece = b""
 
     def _chunk_size(self) -> int:
         text = self._line().partition(b";")[0].strip()
@@ -330,18 +340,15 @@ class _Reader:
         line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
         return line
 
-    def _exactly(self, size: int) -> bytes:
-        self._check(size)
-        parts, have = [self._buffer], len(self._buffer)
+    def _exactly(self, size: int) -> Iterator[bytes]:
+        have = 0
         while have < size:
-            part = self._receive()
-            if not part:
+            piece = self._buffer or self._receive()
+            if not piece:
                 raise HttpError(f"broke off its answer, after {have} of {size} bytes")
-            parts.append(part)
-            have += len(part)
-        data = b"".join(parts)
-        self._buffer = data[size:]
-        return data[:size]
+            piece, self._buffer = piece[: size - have], piece[size - have :]
+            have += len(piece)
+            yield piece
 
     def _more(self) -> bool:
         data = self._receive()
@@ -350,16 +357,29 @@ class _Reader:
 
     def _receive(self) -> bytes:
         _give_time(self._stream, self._until_s)
-        return self._stream.recv(65536)
+        return self._stream.recv(_PIECE)
 
     def _check(self, size: int) -> None:
         if size > self._limit_bytes:
             raise HttpError(f"sent more than {self._limit_bytes} bytes")
 
-    def _unpacked(self, body: bytes) -> bytes:
-        unpacker = zlib.decompressobj(wbits=31)
-        data = unpacker.decompress(body, self._limit_bytes + 1)
-        self._check(len(data))
-        if not unpacker.eof:
-            raise HttpError("broke off its packed answer")
-        return data
+    def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        total = 0
+        for piece in pieces:
+            total += len(piece)
+            self._check(total)
+            yield piece
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """What packed pieces hold, of all their members, in pieces that are not long either."""
+    unpacker = zlib.decompressobj(wbits=31)
+    for piece in pieces:
+        while piece:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=31)
+            yield unpacker.decompress(piece, _PIECE)
+            piece = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    yield unpacker.flush()
+    if not unpacker.eof:
+        raise HttpError("broke off its packed answer")

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 EVERY_S = 5.0
 PATIENCE_S = 0.02
 PREFIX = "DCGM_FI_"
+# 16 GPUs of 7 slices each with 100 metrics are less.
+MOST_SERIES = 20_000
 ALL_FIELDS = '{__name__=~"DCGM_FI_.+"}'
 
 
@@ -115,15 +117,22 @@ class Dcgm:
                 tick.gauges[f"gpu.{index}.powerPercent"] = watts * 100.0 / limit
 
     def _read(self, url: str) -> Iterator[Series]:
-        body = http.get(url, self._headers).body
         if "/api/v1/query" in url:
-            yield from _of_query(body)
+            yield from _of_query(http.get(url, self._headers).body)
             return
-        found = exposition.parse(body)
-        for sample in found.samples:
-            if sample.name.startswith(PREFIX):
+        found = exposition.Exposition()
+        series: list[Series] = []
+
+        def take(sample: exposition.Sample) -> None:
+            if sample.name.startswith(PREFIX) and len(series) < MOST_SERIES:
                 is_total = found.kind(sample.name) == exposition.COUNTER
-                yield Series(sample.name.removeprefix(PREFIX), sample.labels, sample.value, is_total)
+                name = sample.name.removeprefix(PREFIX)
+                series.append(Series(name, sample.labels, sample.value, is_total))
+
+        parser = exposition.Parser(take, found=found)
+        http.get(url, self._headers, take=parser.feed)
+        parser.end()
+        yield from series
 
     def _of_boards(self, series: list[Series]) -> list[Series]:
         """The series, those that exporters repeat for each slice as their board's: where no series of the
