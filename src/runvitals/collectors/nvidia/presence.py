@@ -25,6 +25,7 @@ NVIDIA_SMI = (
     "/usr/lib/wsl/lib/nvidia-smi",
     "/usr/local/nvidia/bin/nvidia-smi",
     "/opt/bin/nvidia-smi",
+    "/mnt/c/Windows/System32/nvidia-smi.exe",
 )
 # Makers whose cards some other tool of the name nvidia-smi may tell of; each has a source of its own.
 _OTHERS = ("1002", "1d94", "1ded", "1e3e", "1ed5", "2057", "9999")

@@ -10,7 +10,13 @@ from __future__ import annotations
 from runvitals.collectors.printed import first_lines
 
 _BEGIN, _END = "<nvidia_smi_log", "</nvidia_smi_log>"
-_SKIPPED = ("supported_clocks", "process_name", "accounted_processes")
+# Names of processes need not be well-formed; the others are of no use, and most of the document.
+_SKIPPED = (
+    "process_name", "supported_clocks", "accounted_processes", "max_clocks", "applications_clocks",
+    "default_applications_clocks", "bar1_memory_usage", "cc_protected_memory_usage", "aggregate", "fabric",
+    "retired_pages", "inforom_version", "encoder_stats", "fbc_stats", "power_profiles",
+    "module_power_readings",
+)  # fmt: skip
 _MOST_LETTERS, _DEEPEST = 200, 32
 _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
@@ -66,6 +72,8 @@ def _without(text: str, tag: str) -> str:
     """The text without an element and what is in it, wherever it occurs."""
     begin, end = f"<{tag}>", f"</{tag}>"
     parts = text.split(begin)
+    if len(parts) == 1:
+        return text
     return parts[0] + "".join(part.partition(end)[2] for part in parts[1:])
 
 
@@ -104,5 +112,8 @@ def _read(text: str) -> Log:
 
 def _plain(value: str) -> str:
     """Short, without escapes, and without what a terminal would obey."""
-    value = value[:_MOST_LETTERS].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    value = value[:_MOST_LETTERS]
+    if "&" not in value and value.isprintable():
+        return value
+    value = value.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return "".join(letter if letter.isprintable() else " " for letter in value)
