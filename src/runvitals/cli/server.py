@@ -83,8 +83,8 @@ def places(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.query.opened import now_ms
         from runvitals.server import serve
+        from runvitals.server.clock import Clock
         from runvitals.server.housekeeping import Housekeeping, Keeping
         from runvitals.server.shared_app import SharedServer
         from runvitals.store import pairing
@@ -113,10 +113,11 @@ def run(arguments: argparse.Namespace) -> int:
                 f"--listen {host}:{port} can be reached from other machines, and there is no token yet: "
                 "make one with `runvitals token create NAME`, or listen on 127.0.0.1"
             )
-        app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token)
+        clock = Clock()
+        app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token, clock=clock)
         stack.callback(app.close)
         keeping = Keeping(arguments.keep, arguments.max_size, arguments.keep_deleted)
-        housekeeping = Housekeeping(store, catalogue, keeping, app.forget, now_ms)
+        housekeeping = Housekeeping(store, catalogue, keeping, app.forget, clock.earliest)
         app.kept = housekeeping.kept
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)

@@ -12,10 +12,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from runvitals.query.opened import now_ms
 from runvitals.server import page
 from runvitals.server.app import application
 from runvitals.server.authorisation import TokenRequired
+from runvitals.server.clock import Clock
 from runvitals.server.housekeeping import Kept
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
 from runvitals.server.ingest.described import describe
@@ -49,11 +49,11 @@ class SharedServer:
         store: SampleStore,
         catalogue: Catalogue,
         token_required: bool = False,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
         limits: Limits | None = None,
         static: str = page.FOLDER,
     ) -> None:
-        limits = limits or Limits()
+        limits, clock = limits or Limits(), clock or Clock()
         self.tally = Tally()
         self.kept = Kept()
         self._store = store

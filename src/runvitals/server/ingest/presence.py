@@ -6,10 +6,12 @@ run, which waits for ten silent seconds at least, does not get worse from a seco
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from runvitals.server.clock import Clock
 from runvitals.store.catalogue import Catalogue, Heard
 from runvitals.store.threads import SupervisedThread
 
@@ -18,17 +20,23 @@ _LONGEST_PAUSE_S = 5.0
 _ASKED_FOR_S = 300.0
 """Runs that were silent for longer are not asked about."""
 
+log = logging.getLogger("runvitals.server")
+
 
 class Presence:
     """A thread that looks after both.
+
+    Args:
+        clock: the time now, ms UTC. Where it is a `Clock` that was set, what was heard moves along.
 
     Attributes:
         stopped: numbers of the runs that a person wants to end.
         deleted: of those that were thrown away.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, clock: Callable[[], int]) -> None:
         self._catalogue = catalogue
+        self._clock = clock
         self.stopped: frozenset[int] = frozenset()
         self.deleted: frozenset[int] = frozenset()
         self._signs: dict[int, tuple[int, int]] = {}
@@ -37,6 +45,7 @@ class Presence:
         self.thread = SupervisedThread(
             "presence", self._turn, every_s=EVERY_S, longest_pause_s=_LONGEST_PAUSE_S
         )
+        catalogue.writers.not_heard_after(clock())  # it may have been set back since the last server ended
         self.thread.start()
 
     def heard(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
@@ -66,7 +75,13 @@ class Presence:
             self._active = {run_id: at_s for run_id, at_s in self._active.items() if at_s >= since_s}
             active = list(self._active)
         try:
-            self._catalogue.writers.heard([Heard(writer_id, *sign) for writer_id, sign in signs.items()])
+            now_ms = self._clock()
+            self._catalogue.writers.heard(
+                [
+                    Heard(writer_id, min(heard_ms, now_ms), last_ms)
+                    for writer_id, (heard_ms, last_ms) in signs.items()
+                ]
+            )
         except BaseException:
             with self._lock:
                 self._signs = {**signs, **self._signs}
@@ -80,6 +95,17 @@ class Presence:
 
     def _turn(self) -> bool:
         ends = self.thread.closing.is_set()
+        if isinstance(self._clock, Clock):
+            self._follow(self._clock)
         if self._signs or self._active:
             self.flush()
         return not ends
+
+    def _follow(self, clock: Clock) -> None:
+        """Move what was heard along with a clock that was set, and go by that from then on."""
+        by_ms = clock.jumped_ms()
+        if by_ms:
+            self.flush()
+            self._catalogue.writers.move_heard(clock(), by_ms)
+            clock.follow(by_ms)
+            log.warning("the clock was set %s by %.1f s", "ahead" if by_ms > 0 else "back", abs(by_ms) / 1000)

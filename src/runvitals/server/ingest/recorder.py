@@ -47,7 +47,7 @@ class Recorder:
         self._catalogue = catalogue
         self._clock = clock
         self.members = Members(catalogue)
-        self.presence = Presence(catalogue)
+        self.presence = Presence(catalogue, clock)
         self.commits = Commits(store)
         self._preparation = Preparation(catalogue.metrics, self.members, limits)
         self._heard: dict[int, Version] = {}

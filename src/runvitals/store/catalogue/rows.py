@@ -13,6 +13,9 @@ from runvitals.store.catalogue.database import among
 from runvitals.store.catalogue.states import RUNNING, Ending
 from runvitals.store.catalogue.tables import project, run, run_tag
 
+_NEAR_MS = 600_000
+"""A writer that is heard, and whose newest record is further off than this, has a clock of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -90,6 +93,7 @@ def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
     run_id, uid, project_id, project_name, name, group, job_type, started_ms, last_ms, until_ms, *others = row
     state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms = others
     running = until_ms is not None and until_ms >= now_ms
+    end_ms = now_ms if running and abs(now_ms - last_ms) <= _NEAR_MS else last_ms
     return RunRow(
         id=run_id,
         uid=uid,
@@ -103,7 +107,9 @@ def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
         started_ms=started_ms,
         last_ms=last_ms,
         ended_ms=None if running else last_ms,
-        duration_ms=max(0, (now_ms if running else last_ms) - started_ms),
+        duration_ms=max(
+            0, (now_ms if running and 0 <= now_ms - last_ms <= _NEAR_MS else last_ms) - started_ms
+        ),
         created_ms=created_ms,
         deleted_ms=deleted_ms,
         stop_requested_ms=stop_requested_ms,

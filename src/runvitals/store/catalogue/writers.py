@@ -12,7 +12,7 @@ from runvitals.store.catalogue.database import Database, among, insert
 from runvitals.store.catalogue.joining import Joined, Joining, join, joined
 from runvitals.store.catalogue.locking import lock_known_runs, lock_runs
 from runvitals.store.catalogue.states import ENDED_STATES, Ending, Writer, read_writers, restate
-from runvitals.store.catalogue.tables import process, writer
+from runvitals.store.catalogue.tables import process, run, writer
 from runvitals.store.catalogue.texts import check_integers, checked_name
 
 
@@ -85,6 +85,39 @@ class Writers:
         """
         if signs:
             self._database.write(lambda connection: _heard(connection, signs), durable=False)
+
+    def move_heard(self, now_ms: int, by_ms: int) -> None:
+        """Move when writers were heard along with a clock that was set by so much at `now_ms`.
+
+        Runs that were lost long before then stay as they are: they are lost by either clock.
+        """
+
+        def work(connection: Connection) -> None:
+            since_ms = min(now_ms, now_ms + by_ms)
+            ids = connection.execute(select(run.c.id).where(run.c.alive_until_ms >= since_ms)).scalars()
+            found = lock_runs(connection, list(ids))
+            theirs = among(connection, writer.c.run_id, found)
+            moved = update(writer).where(theirs, writer.c.end_state.is_(None))
+            connection.execute(moved.values(heard_ms=writer.c.heard_ms + by_ms))
+            restate(connection, found)
+
+        self._database.write(work, durable=False)
+
+    def not_heard_after(self, now_ms: int) -> None:
+        """Take writers that were heard in times to come, by a clock that was wrong, for heard now."""
+        later = select(writer.c.run_id).where(writer.c.heard_ms > now_ms, writer.c.end_state.is_(None))
+
+        def work(connection: Connection) -> None:
+            found = lock_runs(connection, set(connection.execute(later).scalars()))
+            theirs = among(connection, writer.c.run_id, found)
+            heard = update(writer).where(theirs, writer.c.heard_ms > now_ms)
+            connection.execute(heard.values(heard_ms=now_ms))
+            restate(connection, found)
+
+        with self._database.read() as connection:
+            is_wrong = connection.execute(later.limit(1)).first() is not None
+        if is_wrong:
+            self._database.write(work, durable=False)
 
     def end(self, ends: Sequence[Ended]) -> None:
         """Note what writers' last records said of how their hosts' parts ended. Durable, all or nothing.

@@ -1,0 +1,123 @@
+"""A clock that is set while a server runs, or while it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.server.clock import Clock
+from runvitals.server.ingest.presence import Presence
+from runvitals.store.catalogue import Catalogue, Heard, Joined, Joining, hosts, open_catalogue
+
+DAY = 86_400_000
+NOW = 1_790_812_800_000
+YEAR_1971, YEAR_2037 = 31_536_000_000, 2_114_380_800_000
+
+
+class Machine:
+    """A machine's two clocks. `wait` lets time pass, `set` sets the wall clock."""
+
+    def __init__(self) -> None:
+        self.wall_ms, self.steady_ms = NOW, 5000
+
+    def wait(self, ms: int) -> None:
+        self.wall_ms += ms
+        self.steady_ms += ms
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.wall_ms, lambda: self.steady_ms)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    with open_catalogue(str(tmp_path / "catalogue.db")) as opened:
+        yield opened
+
+
+def joined(catalogue: Catalogue, run: str, now_ms: int) -> Joined:
+    (who,) = catalogue.writers.join([Joining(run, "monitor.node1.1", started_ms=NOW)], now_ms)
+    return who
+
+
+def state(catalogue: Catalogue, run: str, now_ms: int) -> str:
+    found = catalogue.runs.find(run, now_ms)
+    assert found is not None
+    (host,) = hosts(catalogue.writers.of_runs([found.id])[found.id], now_ms)
+    assert host.ending.state == found.state
+    return found.state
+
+
+def test_a_clock_that_is_slewed_is_followed(machine: Machine) -> None:
+    clock = machine.clock()
+    for _ in range(1000):
+        machine.wait(1000)
+        machine.wall_ms += 5
+        assert clock() == machine.wall_ms
+    assert clock.jumped_ms() == 0
+
+
+@pytest.mark.parametrize("set_to", [YEAR_1971, NOW - DAY, NOW - 60_000, NOW + 60_000, YEAR_2037])
+def test_runs_stay_in_their_states_when_the_clock_is_set(
+    machine: Machine, catalogue: Catalogue, set_to: int
+) -> None:
+    clock = machine.clock()
+    dead = joined(catalogue, "dead", clock())
+    catalogue.writers.heard([Heard(dead.writer_id, clock(), clock())])
+    machine.wait(3_600_000)
+    presence = Presence(catalogue, clock)
+    presence.close()
+    alive, dying = (joined(catalogue, name, clock()) for name in ("alive", "dying"))
+    for who in (alive, dying):
+        presence.heard(who.run_id, who.writer_id, clock(), clock())
+
+    machine.wall_ms = set_to
+    states = [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")]
+    assert states == ["lost", "running", "running"]  # before anything was done about it
+    presence.heard(alive.run_id, alive.writer_id, clock(), clock())
+    presence._turn()
+    assert clock() == set_to
+    assert [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")] == states
+    row = catalogue.runs.find("alive", clock())
+    assert row is not None
+    assert 0 <= row.duration_ms <= 2 * 3_600_000
+
+    for _ in range(20):
+        machine.wait(1000)
+        presence.heard(alive.run_id, alive.writer_id, clock(), clock())
+        presence._turn()
+    states = [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")]
+    assert states == ["lost", "running", "lost"]
+    machine.wait(20_000)
+    assert state(catalogue, "alive", clock()) == "lost"
+
+
+def test_a_clock_that_was_wrong_under_an_earlier_server_leaves_nothing_running(
+    machine: Machine, catalogue: Catalogue
+) -> None:
+    who = joined(catalogue, "dead", YEAR_2037)
+    catalogue.writers.heard([Heard(who.writer_id, YEAR_2037, YEAR_2037)])
+    clock = machine.clock()
+    assert state(catalogue, "dead", clock()) == "running"
+    Presence(catalogue, clock).close()
+    machine.wait(60_000)
+    assert state(catalogue, "dead", clock()) == "lost"
+
+
+def test_nothing_is_deleted_for_its_age_because_the_clock_was_set_ahead(machine: Machine) -> None:
+    clock = machine.clock()
+    machine.wait(DAY)
+    machine.wall_ms = YEAR_2037
+    assert clock.earliest() == NOW + DAY
+    clock.follow(clock.jumped_ms())
+    assert clock() == YEAR_2037
+    assert clock.earliest() == NOW + DAY
+    machine.wall_ms = YEAR_1971
+    clock.follow(clock.jumped_ms())
+    assert clock.earliest() == YEAR_1971
