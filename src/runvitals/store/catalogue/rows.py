@@ -107,9 +107,7 @@ def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
         started_ms=started_ms,
         last_ms=last_ms,
         ended_ms=None if running else last_ms,
-        duration_ms=max(
-            0, (now_ms if running and 0 <= now_ms - last_ms <= _NEAR_MS else last_ms) - started_ms
-        ),
+        duration_ms=max(0, end_ms - started_ms),
         created_ms=created_ms,
         deleted_ms=deleted_ms,
         stop_requested_ms=stop_requested_ms,
