@@ -132,6 +132,8 @@ def test_a_position_in_a_folder_does_not_say_what_credentials_are_for() -> None:
     named = {**SECRETS, "RUNVITALS_DESTINATIONS": "remote_write:https://mine"}
     assert of_left_behind("remote_write:https://mine", named) == named
     assert "REMOTE_WRITE_TOKEN" not in of_left_behind("remote-write:https://evil", named)
+    ours = {**SECRETS, "RUNVITALS_SERVER": "https://mine"}
+    assert of_left_behind("https://mine", ours) == ours  # whose token is sent to that server alone
     known = {**SECRETS, "REMOTE_WRITE_URL": "https://mine"}
     assert not are_for("https://evil", "remote_write", of_left_behind("remote_write:https://evil", known))
 

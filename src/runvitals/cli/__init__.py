@@ -13,6 +13,8 @@ from keyword import iskeyword
 from types import ModuleType
 
 from runvitals import __version__
+from runvitals.collectors import redaction
+from runvitals.terminal import harmless_output, inert
 
 COMMANDS = (
     "run",
@@ -44,7 +46,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; the exit code. 2 for a wrong call, 1 for an error, which is one line on
     stderr.
     """
-    words = sys.argv[1:] if argv is None else argv
+    with harmless_output():
+        return _run(sys.argv[1:] if argv is None else argv)
+
+
+def _run(words: list[str]) -> int:
     arguments = parser(words).parse_args(words)
     try:
         return int(_module(arguments.command).run(arguments))
@@ -55,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except (ValueError, LookupError, OSError) as error:
         text = error.args[0] if isinstance(error, LookupError) and error.args else error
-        print(f"runvitals: {text}", file=sys.stderr)
+        print(f"runvitals: {inert(redaction.text(str(text)))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

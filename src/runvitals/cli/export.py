@@ -26,6 +26,7 @@ from runvitals.query.history import leaves
 from runvitals.query.keys import KeyFilter
 from runvitals.query.opened import find_run
 from runvitals.query.plain import finite
+from runvitals.terminal import raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = journal.history if arguments.history else journal.samples
     places = ("host", "rank", "step") if arguments.history else ("host",)
     with ExitStack() as files:
-        out = sys.stdout
+        out = sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
         if arguments.output:
             out = files.enter_context(open(arguments.output, "w", encoding="utf-8", newline=""))
         if arguments.format == "csv":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.terminal import inert, moment, table
+from runvitals.collectors import redaction
 from runvitals.journal import paths
 from runvitals.query.opened import find_run, now_ms
 from runvitals.query.runs import RunList
@@ -111,7 +112,7 @@ def _wanted(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
 
 
 def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {inert(text)}", flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {inert(redaction.text(text))}", flush=True)
 
 
 # -- the status
@@ -136,7 +137,8 @@ def _status(arguments: argparse.Namespace) -> int:
     for one in cursors:
         held = f"{one.held_records} records are left: {one.held_why}" if one.held else ""
         for text in filter(None, (one.error, held, one.rejection, one.damaged)):
-            print(f"{inert(_run_id(one))} to {inert(one.spec.text)}: {inert(text)}")
+            said = inert(redaction.text(text))
+            print(f"{inert(_run_id(one))} to {inert(one.spec.shown)}: {said}")
     return 0
 
 
@@ -149,7 +151,7 @@ def _row(cursor: Cursor) -> list[str]:
     return [
         inert(_run_id(cursor)),
         inert(cursor.host),
-        inert(cursor.spec.text),
+        inert(cursor.spec.shown),
         inert(_state(cursor)),
         "-" if behind is None else f"{behind.seconds(now_ms()):.0f} s",
         "-" if behind is None else str(behind.records),
@@ -175,12 +177,14 @@ def _as_json(cursor: Cursor) -> dict[str, Any]:
     return {
         "run": _run_id(cursor),
         "host": cursor.host,
-        "destination": cursor.spec.text,
+        "destination": cursor.spec.shown,
         "state": _state(cursor),
         "lag": None if behind is None else {"seconds": behind.seconds(now_ms()), "records": behind.records},
         "counts": cursor.counts,
         "delivered_ms": cursor.delivered_ms or None,
-        "error": cursor.error or None,
-        "rejection": cursor.rejection or None,
-        "held": {"records": cursor.held_records, "why": cursor.held_why} if cursor.held else None,
+        "error": redaction.text(cursor.error) or None,
+        "rejection": redaction.text(cursor.rejection) or None,
+        "held": {"records": cursor.held_records, "why": redaction.text(cursor.held_why)}
+        if cursor.held
+        else None,
     }

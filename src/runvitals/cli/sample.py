@@ -11,7 +11,7 @@ from typing import Any
 from runvitals.cli.terminal import moment
 from runvitals.sdk.reading import Reading, read_once, watch
 from runvitals.sdk.settings import Settings, resolve
-from runvitals.terminal import fitting
+from runvitals.terminal import fitting, raw
 
 # Back to the first line, and everything behind the cursor erased.
 _HOME = "\x1b[H\x1b[J"
@@ -49,8 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps(_as_json(reading), allow_nan=False), flush=True)
         else:
-            home = _HOME if sys.stdout.isatty() else ""
-            print(f"{home}{moment(reading.time_ms)} UTC\n\n{_text(reading)}\n", flush=True)
+            if sys.stdout.isatty():
+                raw(sys.stdout).write(_HOME)
+            print(f"{moment(reading.time_ms)} UTC\n\n{_text(reading)}\n", flush=True)
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.terminal import inert
+from runvitals.collectors import redaction
 from runvitals.journal import paths
 from runvitals.query.opened import find_run
 from runvitals.query.runs import RunList
@@ -69,7 +70,7 @@ def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
 
 
 def _complain(text: str) -> None:
-    print(f"runvitals: {text}", file=sys.stderr)
+    print(f"runvitals: {redaction.text(text)}", file=sys.stderr)
 
 
 def _wanted(to: str | None) -> tuple[list[str], dict[str, str]]:
@@ -147,7 +148,7 @@ class Errand:
             return False
         self._failures = 0
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
-        print(f"{where}: {_said(cursor, before)}")
+        print(redaction.text(f"{where}: {_said(cursor, before)}"))
         return not cursor.held and cursor.counts["rejected"] == before["rejected"]
 
 

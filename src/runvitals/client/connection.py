@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from runvitals.query.opened import UnknownRun
 from runvitals.relay.web import Answer, Web
+from runvitals.terminal import inert
 
 PREFIX = "/api/v1"
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
@@ -127,7 +128,8 @@ class Connection:
     def _refusal(self, method: str, path: str, answer: Answer) -> ServerError:
         content = self._content(path, answer)
         text = content.get("error") if isinstance(content, dict) else None
-        return ServerError(text or f"{method} {self.url}{PREFIX}{path}: {answer.status}", answer.status)
+        said = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
+        return ServerError(said, answer.status)
 
 
 def _with_query(path: str, parameters: Parameters) -> str:

@@ -1,28 +1,39 @@
-"""Keeps secrets out of what is recorded: command lines, URLs.
+"""Keeps secrets out of what is recorded and said: command lines, URLs, messages, labels, configurations.
 
 A value is hidden for its name (``--api-key``, ``HF_TOKEN=``, ``password:``), for its place in a URL
-(``https://user:HERE@host``), or for its own looks (``ghp_…``, ``AKIA…``, a JSON web token). A name is judged
-by its words: ``--tokenizer`` and ``--key-size`` are no secrets. Too much hidden costs a look into the script;
-too little costs a password.
+(``https://user:HERE@host``), or for its own looks (`secret_forms`). A name is judged by its words:
+``--tokenizer`` and ``--key-size`` are no secrets. Too much hidden costs a look into the script; too little
+costs a password.
 """
 
 from __future__ import annotations
 
+from runvitals.collectors.secret_forms import HIDDEN as HIDDEN
+from runvitals.collectors.secret_forms import hide as hide
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-HIDDEN = "***"
+    from typing import Any
 
 # fmt: off
 # Secret wherever they stand in a name.
 _ALWAYS = frozenset((
     "password", "passwords", "passwd", "passphrase", "secret", "secrets", "credential", "credentials",
     "cookie", "authorization", "apikey", "apikeys", "accesskey", "secretkey", "privatekey", "authkey",
-    "accountkey", "authtoken", "accesstoken", "apitoken",
+    "accountkey", "authtoken", "accesstoken", "apitoken", "connectionstring", "webhook", "webhooks", "jwt",
 ))
 # Secret as the last word of a name, unless the value is a small number or a yes or no: `--pad-token=0`.
-_AT_THE_END = frozenset(("token", "key", "pass", "pwd", "auth", "pat", "sas", "signature", "sig", "dsn"))
+_AT_THE_END = frozenset((
+    "token", "key", "pass", "pwd", "auth", "pat", "sas", "signature", "sig", "dsn", "bearer",
+))
+# The last words of names whose value is secret only if it looks like one: `label_key`, `data.auth`.
+_OFTEN_HARMLESS = frozenset(("key", "pass", "auth", "pat", "sas", "signature", "sig", "token"))
+# Tokens that a model reads: pad_token, eos_token.
+_BEFORE_MODEL_TOKEN = frozenset((
+    "pad", "padding", "eos", "bos", "unk", "sep", "cls", "mask", "eot", "eod", "image", "audio", "video",
+    "start", "end", "stop", "begin", "special", "prefix", "suffix", "separator",
+))
 _ENDINGS = ("token", "password", "secret", "apikey")
 _PLAIN_VALUES = frozenset(("", "true", "false", "yes", "no", "on", "off", "none", "null"))
 # After one of these, "key" and "token" are secret wherever they stand: AWS_ACCESS_KEY_ID, --api-keys-json.
@@ -32,20 +43,18 @@ _BEFORE_KEY = frozenset((
 _KEYS = frozenset(("key", "keys", "token", "tokens"))
 # Names of the shell that only look like it: PWD is the working directory.
 _HARMLESS = frozenset(("PWD", "OLDPWD"))
-# How well-known tokens begin; what follows is a mixture of small and capital letters and digits.
-_TOKENS = (
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "sk-", "sk_live_", "sk_test_",
-    "rk_live_", "xoxb-", "xoxp-", "xoxa-", "xapp-", "AIza", "ya29.", "eyJ", "npm_", "pypi-", "dckr_pat_",
-    "nvapi-", "r8_", "whsec_", "SG.",
-)
 # fmt: on
-_TOKEN_LENGTH = 18
-_AWS_KEYS = ("AKIA", "ASIA")
-_AWS_KEY_LENGTH = 20
-
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
-_HOST_ENDS = frozenset("/?# \t\n\"'")
-_VALUE_ENDS = frozenset(" \t\n,;&|)}]\"'<>")
+_BLANKS = frozenset(" \t\r\n\"'<>`")
+_HOST_ENDS = _BLANKS | frozenset("/?#\\")
+_VALUE_ENDS = _BLANKS | frozenset("&|")
+_MAYBE_VALUE_ENDS = frozenset(",;)}]")
+_MOST_BLANKS = 32
+_LONGEST_NAME = 256
+# `curl -u me:password`
+_USER_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
+_SCHEMES = ("bearer ", "basic ")
+_SHORTEST_USER_SECRET = 6
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -55,15 +64,21 @@ def command(arguments: Sequence[str]) -> list[str]:
     ['train.py', '--api-key', '***', 'HF_TOKEN=***', '--tokenizer', 'bpe']
     """
     clean: list[str] = []
-    option = ""  # the secret option whose value may come next
+    before = option = ""  # the last argument; the secret option whose value may come next
     for argument in arguments:
         name, equals, value = argument.partition("=")
+        user, colon, _ = argument.partition(":")
         if option and not argument.startswith("--"):
             clean.append(HIDDEN if is_secret(option, argument) else argument)
+        elif before in _USER_OPTIONS and colon:
+            clean.append(f"{user}:{HIDDEN}")
+        elif before.lower() == "bearer" and not argument.startswith("-"):
+            clean.append(HIDDEN)
         elif equals and _is_name(name) and is_secret(name, value):
             clean.append(f"{name}={HIDDEN}")
         else:
             clean.append(text(argument))
+        before = argument
         option = argument if argument.startswith("-") and _is_name(argument) else ""
         if option and not is_secret(option, "value"):
             option = ""
@@ -76,7 +91,34 @@ def text(value: str) -> str:
     >>> text("export PASSWORD='a b'; curl -H 'Authorization: Bearer abc' https://me:abc@host/")
     "export PASSWORD='***'; curl -H 'Authorization: ***' https://me:***@host/"
     """
-    return _without_tokens(_without_assigned(url(value)))
+    return hide(_without_bearers(_without_assigned(_without_users(url(value)))))
+
+
+def entries(value: Any, name: str = "") -> Any:
+    """A configuration, or a part of it, without its secrets; `name` is that of the entry it stands in.
+
+    >>> entries({"lr": 0.1, "api_key": "abc", "pad_token": "</s>", "data": {"url": "https://me:abc@host"}})
+    {'lr': 0.1, 'api_key': '***', 'pad_token': '</s>', 'data': {'url': 'https://me:***@host'}}
+    """
+    if isinstance(value, dict):
+        return {key: entries(one, str(key)) for key, one in value.items()}
+    if isinstance(value, list):
+        return [entries(one, name) for one in value]
+    if not isinstance(value, str):
+        return value
+    return HIDDEN if _is_secret_entry(name, value) else hide(_without_users(url(value)))
+
+
+def _is_secret_entry(name: str, value: str) -> bool:
+    """As `is_secret`, but of a name with other meanings (`label_key`) the value must look secret."""
+    if not is_secret(name, value):
+        return False
+    words = list(_words(name))
+    if is_secret(" ".join([*words[:-1], "x"]), value) or words[-1] not in _OFTEN_HARMLESS:
+        return True
+    if len(words) > 1 and words[-2] in _BEFORE_KEY:
+        return True
+    return len(value) >= 8 and any(map(str.isdigit, value)) and not any(map(str.isspace, value))
 
 
 def url(value: str) -> str:
@@ -88,7 +130,7 @@ def url(value: str) -> str:
     parts = value.split("://")
     for number in range(1, len(parts)):
         part = parts[number]
-        end = next((at for at, letter in enumerate(part) if letter in _HOST_ENDS), len(part))
+        end = _authority_end(part)
         user, sign, host = part[:end].rpartition("@")
         name, colon, _ = user.partition(":")
         if colon:
@@ -98,6 +140,26 @@ def url(value: str) -> str:
         if sign:
             parts[number] = f"{user}@{host}{part[end:]}"
     return "://".join(parts)
+
+
+def _authority_end(part: str) -> int:
+    """Where user, password and host of a URL end, given what follows `://`.
+
+    A password may hold a slash, though it should not: `me:a/b@host`. Of `host:8080/a@b` nobody knows: it is
+    taken for one, but for an `@` that begins a part of the path, or stands in the query.
+    """
+    end = next((at for at, letter in enumerate(part) if letter in _HOST_ENDS), len(part))
+    authority = part[:end]
+    _, colon, port = authority.rpartition(":")
+    if "@" in authority or not colon or "]" in port or part[end : end + 1] not in ("/", "?", "#"):
+        return end
+    blank = next((at for at, letter in enumerate(part) if letter in _BLANKS), len(part))
+    if port.isdigit() and len(port) <= 5:
+        blank = min(blank, *(at for at in (part.find("?"), part.find("#"), blank) if at >= 0))
+    last = part.rfind("@", end, blank)
+    if last < 0 or part[last - 1] == "/":  # https://host:8080/@scope/package
+        return end
+    return next((at for at in range(last, blank) if part[at] in _HOST_ENDS), blank)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -114,6 +176,8 @@ def is_secret(name: str, value: str) -> bool:
     if any(word in _KEYS and words[at] in _BEFORE_KEY for at, word in enumerate(words[1:])):
         return True
     if not words or not (words[-1] in _AT_THE_END or words[-1].endswith(_ENDINGS)):
+        return False
+    if words[-1] == "token" and len(words) > 1 and words[-2] in _BEFORE_MODEL_TOKEN:
         return False
     plain = value.strip("\"'").lower()
     number = len(plain) <= 6 and plain.lstrip("-").replace(".", "", 1).isdigit()
@@ -143,33 +207,93 @@ def _is_name(name: str) -> bool:
     return bool(name) and all(letter in _NAME or letter in "+@/[]" for letter in name)
 
 
+def _without_users(value: str) -> str:
+    """Text without secrets in the place of a user: `wandb:SECRET@team`. An image's digest and a package's
+    version (`image:tag@sha256:…`, `npm:react@18`) are none.
+    """
+    clean, copied = [], 0
+    at = value.find("@")
+    while at >= 0:
+        begin = at
+        while begin > copied and value[begin - 1] in _NAME and at - begin < _LONGEST_NAME:
+            begin -= 1
+        secret, after = value[begin:at], value[at + 1 : at + 8]
+        named = begin > copied + 1 and value[begin - 1] == ":" and value[begin - 2] in _NAME
+        random = len(secret) >= 20 and any(map(str.isdigit, secret))
+        plain = (
+            after[:1] in _BLANKS
+            or after[:1].isdigit()
+            or after.startswith(("sha256:", "sha512:"))
+            or not after
+        )
+        if named and len(secret) >= _SHORTEST_USER_SECRET and (random or not plain):
+            clean += [value[copied:begin], HIDDEN]
+            copied = at
+        at = value.find("@", at + 1)
+    return "".join(clean) + value[copied:]
+
+
+def _without_bearers(value: str) -> str:
+    """Text without what follows `bearer`, and `basic` where it looks like base64."""
+    lower = value.lower()
+    if len(lower) != len(value):
+        return value
+    for scheme in _SCHEMES:
+        clean, copied = [], 0
+        at = lower.find(scheme)
+        while at >= 0:
+            begin = end = at + len(scheme)
+            while end < len(value) and value[end] not in _VALUE_ENDS and value[end] not in _MAYBE_VALUE_ENDS:
+                end += 1
+            if (at == 0 or not value[at - 1].isalnum()) and _is_shown(scheme, value[begin:end]):
+                clean += [value[copied:begin], HIDDEN]
+                copied = end
+            at = lower.find(scheme, end)
+        value = "".join(clean) + value[copied:]
+        lower = value.lower()
+    return value
+
+
+def _is_shown(scheme: str, word: str) -> bool:
+    """Whether a word after `bearer` or `basic` is what is shown to be let in."""
+    digit = any(map(str.isdigit, word))
+    if scheme == "bearer ":
+        return len(word) >= 8 or (digit and len(word) >= 4)
+    return len(word) >= 6 and (digit or word.endswith("=") or not (word.islower() or word.istitle()))
+
+
 def _without_assigned(value: str) -> str:
     """Text in which the values of secret names are hidden: `name=value`, `name: value`, `--name value`."""
-    clean, copied, at = "", 0, 0
+    clean, copied, at = [], 0, 0
     while at < len(value):
         if value[at] not in "=: \t" or value[at : at + 3] == "://":
             at += 1
             continue
         name = _name_before(value, at)
+        if not is_secret(name, "value") or (value[at] in " \t" and not name.startswith("--")):
+            at += 1
+            continue
         start = _value_after(value, at)
-        if (value[at] in " \t" and not name.startswith("--")) or start == len(value):
+        if start == len(value):
             at += 1
             continue
         end = _value_end(value, start, whole="authorization" in name.lower() or "cookie" in name.lower())
         if not is_secret(name, value[start:end]):
             at += 1
             continue
-        clean += value[copied:start] + HIDDEN
+        clean += [value[copied:start], HIDDEN]
         copied = at = end
-    return clean + value[copied:]
+    return "".join(clean) + value[copied:]
 
 
 def _name_before(value: str, end: int) -> str:
     """The name that ends before a sign; blanks and a closing quote may lie between."""
-    while end and value[end - 1] in " \t\"'":
+    least = max(0, end - _MOST_BLANKS)
+    while end > least and value[end - 1] in " \t\"'\\":
         end -= 1
     start = end
-    while start and value[start - 1] in _NAME:
+    least = max(0, end - _LONGEST_NAME)
+    while start > least and value[start - 1] in _NAME:
         start -= 1
     return value[start:end]
 
@@ -177,7 +301,10 @@ def _name_before(value: str, end: int) -> str:
 def _value_after(value: str, at: int) -> int:
     """Where the value after a sign begins, behind blanks and an opening quote."""
     at += 1
-    while at < len(value) and value[at] in " \t=:":
+    most = min(len(value), at + _MOST_BLANKS)
+    while at < most and value[at] in " \t=:":
+        at += 1
+    if value[at : at + 1] == "\\":  # of a text within a text: \"api_key\": \"…
         at += 1
     return at + 1 if value[at : at + 1] in ("'", '"') else at
 
@@ -187,28 +314,30 @@ def _value_end(value: str, start: int, whole: bool) -> int:
     quote = value[start - 1]  # a value has a sign before it
     if quote in "'\"":
         end = value.find(quote, start)
-        return len(value) if end < 0 else end
+        end = len(value) if end < 0 else end
+        return end - 1 if end > start and value[end - 1] == "\\" else end
     end = start
-    while end < len(value) and value[end] not in ("\"'\n" if whole else _VALUE_ENDS):
+    while end < len(value):
+        if whole and value[end] in "\"'\n":
+            break
+        if not whole and (value[end] in _VALUE_ENDS or _ends_here(value, end)):
+            break
         end += 1
     return end
 
 
-def _without_tokens(value: str) -> str:
-    """Text in which every word that looks like a well-known token is hidden."""
-    clean, at = "", 0
-    while at < len(value):
-        end = at
-        while end < len(value) and value[end] in _NAME:
-            end += 1
-        clean += HIDDEN if _is_token(value[at:end]) else value[at:end]
-        clean += value[end : end + 1]
-        at = end + 1
-    return clean
-
-
-def _is_token(word: str) -> bool:
-    if word.startswith(_AWS_KEYS):
-        return len(word) == _AWS_KEY_LENGTH and word.isalnum() and word.isupper()
-    mixed = any(map(str.isupper, word)) and any(map(str.islower, word)) and any(map(str.isdigit, word))
-    return mixed and len(word) >= _TOKEN_LENGTH and word.startswith(_TOKENS)
+def _ends_here(value: str, at: int) -> bool:
+    """Whether a comma, a semicolon or a bracket ends a value: passwords may hold them, too. It does at the
+    end of a word, and before another name with a sign.
+    """
+    if value[at] not in _MAYBE_VALUE_ENDS:
+        return False
+    after = at + 1
+    while after < len(value) and value[after] in _MAYBE_VALUE_ENDS:
+        after += 1
+    if after == len(value) or value[after] in _VALUE_ENDS:
+        return True
+    most = min(len(value), after + _LONGEST_NAME)
+    while after < most and value[after] in _NAME:
+        after += 1
+    return value[after : after + 1] in ("=", ":")

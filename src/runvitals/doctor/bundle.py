@@ -183,7 +183,7 @@ def _runs(directory: str) -> list[dict[str, Any]]:
                 if event.level != "info" and event.name != "alert"
             ],
             "deliveries": [
-                {"to": one.spec.text, "closed": one.closed, "error": one.error, "counts": one.counts}
+                {"to": one.spec.shown, "closed": one.closed, "error": one.error, "counts": one.counts}
                 for one in cursors_of(paths.run_dir(run.id, directory))
             ],
         }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from runvitals.collectors import redaction
 from runvitals.doctor.finding import Finding
 from runvitals.doctor.remedies import remedy
 from runvitals.monitor import relay
@@ -40,7 +41,7 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
         yield Finding("delivery", "destinations", "ABSENT", f"{where}: runs stay on this machine")
         return
     for text in wanted:
-        yield _in_time(text, lambda text=text: _destination(text, environ))  # type: ignore[misc]
+        yield _in_time(redaction.text(text), lambda text=text: _destination(text, environ))  # type: ignore[misc]
     answer = relay.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
     if answer is None:
         yield Finding("delivery", "relay", "PASS", "none is running: it starts with the next run")
@@ -62,6 +63,7 @@ def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
 
 def _destination(text: str, environ: Mapping[str, str]) -> Finding:
     spec = Spec(text)
+    text = spec.shown
     try:
         if spec.name in ("http", "https"):
             return _server(spec.text, environ)

@@ -38,7 +38,8 @@ class Scrubber:
 
     def text(self, value: str) -> str:
         """A text without secrets; lines stay lines."""
-        value = "\n".join(redaction.text(line) for line in self.known(value).split("\n"))
+        whole = redaction.hide(self.known(value))  # a private key has many lines
+        value = "\n".join(redaction.text(line) for line in whole.split("\n"))
         return value if self._home is None else self._home.sub("~", value)
 
     def known(self, value: str) -> str:

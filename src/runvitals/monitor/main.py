@@ -162,7 +162,9 @@ class Reporter:
             event = {"name": "collector_recovered", "level": "info", "text": f"{source} works again"}
             state = {"state": "on"}
         else:
-            reason = f"{type(error).__name__}: {error}"
+            from runvitals.collectors import redaction  # only where something fails
+
+            reason = redaction.text(f"{type(error).__name__}: {error}")
             event = {"name": "collector_failed", "level": "warning", "text": f"{source}: {reason}"}
             state = {"state": "failing", "reason": reason}
         now_ms = self._journal.clock.now_ms()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from runvitals.monitor.relay import own_variables
+from runvitals.relay.specs import Spec
 from runvitals.sdk.settings import SETTINGS, SettingError, resolve
 
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -51,15 +52,22 @@ def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str,
     if the environment or the user's settings name that destination, or the server they are for.
     """
     kind = destination.partition(":")[0].replace("-", "_")
-    if _servers(kind, environ):
+    if kind in ("http", "https") or _servers(kind, environ):
+        return environ  # `login.token` knows which server a token of ours is for
+    if destination in (spec.text for spec in named_here(environ)):
         return environ
-    try:
-        if destination in resolve({}, environ, os.sep)["destinations"]:
-            return environ
-    except SettingError:
-        pass  # what is wrong with the settings is said where a run begins
     own = own_variables([destination], environ)
     return {name: text for name, text in environ.items() if name not in own}
+
+
+def named_here(environ: Mapping[str, str]) -> list[Spec]:
+    """The destinations that the environment and the user's settings name; none where these are wrong, which
+    is said where a run begins.
+    """
+    try:
+        return [Spec(text) for text in resolve({}, environ, os.sep)["destinations"]]
+    except SettingError:
+        return []
 
 
 def _servers(kind: str, environ: Mapping[str, str]) -> list[str]:

@@ -1,18 +1,19 @@
 """How far a run is delivered to a destination: a small file in the run's folder, replaced as a whole.
 
-`<run>/relay/<destination>@<host>.json` belongs to the writers of one host. It says for each writer which
-record is wanted next, and which stretch is being sent: that is written down before anything is sent, so that
-whoever goes on after a `kill -9` sends the very same stretch again. Whoever delivers holds the lock beside
-it.
+`<run>/relay/<kind>-<checksum of the destination>@<host>.json` belongs to the writers of one host. It says for
+each writer which record is wanted next, and which stretch is being sent: that is written down before anything
+is sent, so that whoever goes on after a `kill -9` sends the very same stretch again. Whoever delivers holds
+the lock beside it. No secret that a destination's address or a far side's answer may hold is written into it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from runvitals.collectors import redaction
 from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.relay.batch import Batch
@@ -136,8 +137,9 @@ class Cursor:
             OSError: it cannot be written.
         """
         lines: list[dict[str, Any]] = [
-            {"seq": one.seq, "t": one.time_ms, "why": one.why, "record": one.value} for one in error.records
-        ] or [{"seq": batch.first_seq, "last_seq": batch.last_seq, "why": str(error)}]
+            {"seq": one.seq, "t": one.time_ms, "why": redaction.text(one.why), "record": one.value}
+            for one in error.records
+        ] or [{"seq": batch.first_seq, "last_seq": batch.last_seq, "why": redaction.text(str(error))}]
         data = b"".join(dumps({"writer": batch.writer.name, **line}) + b"\n" for line in lines)
         self.rejection = str(error)
         if error.records:
@@ -151,6 +153,8 @@ class Cursor:
             os.close(fd)
 
     def _load(self) -> None:
+        if self.spec.is_whole:
+            self._take_old_name()
         try:
             with open(self.path, "rb") as file:
                 self._take(loads(file.read()))
@@ -159,6 +163,15 @@ class Cursor:
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
             self.damaged = f"{self.path} was damaged ({error}): the run is delivered from its beginning again"
             self.positions, self.state, self.held = {}, {}, {}
+
+    def _take_old_name(self) -> None:
+        """Go on with the files of an earlier version, whose names were made of the destination itself."""
+        old = os.path.join(self.folder, FOLDER, f"{self.spec.old_slug}@{self.host}")
+        if os.path.exists(self.path) or not os.path.exists(f"{old}.json"):
+            return
+        for end in (".facts", ".json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(old + end, self.path.removesuffix(".json") + end)
 
     def _take(self, value: dict[str, Any]) -> None:
         if value["version"] != VERSION:
@@ -181,16 +194,16 @@ class Cursor:
         """
         value = {
             "version": VERSION,
-            "destination": self.spec.text,
+            "destination": self.spec.shown,
             "run": os.path.basename(self.folder),
             "host": self.host,
             "writers": {writer: position.as_json() for writer, position in self.positions.items()},
             "state": self.state,
             "held": self.held,
-            "held_why": self.held_why,
+            "held_why": redaction.text(self.held_why),
             "counts": self.counts,
-            "error": self.error,
-            "rejection": self.rejection,
+            "error": redaction.text(self.error),
+            "rejection": redaction.text(self.rejection),
             "closed": self.closed,
             "cwd": self.cwd,
             "delivered_ms": self.delivered_ms,
@@ -274,20 +287,29 @@ def _replace(path: str, data: bytes) -> None:
     os.replace(part, path)
 
 
-def cursors_of(folder: str) -> Iterator[Cursor]:
-    """Every cursor in a run's folder that can be read."""
+def cursors_of(folder: str, known: Iterable[Spec] = ()) -> Iterator[Cursor]:
+    """Every cursor in a run's folder that can be read.
+
+    Args:
+        known: destinations; of one with a secret in its address, its file does not tell all.
+    """
+    specs = {spec.slug: spec for spec in known}
     where = os.path.join(folder, FOLDER)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for name in sorted(os.listdir(where)):
-            cursor = _named(folder, os.path.join(where, name)) if name.endswith(".json") else None
+            cursor = _named(folder, os.path.join(where, name), specs) if name.endswith(".json") else None
             if cursor is not None:
                 yield cursor
 
 
-def _named(folder: str, path: str) -> Cursor | None:
+def _named(folder: str, path: str, known: Mapping[str, Spec]) -> Cursor | None:
+    slug = os.path.basename(path).rpartition("@")[0]
     try:
         with open(path, "rb") as file:
             value = loads(file.read())
-        return Cursor(folder, Spec(value["destination"]), str(value["host"]))
+        spec = Spec(value["destination"])
+        if slug not in (spec.slug, spec.old_slug):
+            spec = known.get(slug) or Spec(value["destination"], slug)
+        return Cursor(folder, spec, str(value["host"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None

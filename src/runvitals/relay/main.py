@@ -14,15 +14,17 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Collection
 from typing import Any
 
+from runvitals.collectors import redaction
 from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.model.numbers import decimal
 from runvitals.monitor.address import is_ours
 from runvitals.monitor.relay import DOOR_FD, own_variables
 from runvitals.relay.courier import Courier
-from runvitals.relay.credentials import of_left_behind
+from runvitals.relay.credentials import named_here, of_left_behind
 from runvitals.relay.cursor import Cursor, cursors_of
 from runvitals.relay.delivery import DELIVERED, Delivery
 from runvitals.relay.lag import lag
@@ -62,7 +64,7 @@ def main() -> None:
         # Nobody sees our stderr.
         with open(os.path.join(directory, "relay.log"), "a", encoding="utf-8") as log:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} the relay failed\n")
-            traceback.print_exc(file=log)
+            log.write(redaction.text(traceback.format_exc()))
         raise
 
 
@@ -134,7 +136,10 @@ class Relay:
         self._couriers: dict[str, Courier] = {}
         self._lines: dict[int, Line] = {}
         self._environs: dict[str, dict[str, str]] = {}
-        self._left = left_behind(directory, self.host)
+        self._heard: set[str] = set()  # runs whose training has told its variables
+        # Destinations whose text is known to the last letter: positions on the disk leave out secrets.
+        self._known: dict[str, Spec] = {spec.text: spec for spec in named_here(os.environ)}
+        self._left = left_behind(directory, self.host, self._known.values())
         self._wanted: list[tuple[Cursor, bool]] = []
         self._ending = False
         self._busy_s = self._lined_s = time.monotonic()
@@ -225,12 +230,24 @@ class Relay:
         environ.clear()
         environ.update({name: text for name, text in os.environ.items() if name not in theirs})
         environ.update(message.get("environ", {}))
+        self._heard.add(str(message["run"]))
+
+    def _environ_of(self, run_id: str, spec: Spec) -> dict[str, str]:
+        """The variables that a run's destinations see: its training's, once they are heard."""
+        environ = self._environs.get(run_id)
+        if environ is None:
+            environ = self._environs[run_id] = dict(os.environ)
+        if run_id not in self._heard:
+            for name in environ.keys() - of_left_behind(spec.text, environ).keys():
+                del environ[name]
+        return environ
 
     def _served(self) -> list[str]:
         return sorted({run for line in self._lines.values() for run in line.runs})
 
     def serve(self, run_id: str, spec: Spec, cwd: str) -> None:
         """Deliver a run that goes on. Its position is written at once, so that it is not forgotten."""
+        self._known[spec.text] = spec
         courier = self._courier(spec)
         if courier.find(run_id) is not None:
             courier.set_live(run_id, True)
@@ -269,7 +286,7 @@ class Relay:
             elif cursor.closed:
                 cursor.unlock()
                 return True
-            environ = self._environs.get(run_id) or of_left_behind(cursor.spec.text, os.environ)
+            environ = self._environ_of(run_id, cursor.spec)
             delivery = Delivery(cursor, lambda text: self._request_stop(run_id, text), environ)
         except OSError:
             cursor.unlock()
@@ -295,6 +312,7 @@ class Relay:
         for run_id in [one for one in self._environs if one not in served]:
             if not any(courier.find(run_id) for courier in self._couriers.values()):
                 del self._environs[run_id]
+                self._heard.discard(run_id)
 
     # -- what is answered, and passed on
 
@@ -307,7 +325,7 @@ class Relay:
             if delivery is not None:
                 done = courier.flush(run_id, max(until_s - time.monotonic(), 0.0))
                 reports[delivery.cursor.spec.text] = report(delivery.cursor, done)
-        for cursor in cursors_of(paths.run_dir(run_id, self.directory)):
+        for cursor in cursors_of(paths.run_dir(run_id, self.directory), self._known.values()):
             if cursor.host == self.host:  # one that was delivered to the end, and let go of
                 reports.setdefault(cursor.spec.text, report(cursor, False))
         line.send({"op": "flushed", "run": run_id, "destinations": list(reports.values())})
@@ -316,7 +334,7 @@ class Relay:
         self._pass_on(run_id, {"op": "stop", "text": text})
 
     def _tell(self, run_id: str, text: str) -> None:
-        self._pass_on(run_id, {"op": "event", "name": "not_delivered", "text": text})
+        self._pass_on(run_id, {"op": "event", "name": "not_delivered", "text": redaction.text(text)})
 
     def _pass_on(self, run_id: str, message: dict[str, object]) -> None:
         for line in list(self._lines.values()):
@@ -345,17 +363,17 @@ def own_host() -> str:
     return paths.safe_name(socket.gethostname() or "localhost")
 
 
-def left_behind(directory: str, host: str) -> dict[str, list[Cursor]]:
+def left_behind(directory: str, host: str, known: Collection[Spec]) -> dict[str, list[Cursor]]:
     """Runs that are not delivered to the end, by destination: of this host, and of hosts that seem to be
-    gone."""
+    gone. A destination with a secret in its address has to be among those that are known."""
     found: dict[str, list[Cursor]] = {}
     try:
         runs = sorted(os.listdir(paths.runs_dir(directory)))
     except FileNotFoundError:
         return found
     for run_id in runs:
-        for cursor in cursors_of(os.path.join(paths.runs_dir(directory), run_id)):
-            if not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
+        for cursor in cursors_of(os.path.join(paths.runs_dir(directory), run_id), known):
+            if cursor.spec.is_whole and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
                 found.setdefault(cursor.spec.text, []).append(cursor)
     return found
 

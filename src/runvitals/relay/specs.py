@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from hashlib import blake2b
 from importlib import import_module
 from typing import cast
 
+from runvitals.collectors import redaction
 from runvitals.journal.paths import safe_name
 from runvitals.relay.destination import Factory
 from runvitals.relay.destinations import BUILT_IN
@@ -29,18 +31,41 @@ class Spec:
         'http://host:8900'
     """
 
-    __slots__ = ("address", "name", "text")
+    __slots__ = ("_slug", "address", "name", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, slug: str = "") -> None:
+        """
+        Args:
+            slug: of a destination of which only the text without its secrets is known.
+        """
         self.text = text.rstrip("/") if "://" in text else text
         self.name, _, address = self.text.partition(":")
         # An address that begins with the name itself is a whole URL.
         self.address = self.text if self.name in ("http", "https") else address
+        self._slug = slug
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can be delivered to: all of its text is known."""
+        return not self._slug
 
     @property
     def slug(self) -> str:
-        """A file name that is this destination's own, and can be guessed by a person."""
-        return f"{safe_name(self.text)[:48]}-{zlib.crc32(self.text.encode()):08x}"
+        """A file name that is this destination's own, and tells no secret: its kind, and a checksum."""
+        if self._slug:
+            return self._slug
+        checksum = blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return f"{safe_name(redaction.text(self.name))[:24]}-{checksum}"
+
+    @property
+    def old_slug(self) -> str:
+        """The file name that versions up to 0.5 used."""
+        return f"{safe_name(self.text)[:48]}-{zlib.crc32(self.text.encode('utf-8', 'surrogatepass')):08x}"
+
+    @property
+    def shown(self) -> str:
+        """The text without its secrets, to be written down and told."""
+        return redaction.text(self.text)
 
     def factory(self) -> Factory:
         """What makes it.

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from runvitals import __version__
 from runvitals.model.numbers import decimal
 from runvitals.relay.destination import Rejected, Retry
+from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -77,7 +78,7 @@ class Answer:
 
     def text(self) -> str:
         """The beginning of the body, on one line."""
-        return " ".join(self.body[:500].decode("utf-8", "replace").split())
+        return inert(" ".join(self.body[:500].decode("utf-8", "replace").split()))
 
 
 def _date_s(text: str) -> float | None:

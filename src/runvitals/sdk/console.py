@@ -6,14 +6,21 @@ import os
 import sys
 from typing import TextIO
 
+from runvitals.terminal import inert
+
 
 def tell(text: str) -> None:
-    """One line for the person, on stderr; one that is closed, or none, is no reason to end a training."""
+    """One line for the person, on stderr, without secrets and without what a terminal would obey.
+
+    A stderr that is closed, or none, is no reason to end a training.
+    """
     if sys.stderr is None or not _is_open(sys.stderr):
         return
+    from runvitals.collectors import redaction  # only where there is something to say
+
     try:
         # In one piece, or what the command prints at the same moment comes between the text and its newline.
-        sys.stderr.write(f"runvitals: {text}\n")
+        sys.stderr.write(f"runvitals: {inert(redaction.text(text))}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         return

@@ -302,7 +302,12 @@ class Run:
         if removed:
             record["removed"] = {section: list(self._values.facts(dict.fromkeys(removed)))}
         if changes:
-            record[section] = self._values.facts(changes)
+            facts = self._values.facts(changes)
+            if section == "config":
+                from runvitals.collectors import redaction  # only where there is a configuration
+
+                facts = redaction.entries(facts)
+            record[section] = facts
         self._write(frames.INFO, **record)
 
     def _now_ms(self) -> int:

@@ -132,7 +132,9 @@ def _labels(value: Any) -> dict[str, str]:
         value = loads(value) if value.lstrip().startswith("{") else _pairs(value)
     if not isinstance(value, Mapping):
         raise TypeError
-    return {_name(key): str(text) for key, text in value.items()}
+    # What is secret is hidden here and now: labels are written into every journal and shown to everybody.
+    labels: dict[str, str] = source_settings.hidden({_name(key): str(text) for key, text in value.items()})
+    return labels
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -234,6 +236,7 @@ SETTINGS: dict[str, Setting] = {
             _labels,
             "a table of texts, or key=value with commas between them",
             "Labels of this writer.",
+            hide=source_settings.hidden,
         ),
         Setting(
             "host_root",
@@ -257,6 +260,7 @@ SETTINGS: dict[str, Setting] = {
             _optional(_server),
             "http://host[:port] or https://…, without a password",
             "Server that the run is delivered to while it goes on; `runvitals login` keeps the token.",
+            hide=source_settings.without_secrets,
         ),
         Setting(
             "destinations",
@@ -264,6 +268,7 @@ SETTINGS: dict[str, Setting] = {
             _listed(_destination),
             "NAME, NAME:ADDRESS or a server's URL, without a password: a list, or with commas between them",
             "Where else the run is delivered to; docs/destinations.md.",
+            hide=source_settings.without_secrets,
         ),
         Setting(
             "delivery_timeout",

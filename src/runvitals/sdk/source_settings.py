@@ -77,12 +77,21 @@ def file(value: Any) -> str:
 
 
 def without_secrets(value: Any) -> Any:
-    """Endpoints, or what was meant to be some, without passwords and tokens in the URLs."""
+    """URLs, or what was meant to be some, without passwords and tokens in them."""
     from runvitals.collectors import redaction
 
     if isinstance(value, Mapping):
         return {name: redaction.text(str(url)) for name, url in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redaction.text(str(url)) for url in value]
     return redaction.text(str(value))
+
+
+def hidden(value: Any) -> Any:
+    """Labels, or what was meant to be some, without what is secret by its name or its looks."""
+    from runvitals.collectors import redaction
+
+    return redaction.entries(value) if isinstance(value, dict) else redaction.text(str(value))
 
 
 def names_only(value: Any) -> Any:

@@ -1,0 +1,255 @@
+"""Secrets that are known by their looks, wherever they stand: tokens of well-known services, private keys,
+addresses of web hooks. The forms are those that secret scanners look for.
+"""
+
+from __future__ import annotations
+
+HIDDEN = "***"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DIGITS = frozenset("0123456789")
+_HEX = frozenset("0123456789abcdefABCDEF")
+_UPPER_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_ALNUM = _UPPER_AND_DIGITS | frozenset("abcdefghijklmnopqrstuvwxyz")
+_NAME = _ALNUM | frozenset("_-.")
+_BASE64 = _ALNUM | frozenset("+/")
+# An escape before a token, as URLs and JSON have them: `%3Dghp_…`, `\nghp_…`.
+_ESCAPED = ("\\n", "\\r", "\\t")
+_AWS_KEY_LENGTH = 40
+_LONG_KEY_LENGTH = 64
+
+
+def _any(rest: str) -> bool:
+    return len(rest) >= 8
+
+
+def _letters_and_digits(rest: str) -> bool:
+    """A run of letters and digits: long, or shorter with a digit in it."""
+    return len(rest) >= 30 or (len(rest) >= 16 and any(map(str.isdigit, rest)))
+
+
+def _name_with_digit(rest: str) -> bool:
+    return len(rest) >= 16 and any(map(str.isdigit, rest))
+
+
+def _short_name_with_digit(rest: str) -> bool:
+    return len(rest) >= 8 and any(map(str.isdigit, rest))
+
+
+def _mixed(rest: str) -> bool:
+    kinds = any(map(str.isupper, rest)) and any(map(str.islower, rest)) and any(map(str.isdigit, rest))
+    return kinds and len(rest) >= 14
+
+
+def _hex_32(rest: str) -> bool:
+    return len(rest) == 32 and _HEX.issuperset(rest)
+
+
+def _aws_id(rest: str) -> bool:
+    return len(rest) == 16
+
+
+# What a token begins with, the signs that follow, and whether so many of them are one.
+_Form = tuple[str, frozenset[str], "Callable[[str], bool]"]
+
+
+def _forms(prefixes: str, signs: frozenset[str], is_token: Callable[[str], bool]) -> tuple[_Form, ...]:
+    return tuple((prefix, signs, is_token) for prefix in prefixes.split())
+
+
+_FORMS: tuple[_Form, ...] = (
+    *_forms("rvt_", _NAME, _any),
+    # Amazon
+    *_forms("AKIA ASIA ABIA ACCA", _UPPER_AND_DIGITS, _aws_id),
+    *_forms("ABSK", _BASE64, _name_with_digit),
+    # GitHub, GitLab, Atlassian
+    *_forms("ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM, _letters_and_digits),
+    *_forms("github_pat_", _ALNUM | {"_"}, _name_with_digit),
+    *_forms("glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glimt- glagent-", _NAME, _name_with_digit),
+    *_forms("ATATT3 ATCTT3 ATBB", _NAME | {"="}, _name_with_digit),
+    # packages and images
+    *_forms("npm_ rubygems_ CLOJARS_", _ALNUM, _letters_and_digits),
+    *_forms("pypi-", _NAME, _mixed),
+    *_forms("dckr_pat_ dckr_oat_", _NAME, _name_with_digit),
+    # models
+    *_forms("hf_ api_org_ r8_ gsk_ csk- xai- pplx- tgp_v1_ fw_ fal_", _ALNUM, _letters_and_digits),
+    *_forms("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- nvapi- wandb_v1_ lsv2_", _NAME, _name_with_digit),
+    *_forms("sk-", _ALNUM, _letters_and_digits),
+    *_forms("sk-", _NAME, _mixed),
+    # Google, Azure, DigitalOcean, Databricks, HashiCorp, Pulumi
+    *_forms("AIza ya29. GOCSPX- 1//0", _NAME, _name_with_digit),
+    *_forms("dop_v1_ doo_v1_ dor_v1_", _ALNUM, _letters_and_digits),
+    *_forms("dapi key- SK", _HEX, _hex_32),
+    *_forms("hvs. hvb. hvr. pul- tskey- sntrys_ sntryu_ glsa_ glc_", _NAME, _name_with_digit),
+    # chat
+    *_forms("xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xapp-", _NAME, _short_name_with_digit),
+    # money and mail
+    *_forms("sk_live_ sk_test_ rk_live_ rk_test_ whsec_ rzp_live_ rzp_test_", _ALNUM, _short_name_with_digit),
+    *_forms("SG. xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _name_with_digit),
+    # the rest
+    *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_ ntn_", _NAME, _name_with_digit),
+    *_forms("AGE-SECRET-KEY-1", _UPPER_AND_DIGITS, _name_with_digit),
+    *_forms("eyJ", _NAME, _mixed),  # a JSON web token
+)  # fmt: skip
+_PREFIXES = tuple(dict.fromkeys(prefix for prefix, _, _ in _FORMS))
+
+# Whoever knows such an address may write there. What follows these words is the secret.
+_HOOKS = (
+    "hooks.slack.com/", "hooks.slack-gov.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
+    "webhook.office.com/", "outlook.office.com/webhook/", "outlook.office365.com/webhook/",
+    "logic.azure.com/workflows/", "logic.azure.com:443/workflows/", "powerplatform.com/powerautomate/",
+    "powerplatform.com:443/powerautomate/", "hooks.zapier.com/", "hook.integromat.com/", "hc-ping.com/",
+    "api.telegram.org/bot", "maker.ifttt.com/", "open.feishu.cn/open-apis/bot/", "chat.googleapis.com/v1/",
+    "open.larksuite.com/open-apis/bot/", "events.pagerduty.com/integration/",
+)  # fmt: skip
+_HOOK_SEGMENTS = ("/webhook/", "/webhooks/", "/webhookb2/", "/hooks/")
+_ENDS = frozenset(" \t\r\n\"'<>`;)]}|\\,")
+_KEY_BEGIN, _KEY_END, _DASHES = "-----BEGIN ", "-----END ", "-----"
+_LONGEST_TITLE = 64
+
+
+def hide(value: str) -> str:
+    """The text with everything hidden that looks like a secret.
+
+    >>> hide("login('ghp_16C7e42F292c6912E7710c838347Ae178B4a'); post('https://hooks.slack.com/services/T/B/x')")
+    "login('***'); post('https://hooks.slack.com/***')"
+    """
+    if _KEY_BEGIN in value:
+        value = _without_private_keys(value)
+    value = _without_hooks(value)
+    for prefix in _PREFIXES:
+        if prefix in value:
+            for form in _FORMS:
+                if form[0] == prefix:
+                    value = _without_form(value, form)
+    return _without_long_keys(value)
+
+
+def _without_private_keys(value: str) -> str:
+    """PEM blocks of private keys, whole ones and those whose end is missing."""
+    at = value.find(_KEY_BEGIN)
+    clean, copied = [], 0
+    while at >= 0:
+        title_end = value.find(_DASHES, at + len(_KEY_BEGIN), at + len(_KEY_BEGIN) + _LONGEST_TITLE)
+        if title_end < 0 or "PRIVATE KEY" not in value[at:title_end]:
+            at = value.find(_KEY_BEGIN, at + 1)
+            continue
+        end = value.find(_KEY_END, title_end)
+        if end >= 0:
+            last = value.find(_DASHES, end + len(_KEY_END))
+            end = len(value) if last < 0 else last + len(_DASHES)
+        else:
+            end = len(value)
+        clean += [value[copied:at], HIDDEN]
+        copied = end
+        at = value.find(_KEY_BEGIN, end)
+    return "".join(clean) + value[copied:]
+
+
+def _without_hooks(value: str) -> str:
+    lower = value.lower()
+    if len(lower) != len(value):  # some letters become two
+        lower = value
+    for hook in _HOOKS:
+        if hook in lower:
+            value, lower = _hidden_after(value, lower, hook, everywhere=True)
+    for segment in _HOOK_SEGMENTS:
+        if segment in lower:
+            value, lower = _hidden_after(value, lower, segment, everywhere=False)
+    return value
+
+
+def _hidden_after(value: str, lower: str, mark: str, everywhere: bool) -> tuple[str, str]:
+    """(the text, the text in small letters) with what follows a mark hidden; of URLs alone unless
+    `everywhere`."""
+    clean, copied = [], 0
+    at = lower.find(mark)
+    while at >= 0:
+        begin = end = at + len(mark)
+        while end < len(value) and value[end] not in _ENDS:
+            end += 1
+        if end > begin and (everywhere or _is_in_url(value, at)):
+            clean += [value[copied:begin], HIDDEN]
+            copied = end
+        at = lower.find(mark, end)
+    text = "".join(clean) + value[copied:]
+    small = text.lower()
+    return text, small if len(small) == len(text) else text
+
+
+def _is_in_url(value: str, at: int) -> bool:
+    """Whether a place in a text lies in a URL of the web."""
+    begin = value.rfind("://", max(0, at - 512), at)
+    return begin >= 0 and value[:begin].endswith(("http", "https")) and not _ENDS & set(value[begin:at])
+
+
+def _without_form(value: str, form: _Form) -> str:
+    """Every token of a form hidden. Each sign is looked at once."""
+    prefix, signs, is_token = form
+    clean, copied = [], 0
+    at = value.find(prefix)
+    while at >= 0:
+        if not _begins(value, at):
+            at = value.find(prefix, at + len(prefix))
+            continue
+        begin = end = at + len(prefix)
+        while end < len(value) and value[end] in signs:
+            end += 1
+        if is_token(value[begin:end].rstrip(".-_")):
+            clean += [value[copied:at], HIDDEN]
+            copied = end
+        at = value.find(prefix, end)
+    return "".join(clean) + value[copied:]
+
+
+def _begins(value: str, at: int) -> bool:
+    """Whether a word may begin at a place: not in the middle of another, but for an escape before it."""
+    if at == 0 or value[at - 1] not in _ALNUM:
+        return True
+    if value[max(0, at - 2) : at] in _ESCAPED:
+        return True
+    return at >= 3 and value[at - 3] == "%" and _HEX.issuperset(value[at - 2 : at])
+
+
+def _without_long_keys(value: str) -> str:
+    """Runs of base64 that are as random as keys are: 40 signs, as Amazon's, or 64 and more."""
+    if len(value) < _AWS_KEY_LENGTH:
+        return value
+    clean, copied, at = [], 0, 0
+    while at < len(value):
+        # The last of so many signs in a row tells at once whether there can be a run: most texts have none.
+        last = at + _AWS_KEY_LENGTH - 1
+        if last >= len(value):
+            break
+        if value[last] not in _BASE64:
+            at = last + 1
+            continue
+        begin = last
+        while begin > at and value[begin - 1] in _BASE64:
+            begin -= 1
+        if begin > at:
+            at = begin
+            continue
+        end = last
+        while end < len(value) and value[end] in _BASE64:
+            end += 1
+        is_key = _is_random(value[begin:end])
+        while end < len(value) and value[end] == "=":
+            end += 1
+        if is_key:
+            clean += [value[copied:begin], HIDDEN]
+            copied = end
+        at = end
+    return "".join(clean) + value[copied:]
+
+
+def _is_random(run: str) -> bool:
+    if len(run) != _AWS_KEY_LENGTH and len(run) < _LONG_KEY_LENGTH:
+        return False
+    if run.startswith("/") or run.count("/") * 10 > len(run):
+        return False  # a path
+    counts = (sum(map(kind, run)) for kind in (str.isdigit, str.isupper, str.islower))
+    return all(count * 16 >= len(run) for count in counts)

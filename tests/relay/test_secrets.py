@@ -1,0 +1,128 @@
+"""No secret of a destination's address stands anywhere but in the memory of those who deliver."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.journal import frames
+from runvitals.journal.reader import read_run
+from runvitals.relay.cursor import Cursor, cursors_of
+from runvitals.relay.main import left_behind
+from runvitals.relay.specs import Spec
+from tests.relay.collected import Collected
+from tests.relay.journals import HOST, Journal, Sender
+from tests.relay.test_relay import environ as environ
+
+SECRET = "hunter2hunter2"
+
+
+def kept(folder: str | Path) -> str:
+    """Names and contents of all files."""
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return "".join(f"{path.name}\n{path.read_bytes()!r}\n" for path in files)
+
+
+def test_a_token_in_a_query_is_sent_and_kept_nowhere(
+    journal: Journal, far_side: Collected, capsys: pytest.CaptureFixture[str]
+) -> None:
+    destination = f"remote_write:{far_side.url}/api/v1/write?token={SECRET}"
+    far_side.answers.append((400, {}, f"no such token={SECRET}".encode()))
+    sender = Sender(journal.folder, destination)
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    sender.die()
+    assert SECRET in far_side.requests[0].path
+    assert SECRET not in kept(journal.folder)
+    folder = Path(journal.folder)
+    for words in (
+        ["relay", "status"],
+        ["relay", "status", "--json"],
+        ["sync", folder.name, "--to", destination],
+    ):
+        main([*words, "--dir", str(folder.parents[1])])
+    said = capsys.readouterr()
+    assert SECRET not in said.out + said.err
+    assert "token=***" in said.out
+    # It goes on where it was: nothing was sent again.
+    assert [cursor.counts["batches"] for cursor in cursors_of(journal.folder)] == [
+        sender.cursor.counts["batches"]
+    ]
+    assert Cursor(journal.folder, Spec(destination), HOST).positions.keys() == sender.cursor.positions.keys()
+
+
+def test_who_does_not_know_the_secret_does_not_deliver(journal: Journal, tmp_path: Path) -> None:
+    spec = Spec(f"remote_write:http://host/?token={SECRET}")
+    cursor = Cursor(journal.folder, spec, HOST)
+    cursor.save()
+    (found,) = cursors_of(journal.folder)
+    assert not found.spec.is_whole
+    assert found.path == cursor.path
+    data = str(Path(journal.folder).parents[1])
+    assert left_behind(data, HOST, []) == {}
+    assert list(left_behind(data, HOST, [spec])) == [spec.text]
+
+
+def test_files_of_an_earlier_version_are_gone_on_with(journal: Journal) -> None:
+    spec = Spec("remote_write:http://host:9090")
+    cursor = Cursor(journal.folder, spec, HOST)
+    cursor.position("monitor.x.1").next_seq = 7
+    cursor.save()
+    old = Path(cursor.path).with_name(f"{spec.old_slug}@{HOST}.json")
+    Path(cursor.path).rename(old)
+    (found,) = cursors_of(journal.folder)
+    assert found.position("monitor.x.1").next_seq == 7
+    assert not old.exists()
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [
+        f"remote_write:http://127.0.0.1:1/write?token={SECRET}",
+        f"wandb:{SECRET}@team/digits?mode=offline",
+        f"nosuch:{SECRET}@place",
+    ],
+)
+def test_neither_the_training_nor_its_journal_tells(
+    tmp_path: Path, environ: dict[str, str], destination: str
+) -> None:
+    script = """
+import runvitals
+labels = {"team": "vision", "api_key": "hunter2hunter2"}
+with runvitals.init(id="abc", settings={"labels": labels}) as run:
+    run.config.update({"lr": 0.1, "api_key": "hunter2hunter2", "hub": {"url": "https://me:hunter2hunter2@host"}})
+    run.log({"loss": 1.0})
+"""
+    more = {"RUNVITALS_DESTINATIONS": json.dumps([destination]), "RUNVITALS_DELIVERY_TIMEOUT": "0.5"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, f"--token={SECRET}"],
+        env={**environ, **more}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    assert "***" in done.stderr
+    assert SECRET not in kept(tmp_path / "data")
+    records = list(read_run(str(tmp_path / "data" / "runs" / "abc")))
+    configs = [r.value["config"] for r in records if r.type == frames.INFO and "config" in r.value]
+    assert configs == [{"lr": 0.1, "api_key": "***", "hub": {"url": "https://me:***@host"}}]
+    assert {"team": "vision", "api_key": "***"} in [
+        r.value.get("labels") for r in records if r.type == frames.START
+    ]
+
+
+def test_a_wrong_destination_is_named_without_its_secret(tmp_path: Path, environ: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runvitals", "settings"],
+        env={**environ, "RUNVITALS_DESTINATIONS": f"remote_write:https://me:{SECRET}@host/write"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "remote_write:https://me:***@host/write" in done.stderr
+    assert SECRET not in done.stderr
+    assert os.path.isdir(tmp_path)
