@@ -15,6 +15,7 @@ from runvitals.collectors.amd import amd_smi, rocm_smi
 from runvitals.collectors.amd.device import Device
 from runvitals.collectors.amd.presence import places
 from runvitals.collectors.base import Every
+from runvitals.collectors.printed import first_lines
 from runvitals.collectors.tool import Stream, Tool, ToolFailed
 from runvitals.journal.jsontext import loads
 
@@ -115,7 +116,7 @@ class AmdSmi:
         output = _output(self._metric, mono_s)
         if output is None:
             return None
-        devices = amd_smi.parse_metric(loosejson.find(output))
+        devices = _understood(amd_smi.parse_metric(loosejson.find(output)), output)
         for device in devices:
             known = self._known.get(device.index)
             if known is not None:
@@ -149,7 +150,7 @@ class RocmSmi:
 
     def devices(self, mono_s: float) -> list[Device] | None:
         output = _output(self._tool, mono_s)
-        return None if output is None else rocm_smi.parse(loosejson.find(output))
+        return None if output is None else _understood(rocm_smi.parse(loosejson.find(output)), output)
 
     def close(self) -> None:
         self._tool.close()
@@ -208,6 +209,16 @@ def _output(tool: Tool, mono_s: float) -> bytes | None:
         if b"}" not in failed.output:
             raise
         return failed.output
+
+
+def _understood(devices: list[Device], output: bytes) -> list[Device]:
+    """The GPUs of an answer. ValueError, with its first lines, where it tells of none, or nothing that we
+    know.
+    """
+    if not any(device.readings for device in devices):
+        what = "tells of no reading of its GPUs that is understood" if devices else "sees no GPU"
+        raise ValueError(f"{what}; it printed {first_lines(output)}")
+    return devices
 
 
 def _from_library(gpu: dict[str, object]) -> Device:

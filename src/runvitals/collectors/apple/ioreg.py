@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals.collectors.apple import registry
+from runvitals.collectors.printed import first_lines
 from runvitals.collectors.tool import Tool, ToolFailed
 
 TYPE_CHECKING = False
@@ -66,11 +67,14 @@ class Ioreg:
         Raises:
             ToolFailed: ioreg could not be asked or understood; again at each call until it answers.
         """
+        output: bytes | None = None
         try:
             output = self._tool.output(tick.mono_s)
             gpus = None if output is None else registry.parse(output)
         except (ToolFailed, ValueError) as error:
-            self._failed = str(error) if isinstance(error, ToolFailed) else f"{self._path}: {error}"
+            self._failed = str(error)
+            if not isinstance(error, ToolFailed):
+                self._failed = f"{self._path}: {error}; it printed {first_lines(output or b'')}"
             if not self.answered:  # perhaps this release wants to be asked in another way
                 self._commands.reverse()
                 self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals.collectors import loosejson, pci
+from runvitals.collectors.printed import first_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def parse(output: bytes) -> list[dict[str, Any]]:
         device = _device(told)
         devices[device["index"]] = device
     if not devices:
-        raise ValueError(f"neuron-ls tells of no device: {output[:80]!r}")
+        raise ValueError(f"neuron-ls tells of no device: {first_lines(output)}")
     return [devices[index] for index in sorted(devices)]
 
 

@@ -1,0 +1,75 @@
+"""Every vendor's tool that prints something new: an error with its first lines, never an empty list."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors import vendors
+from runvitals.collectors.base import Tick
+from runvitals.collectors.tool import StillFailing, ToolFailed
+from runvitals.collectors.vendors.adapter import Smi, Vendor
+from tests.collectors.test_tool import soon
+from tests.collectors.vendors.machines import tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULES = [
+    importlib.import_module(f"{vendors.__name__}.{each.name}")
+    for each in pkgutil.iter_modules(vendors.__path__)
+]
+VENDORS = {
+    value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, Vendor)
+}
+TABLE = """\
++--------------------------+--------------+
+| NEW-SMI 9.0              | Build 77     |
+|--------------------------+--------------|
+| Unit   Title             | Warmth Busy  |
+|==========================+==============|
+| 0      Something         | 40     7     |
++--------------------------+--------------+
+"""
+
+
+def test_all_are_found() -> None:
+    assert len(VENDORS) >= 13
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (TABLE, "'NEW-SMI 9.0 | Build 77'"),
+        ('{"units": [{"warmth": 40, "busy": 7}]}\n', "units"),
+        ("unit, warmth\n0, 40\n", "'unit, warmth', '0, 40'"),
+        ("No devices were found\n", "'No devices were found'"),
+        ("", "nothing"),
+    ],
+    ids=["table", "JSON", "CSV", "none", "nothing"],
+)
+@pytest.mark.parametrize("name", VENDORS)
+def test_what_nobody_has_seen_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, output: str, shown: str
+) -> None:
+    vendor = VENDORS[name]
+    tool(tmp_path, monkeypatch, vendor.programs[0], output)
+    smi = Smi(vendor, str(tmp_path / "bin" / vendor.programs[0]))
+
+    def attempt() -> str:
+        try:
+            smi.sample(Tick(1.0))
+        except StillFailing:
+            return ""
+        except ToolFailed as failed:
+            return str(failed)
+        return ""
+
+    told = soon(attempt)
+    smi.close()
+    assert shown in told
+    assert str(tmp_path / "bin" / vendor.programs[0]) in told
+    assert smi.facts is None
