@@ -102,7 +102,7 @@ with runvitals.init(id="abc", settings={"labels": labels}) as run:
     more = {"RUNVITALS_DESTINATIONS": json.dumps([destination]), "RUNVITALS_DELIVERY_TIMEOUT": "0.5"}
     done = subprocess.run(
         [sys.executable, "-c", script, f"--token={SECRET}"],
-        env={**environ, **more}, capture_output=True, text=True, timeout=60, check=False,
+        env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert SECRET not in done.stdout + done.stderr
