@@ -80,7 +80,9 @@ def _deliver(arguments: argparse.Namespace) -> int:
         from runvitals.relay.prometheus import exporter
 
         address = exporter.read_address(arguments.metrics)
-        _say(f"metrics at http://{address[0]}:{exporter.acquire(address).port}{exporter.PATH}")
+        page = exporter.acquire(address)
+        page.answer_to(exporter.read_names(arguments.metrics))
+        _say(f"metrics at http://{address[0]}:{page.port}{exporter.PATH}")
         wanted.append(f"prometheus:{arguments.metrics}")
     relay = Foreground(folder, wanted, runs, _say, os.getcwd(), environ)
 

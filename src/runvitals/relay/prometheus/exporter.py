@@ -1,21 +1,27 @@
-"""The destination `prometheus:127.0.0.1:9401`: runs of this host at `http://127.0.0.1:9401/metrics`."""
+"""The destination `prometheus:127.0.0.1:9401`: runs of this host at `http://127.0.0.1:9401/metrics`.
+
+A page of another site may have its own name point to this address (DNS rebinding), and the browser would then
+let it in. So this one answers only to addresses, to names of this host, and to those that it is told.
+"""
 
 from __future__ import annotations
 
 import gzip
+import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from runvitals import __version__
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.prometheus.board import RunBoard
 from runvitals.relay.prometheus.exposition import Sample, content_type, render
+from runvitals.terminal import inert
 
 HOST, PORT = "127.0.0.1", 9401
 PATH = "/metrics"
@@ -25,7 +31,7 @@ _WORTH_PACKING = 1024
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `PORT`, or nothing.
+    """`HOST:PORT`, `PORT`, or nothing; `#hosts=…` may follow, see `read_names`.
 
     Raises:
         ValueError: anything else.
@@ -34,7 +40,7 @@ def read_address(text: str) -> tuple[str, int]:
         >>> read_address("//127.0.0.1:9401"), read_address("9402"), read_address("[::1]:9401")
         (('127.0.0.1', 9401), ('127.0.0.1', 9402), ('::1', 9401))
     """
-    place = text.removeprefix("//").rstrip("/")
+    place = text.partition("#")[0].removeprefix("//").rstrip("/")
     try:
         parts = urlsplit(f"//:{place}" if place.isdigit() else f"//{place}")
         host, port = parts.hostname or HOST, parts.port
@@ -43,6 +49,33 @@ def read_address(text: str) -> tuple[str, int]:
     if parts is None or "@" in place or parts.netloc != parts.geturl().removeprefix("//"):
         raise ValueError(f"{text!r} is no address to listen on: HOST:PORT, PORT or HOST is")
     return host, PORT if port is None else port
+
+
+def read_names(text: str) -> frozenset[str]:
+    """The names that the page answers to beside this host's own.
+
+    Raises:
+        ValueError: an option that there is not.
+
+    Example:
+        >>> sorted(read_names("0.0.0.0:9401#hosts=node1.example.org,metrics.example.org"))
+        ['metrics.example.org', 'node1.example.org']
+    """
+    place, _, options = text.partition("#")
+    given = dict(parse_qsl(options, keep_blank_values=True))
+    unknown = sorted(given.keys() - {"hosts"})
+    if unknown:
+        raise ValueError(f"prometheus: no option {unknown[0]!r}; after # there may be hosts")
+    names = {name.strip().lower() for name in given.get("hosts", "").split(",") if name.strip()}
+    return frozenset({*names, read_address(place)[0].lower()})
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 class Exporter:
@@ -57,6 +90,7 @@ class Exporter:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._boards: dict[str, RunBoard] = {}
+        self._names = {"localhost", socket.gethostname().lower(), address[0].lower()}
         self._lock = threading.Lock()
         self._server = _server(address, self)
         self.port = int(self._server.server_address[1])
@@ -66,6 +100,19 @@ class Exporter:
         """Where a run's numbers are put."""
         with self._lock:
             return self._boards.setdefault(run_id, RunBoard())
+
+    def answer_to(self, names: Collection[str]) -> None:
+        """Let the page be asked for under more names."""
+        with self._lock:
+            self._names.update(names)
+
+    def answers_to(self, host: str) -> bool:
+        """Whether the page may be asked for under what a request names as its host."""
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+        except ValueError:
+            return False
+        return name in self._names or _is_address(name)
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
         """All that is shown now; runs that are over are forgotten."""
@@ -108,6 +155,11 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = TIMEOUT_S
 
     def do_GET(self) -> None:
+        host = self.headers.get("Host")
+        if host is not None and not self.shown.answers_to(host):
+            said = f"{inert(host[:300])} is no name of this host; prometheus:…#hosts=NAME lets it be one\n"
+            self._answer(403, "text/plain; charset=utf-8", said.encode())
+            return
         path = self.path.partition("?")[0]
         if path == "/":
             self._answer(200, "text/plain; charset=utf-8", f"runvitals: see {PATH}\n".encode())
@@ -165,7 +217,8 @@ class PrometheusDestination(Destination):
     """Shows the newest numbers of a run to whoever asks. Nothing that has passed is kept.
 
     Args:
-        address: `HOST:PORT` or `PORT`; default 127.0.0.1:9401.
+        address: `HOST:PORT` or `PORT`; default 127.0.0.1:9401; `#hosts=NAME,NAME` after it where the page is
+            asked for under other names than this host's own.
 
     Raises:
         ValueError: an address that cannot be.
@@ -178,7 +231,9 @@ class PrometheusDestination(Destination):
     def __init__(self, address: str, context: Context) -> None:
         self._address = read_address(address)
         self._run = context.run_id
+        names = read_names(address)
         self._exporter: Exporter | None = acquire(self._address)
+        self._exporter.answer_to(names)
 
     def deliver(self, batch: Batch) -> None:
         if self._exporter is not None:
