@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runvitals.server import shared
-from runvitals.store.catalogue import Joining
+from runvitals.store.catalogue import Event, Joining
 from tests.server.stored import Shared
 
 T0 = 1_790_812_800_000
@@ -86,3 +86,17 @@ def test_tables_and_the_run_itself_say_so(server: Shared) -> None:
     for call in ("history", "events", "console"):
         assert server.get(f"/api/v1/runs/abc/{call}").status_code == 200
     assert server.ask("runs")["runs"][0]["id"] == "abc"
+
+
+def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(server: Shared) -> None:
+    (who,) = server.catalogue.writers.join([Joining("busy", "monitor.node1.1", started_ms=T0)], T0)
+    events = [Event(who.run_id, T0 + n, "marker", text=str(n)) for n in range(12_000)]
+    lost = Event(who.run_id, T0 - 1, "records_lost", data={"count": 7})
+    server.catalogue.events.add([lost, *events])
+    run = server.ask("runs/busy")
+    assert [event["text"] for event in run["events"]] == [str(n) for n in range(2000, 12_000)]
+    assert run["problems"] == ["2,001 older events are left out here: /events?skip=10000 has them"]
+    assert run["lost_records"] == 7
+    assert [event["text"] for event in server.ask("runs/busy/events", limit=3)] == ["11997", "11998", "11999"]
+    older = server.ask("runs/busy/events", skip=10_000)
+    assert [event["text"] for event in older] == ["", *(str(n) for n in range(2000))]

@@ -91,11 +91,19 @@ async def one_run(request: Request, run: TheRun, runs: TheLibrary) -> Response:
 
 
 @router.get("/runs/{run}/events", response_model=list[models.Event])
-async def run_events(request: Request, run: TheRun, runs: TheLibrary) -> Response:
+async def run_events(
+    request: Request,
+    run: TheRun,
+    runs: TheLibrary,
+    skip: Annotated[int, Query(description="Leave out so many of the newest: for older ones.", ge=0)] = 0,
+    limit: Annotated[int, Query(description="The newest so many.", ge=1, le=10_000)] = 10_000,
+) -> Response:
     """What happened: alerts, failures, gaps, lost records, in order of time."""
-    return await answer(
-        request, await run.use(lambda view: json_bytes(view.run(runs.clock()).events), quick=True)
-    )
+
+    def read(view: RunView) -> bytes:
+        return json_bytes(view.events(runs.clock(), skip, limit))
+
+    return await answer(request, await run.use(read, quick=True))
 
 
 @router.get("/runs/{run}/console", response_model=models.ConsoleAnswer)

@@ -10,7 +10,7 @@ from runvitals.buckets import Grid, reduce
 from runvitals.query.columns import Columns, Series
 from runvitals.query.facts import TRAIN
 from runvitals.query.history import History
-from runvitals.query.model import Run
+from runvitals.query.model import Event, Run
 from runvitals.query.reader import RunReader
 from runvitals.server.views import (
     Bucketed,
@@ -39,6 +39,11 @@ class JournalView:
 
     def run(self, now_ms: int) -> Run:
         return self.reader.run(now_ms)
+
+    def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        events = self.reader.run(now_ms).events
+        end = max(0, len(events) - skip)
+        return events[max(0, end - limit) : end]
 
     def note_problems(self) -> Mapping[str, None]:
         return dict.fromkeys(self.reader.problems())

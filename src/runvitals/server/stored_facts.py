@@ -12,9 +12,19 @@ from runvitals.store.catalogue import Catalogue, RunRow, RunSections, Writer, ho
 from runvitals.store.catalogue.states import MONITOR
 from runvitals.store.contract import SampleStore
 
+_MANY_EVENTS = 10_000
+_MOST_LOSSES = 100_000
 _SHOWN_IN_LISTS = ("run", "summary")
 LastValues = dict[str, dict[str, tuple[int, float]]]
 """Host → key → (time, value)."""
+
+
+def events_of(
+    run_id: int, writers: Sequence[Writer], catalogue: Catalogue, skip: int, limit: int
+) -> list[Event]:
+    """Some of a run's events: the newest but `skip`, in order of time."""
+    by_id = {one.id: one for one in writers}
+    return [_event(one, by_id) for one in catalogue.events.of_run(run_id, skip, limit)]
 
 
 def listed_runs(
@@ -38,12 +48,19 @@ def detailed_run(row: RunRow, catalogue: Catalogue, store: SampleStore, now_ms: 
     """Everything known of a run but its series."""
     writers = catalogue.writers.of_runs([row.id])[row.id]
     by_id = {one.id: one for one in writers}
-    events = [_event(one, by_id) for one in catalogue.events.of_run(row.id)]
+    newest = catalogue.events.of_run(row.id)
+    left_out = max(0, catalogue.events.count(row.id) - len(newest)) if len(newest) >= _MANY_EVENTS else 0
+    events = [_event(one, by_id) for one in newest]
     last = last_values(writers, catalogue, store, lambda key: True)
     run = _run(row, writers, catalogue.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms)
     run.events[:] = events
+    if left_out:
+        run.problems.append(
+            f"{left_out:,} older events are left out here: /events?skip={len(newest)} has them"
+        )
     run.ranks[:] = _ranks(catalogue.writers.processes(row.id), writers)
-    lost = sum(lost_records(event.data) for event in events if event.name == LOST)
+    told = catalogue.events.of_run(row.id, limit=_MOST_LOSSES, name=LOST) if left_out else newest
+    lost = sum(lost_records(event.data) for event in told if event.name == LOST)
     return Run(**{**_fields(run), "lost_records": lost})
 
 

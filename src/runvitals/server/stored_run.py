@@ -13,11 +13,11 @@ from runvitals.model.limits import STEP as MOST_STEP
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.query.columns import Series
 from runvitals.query.console import KEPT_BYTES
-from runvitals.query.model import Run
+from runvitals.query.model import Event, Run
 from runvitals.query.opened import UnknownRun
 from runvitals.server import shared
 from runvitals.server.journals import refuse_beyond, summary
-from runvitals.server.stored_facts import detailed_run
+from runvitals.server.stored_facts import detailed_run, events_of
 from runvitals.server.stored_lanes import Lane, lanes
 from runvitals.server.stored_series import StoredSeries, Wanted, wanted_series
 from runvitals.server.views import (
@@ -82,9 +82,13 @@ class StoredRun:
         if row is None or row.deleted_ms is not None:
             raise UnknownRun(f"run {self._run_id!r} was thrown away")
         run = detailed_run(row, self._catalogue, self._store, now_ms)
-        run.problems[:] = self._series.damaged
+        run.problems.extend(self._series.damaged)
         self._run = (time.monotonic(), now_ms, run)
         return run
+
+    def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        writers = self._catalogue.writers.of_runs([self._number])[self._number]
+        return events_of(self._number, writers, self._catalogue, skip, limit)
 
     # Series
 

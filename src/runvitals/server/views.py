@@ -11,7 +11,7 @@ from runvitals.catalog import CATALOG
 from runvitals.query.columns import Series
 from runvitals.query.globs import glob
 from runvitals.query.keys import KeyFilter
-from runvitals.query.model import Run
+from runvitals.query.model import Event, Run
 from runvitals.store.catalogue.filters import Filter
 from runvitals.store.catalogue.listing import Sort
 
@@ -149,6 +149,9 @@ class RunView(Protocol):
 
     def run(self, now_ms: int) -> Run:
         """Everything known of the run but its series."""
+
+    def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        """Some of what happened: the newest events but `skip`, in order of time."""
 
     def note_problems(self) -> Mapping[str, None]:
         """What cannot be read of the series that are asked for from now on, as texts; it grows."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, select, tuple_
+from sqlalchemy import Connection, Select, func, select
 
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.store.catalogue.database import Database, add_rows
@@ -70,24 +70,38 @@ class Events:
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows))
 
-    def of_run(self, run_id: int, after: Event | None = None, limit: int = 10_000) -> list[Event]:
-        """The events of a run in order of time, the first `limit` of those that come after one of them."""
-        statement = select(event).where(event.c.run_id == run_id)
-        if after is not None:
-            statement = statement.where(tuple_(event.c.time_ms, event.c.id) > (after.time_ms, after.id))
-        statement = statement.order_by(event.c.time_ms, event.c.id).limit(limit)
+    def of_run(self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None) -> list[Event]:
+        """The newest events of a run, in order of time.
+
+        Args:
+            skip: so many of the newest are left out: those of the pages before.
+            name: only events of this name.
+        """
+        statement = _of_run(select(event), run_id, name)
+        statement = statement.order_by(event.c.time_ms.desc(), event.c.id.desc()).offset(skip).limit(limit)
         with self._database.read() as connection:
-            return [
-                Event(
-                    run_id=row.run_id,
-                    time_ms=row.time_ms,
-                    writer_id=row.writer_id,
-                    seq=row.seq,
-                    id=row.id,
-                    **loads(row.body),
-                )
-                for row in connection.execute(statement)
-            ]
+            rows = list(connection.execute(statement))
+        return [
+            Event(
+                run_id=row.run_id,
+                time_ms=row.time_ms,
+                writer_id=row.writer_id,
+                seq=row.seq,
+                id=row.id,
+                **loads(row.body),
+            )
+            for row in reversed(rows)
+        ]
+
+    def count(self, run_id: int) -> int:
+        """How many events a run has."""
+        with self._database.read() as connection:
+            return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
+
+
+def _of_run(statement: Select[Any], run_id: int, name: str | None) -> Select[Any]:
+    statement = statement.select_from(event).where(event.c.run_id == run_id)
+    return statement if name is None else statement.where(event.c.name == name)
 
 
 def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:
