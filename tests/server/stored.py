@@ -28,6 +28,7 @@ from runvitals.store.catalogue import (
     Update,
     open_catalogue,
 )
+from runvitals.store.catalogue.summaries import Rows, Values, fold
 from runvitals.store.contract import Batch
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0
@@ -85,6 +86,7 @@ class Shared(Client):
             elif record.type == frames.HISTORY:
                 values = {**dict(numbers(record.value["data"])), "_step": float(record.value["step"])}
                 calls.setdefault(tuple(values), []).append((record.time_ms, list(values.values())))
+                self._fold(who, writer, record)
             elif record.type == frames.CONSOLE:
                 self._printed(who, record)
             else:
@@ -96,6 +98,16 @@ class Shared(Client):
             t = np.array([time_ms for time_ms, _ in made], np.int64)
             self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
         self.catalogue.writers.heard([Heard(who.writer_id, self.now_ms, max(one.time_ms for one in records))])
+
+    def _fold(self, who: Joined, writer: str, record: Record) -> None:
+        row = dict(numbers(record.value["data"]))
+        metrics = {
+            name: Values(1, value, value, value, value, record.time_ms)
+            for name, value in row.items()
+            if value == value
+        }
+        rows = Rows(who.run_id, writer, 0, record.seq, metrics)
+        self.catalogue.write(lambda connection: fold(connection, [rows]))
 
     def append(self, who: Joined, keys: tuple[str, ...], t: Any, values: Any) -> None:
         """Samples of a writer: rows × keys."""

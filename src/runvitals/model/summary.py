@@ -7,7 +7,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, TypeGuard
 
 KINDS = ("last", "min", "max", "mean", "none")
 """What of a metric's values the summary has: `define_metric(name, summary=…)`."""
@@ -124,6 +124,27 @@ class Tally:
                 self.values[name] = value if better else known
             self.times[name] = time_ms
 
+    def add_many(
+        self, name: str, count: int, total: float, least: float, greatest: float, last: float, last_ms: int
+    ) -> None:
+        """Take in what some rows, of whichever writer, have of a metric."""
+        kind = self.definitions.kind(name)
+        if kind == "last":
+            if last_ms < self.times.get(name, last_ms):
+                return
+            self.values[name] = last
+        elif kind == "mean":
+            before = self.counts.get(name, 0)
+            self.counts[name] = before + count
+            self.values[name] = total + (self.values[name] if before else 0.0)
+        elif kind != "none":
+            known = self.values.get(name)
+            best = least if kind == "min" else greatest
+            if is_number(known):
+                best = min(best, float(known)) if kind == "min" else max(best, float(known))
+            self.values[name] = best
+        self.times[name] = max(last_ms, self.times.get(name, last_ms))
+
     def shown(self, names: Iterable[str]) -> dict[str, Any]:
         """The summary's values of some metrics."""
         found = {}
@@ -191,7 +212,7 @@ def combined(tallies: Iterable[Tally], definitions: Definitions) -> dict[str, An
     }
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value counts in a least, greatest or mean one."""
     return isinstance(value, float) or (type(value) is int and value.bit_length() < 1024)
 

@@ -9,12 +9,14 @@ from runvitals.model.records import LOST, lost_records
 from runvitals.query.model import Ending, Event, Host, Rank, Run, State
 from runvitals.store import catalogue as stored
 from runvitals.store.catalogue import Catalogue, RunRow, RunSections, Writer, hosts
+from runvitals.store.catalogue.derived import LOGGED
 from runvitals.store.catalogue.states import MONITOR
+from runvitals.store.catalogue.summaries import summary_of
 from runvitals.store.contract import SampleStore
 
 _MANY_EVENTS = 10_000
 _MOST_LOSSES = 100_000
-_SHOWN_IN_LISTS = ("run", "summary")
+_SHOWN_IN_LISTS = ("run", "summary", LOGGED)
 LastValues = dict[str, dict[str, tuple[int, float]]]
 """Host → key → (time, value)."""
 
@@ -93,7 +95,7 @@ def _run(
         ended_ms=row.ended_ms,
         duration_ms=row.duration_ms,
         config=sections.shared.get("config", {}),
-        summary=sections.shared.get("summary", {}),
+        summary=summary_of(sections),
         settings=sections.shared.get("settings", {}),
         machines=machines,
         sources=sections.by_host.get("sources", {}),

@@ -18,7 +18,8 @@ from runvitals.server.ingest import Limits
 from runvitals.server.ingest.described import JsonEnvelope
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.store import body
-from runvitals.store.catalogue import Filter, Sort
+from runvitals.store.catalogue import Filter, Predicate, Sort
+from runvitals.store.catalogue.summaries import summary_of
 from tests.server.ingest.server import NOW, Server
 
 ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}
@@ -119,6 +120,34 @@ def test_a_step_that_is_no_number_is_refused(server: Server, step: float) -> Non
     answer = server.post(packed, "application/msgpack")
     assert answer.status_code == 422
     assert "a number from -2^53 to 2^53" in answer.json()["error"]
+
+
+def test_rows_come_into_the_summary_once(server: Server) -> None:
+    who = {"run": "abc", "writer": "train.n1.a"}
+    said = {"values": {"cpu": 77}, "times": {}, "counts": {}}
+    info = {"t": NOW, "metrics": {"cpu": {"summary": "mean"}}, "logged": said}
+    first = {"keys": ["cpu", "disk"], "t": [NOW, NOW + 1000], "v": [[1.0, 2.0], [3.0, None]], "step": [0, 1]}
+    second = {"keys": ["cpu"], "t": [NOW + 2000], "v": [[6.0]], "step": [2]}
+    sampled = {"keys": ["gpu"], "t": [NOW], "v": [[9.0]]}
+    assert server.json({**who, "seq": 1, "records": [[1, "info", info]]}).status_code == 200
+    for _ in range(2):
+        assert server.json([{**who, "seq": 2, **first}, {**who, "seq": 4, **second}]).status_code == 200
+    assert server.json({**who, "seq": 5, **sampled}).status_code == 200
+    wanted = Filter(where=(Predicate.parse("summary.cpu = 3"),))
+    [run] = server.catalogue.runs.page(wanted, Sort("summary.disk"), NOW, 10, None).runs
+    assert summary_of(server.catalogue.sections.read([run.id])[run.id]) == {"cpu": 3.0, "disk": 3.0}
+
+
+def test_keys_are_removed_from_facts(server: Server) -> None:
+    records = [
+        [1, "info", {"t": NOW, "config": {"lr": 0.1, "seed": 1}}],
+        [2, "info", {"t": NOW + 1, "removed": {"config": ["lr"]}}],
+    ]
+    assert (
+        server.json({"run": "abc", "writer": "train.n1.a", "seq": 1, "records": records}).status_code == 200
+    )
+    [run] = server.catalogue.runs.page(Filter(), Sort(), NOW, 10, None).runs
+    assert server.catalogue.sections.read([run.id])[run.id].shared == {"config": {"seed": 1}}
 
 
 def test_records_come_into_the_catalogue(server: Server) -> None:

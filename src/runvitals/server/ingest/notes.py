@@ -15,12 +15,15 @@ from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
 from runvitals.store.catalogue import Device, Ended, Ending, Event, Printed, Process, Update
+from runvitals.store.catalogue.derived import LOGGED
 from runvitals.store.catalogue.devices import devices_of
 from runvitals.store.catalogue.joining import Joined
 from runvitals.store.catalogue.states import ENDED_STATES, STATES
+from runvitals.store.catalogue.summaries import Rows
 
 _OF_EVENT = ("t", "name", "level", "text")
 _NOBODY = 0
+_NO_SECTIONS = ("removed", LOGGED)  # the server reckons what rows come to by itself
 
 
 class _Event(msgspec.Struct):
@@ -73,6 +76,7 @@ class Notes:
     printed: list[Printed] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     last_ms: int = 0
+    rows: Rows | None = None
 
     def of(self, who: Joined) -> Notes:
         """The same, of a writer that has joined."""
@@ -210,7 +214,11 @@ def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
     valid.check(valid.INFO, value)
     t = msgspec.convert(value, _Timed).t
     others: dict[str, Any] = {}
+    for section, names in (value.get("removed") or {}).items():
+        found.updates.append(Update(_NOBODY, section, {}, t, removed=tuple(names)).checked())
     for section, values in value.items():
+        if section in _NO_SECTIONS:
+            continue
         if isinstance(values, dict):
             found.updates.append(Update(_NOBODY, section, values, t).checked())
             if section == "machine" and (devices := devices_of("", values)):

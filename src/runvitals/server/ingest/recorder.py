@@ -21,9 +21,11 @@ from runvitals.server.ingest.notes import Notes
 from runvitals.server.ingest.prepare import Preparation, Prepared
 from runvitals.server.ingest.presence import Presence
 from runvitals.server.ingest.refusal import Refused, out_of_range, unavailable
+from runvitals.server.ingest.rows import logged_rows
 from runvitals.server.ingest.together import Together
 from runvitals.server.views import Version
 from runvitals.store.catalogue import Catalogue, Schema, UnknownRun
+from runvitals.store.catalogue.summaries import fold
 from runvitals.store.contract import Batch, SampleStore, StoreError
 from runvitals.store.threads import SupervisedThread
 
@@ -158,6 +160,9 @@ class Recorder:
             heard[run_id] = heard.get(run_id, False) or is_new or one.notes is not None
             if one.notes is not None:
                 written.append(one.notes.of(member.who))
+            rows = logged_rows(one, member.who, sent, self._catalogue.metrics.keys) if sent else None
+            if rows is not None:
+                written.append(Notes(rows=rows))
             if envelope.seq is not None:
                 batches.append(_batch(one, member, stored))
                 carriers.append(ack)
@@ -189,6 +194,9 @@ class Recorder:
         """Write what many envelopes say; the ends last, so that who sees a run ended sees all of it."""
         every = [notes for some in asked for notes in some]
         self._catalogue.sections.merge([update for notes in every for update in notes.updates])
+        rows = [notes.rows for notes in every if notes.rows is not None]
+        if rows:
+            self._catalogue.write(lambda connection: fold(connection, rows))
         for seen in (one for notes in every for one in notes.seen):
             self._catalogue.devices.note(*seen)
         self._catalogue.writers.note_processes([one for notes in every for one in notes.processes])

@@ -18,8 +18,11 @@ from runvitals.store.catalogue.projects import project_name
 from runvitals.store.catalogue.tables import field, project, run, run_field, run_tag, run_text
 from runvitals.store.catalogue.texts import MAX_NAME, shortened
 
-SECTIONS = ("run", "config", "summary")
+LOGGED, SHOWN = "logged", "shown"
+"""The section of what rows of `log()` come to, and its key of what a summary has of it; see `summaries`."""
+SECTIONS = ("run", "config", "summary", LOGGED)
 """The sections that anything follows from."""
+_SUMMARY = "summary"
 MAX_NOTES = 2000
 MAX_SEARCHED = 8000
 """Characters of the notes, and of everything about a run, that a search looks at."""
@@ -54,12 +57,18 @@ def projects_made(connection: Connection, updates: Iterable[Said]) -> dict[str, 
 def fields_of(documents: Documents, places: Iterable[Place]) -> dict[int, dict[str, Scalar]]:
     """The leaves of those of these sections that have fields, by run."""
     found: dict[int, dict[str, Scalar]] = {}
-    for place in places:
+    for place in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in places}:
         if place.section in fields.SECTIONS:
             of_run = found.setdefault(place.run_id, {})
-            if place in documents:
-                of_run.update(fields.leaves(place.section, documents[place].values))
+            of_run.update(fields.leaves(place.section, _values(documents, place)))
     return found
+
+
+def _values(documents: Documents, place: Place) -> dict[str, Any]:
+    """A section's values; of the summary also what was logged, unless it was set by hand."""
+    values = documents[place].values if place in documents else {}
+    logged = documents.get(place._replace(section=LOGGED)) if place.section == _SUMMARY else None
+    return values if logged is None else {**(logged.values.get(SHOWN) or {}), **values}
 
 
 def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRuns) -> None:

@@ -23,15 +23,32 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Document:
-    """The values, and when they were set, in ms: most at `set_ms`, the last time; `older` has the others."""
+    """The values, and when they were set, in ms: most at `set_ms`, the last time; `older` has the others, and
+    when keys were taken out that are not there any more.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     set_ms: int = 0
     older: dict[str, int] = field(default_factory=dict)
 
     def time_of(self, key: str) -> int:
-        """When a key that is there was set."""
+        """When a key that is there was set, or one that was taken out was."""
         return self.older.get(key, self.set_ms)
+
+    def remove(self, keys: Iterable[str], time_ms: int) -> set[str]:
+        """Take keys out, but for those that were set later. What was set before does not come back.
+
+        Returns:
+            the keys that are out.
+        """
+        gone = {key for key in keys if not self._was_set(key) or time_ms >= self.time_of(key)}
+        for key in gone:
+            self.values.pop(key, None)
+            self.older[key] = time_ms
+        return gone
+
+    def _was_set(self, key: str) -> bool:
+        return key in self.values or key in self.older
 
     def merge(self, values: Mapping[str, Any], time_ms: int) -> set[str]:
         """Set keys, but for those that were set later already.
@@ -46,13 +63,13 @@ class Document:
             >>> document.merge({"lr": 0.5, "gpus": 8}, 1000), document.values
             ({'gpus'}, {'lr': 0.1, 'seed': 1, 'gpus': 8})
         """
-        won = {key for key in values if key not in self.values or time_ms >= self.time_of(key)}
+        won = {key for key in values if not self._was_set(key) or time_ms >= self.time_of(key)}
         if not won:
             return won
         if not self.values:
             self.set_ms = time_ms
         if time_ms > self.set_ms:
-            self.older = {key: self.time_of(key) for key in self.values}
+            self.older = {key: self.time_of(key) for key in (*self.values, *self.older)}
             self.set_ms = time_ms
         for key in won:
             if time_ms < self.set_ms:

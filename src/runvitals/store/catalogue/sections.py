@@ -32,6 +32,7 @@ class Update:
         section: run, config, summary, machine, settings, sources, or another.
         values: a JSON object. Any text, NaN and infinities come back as they are.
         time_ms: when the record was written, by its writer's clock.
+        removed: keys that are taken out, before the values are set.
         host: of a section that is kept by host: whose facts these are.
     """
 
@@ -40,6 +41,7 @@ class Update:
     values: dict[str, Any]
     time_ms: int
     host: str = ""
+    removed: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -64,7 +66,8 @@ class Update:
             raise ValueError(
                 f"section {self.section!r} of run {self.run_id} is no JSON object: {error}"
             ) from None
-        return Update(self.run_id, checked_name("section", self.section, 64), values, self.time_ms, self.host)
+        section = checked_name("section", self.section, 64)
+        return Update(self.run_id, section, values, self.time_ms, self.host, self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,10 @@ def merge(connection: Connection, updates: Sequence[Update]) -> None:
     moved: dict[int, int] = {}
     changed: set[Place] = set()
     for one in updates:
-        won = documents.setdefault(one.place, Document()).merge(one.values, one.time_ms)
-        if won:
+        document = documents.setdefault(one.place, Document())
+        gone = document.remove(one.removed, one.time_ms)
+        won = document.merge(one.values, one.time_ms)
+        if won or gone:
             changed.add(one.place)
         if one.section == "run" and "project" in won:
             moved[one.run_id] = projects[project_name(one.values["project"])]

@@ -1,0 +1,101 @@
+"""What the rows of `log()` come to, by run: folded in as they arrive, each once.
+
+It lies in the section `logged`: a tally, the summary that follows from it, and how far each writer's rows are
+in it. What was set by hand is in the section `summary`, and goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from runvitals.model.summary import Definitions, Tally, is_state
+from runvitals.store.catalogue import derived
+from runvitals.store.catalogue.derived import LOGGED, SHOWN
+from runvitals.store.catalogue.documents import Document, Place, read_documents, write_documents
+from runvitals.store.catalogue.fields import MAX_FIELDS
+from runvitals.store.catalogue.locking import lock_known_runs
+from runvitals.store.catalogue.sections import RunSections
+
+_TALLY, _SEQS = "tally", "seqs"
+_METRICS, _SUMMARY = "metrics", "summary"
+_MOST_WRITERS = 5000
+
+
+class Values(NamedTuple):
+    """What the values of one metric in some rows come to. `number`: how many there are."""
+
+    number: int
+    total: float
+    least: float
+    greatest: float
+    last: float
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of `log()` that a writer sent at once.
+
+    Args:
+        writer: its name.
+        names: what tells this list of names from others of the writer.
+        seq: the number of the first row; rows of the same names come in the order of their numbers.
+        metrics: by name.
+    """
+
+    run_id: int
+    writer: str
+    names: int
+    seq: int
+    metrics: Mapping[str, Values]
+
+
+def fold(connection: Connection, every: Sequence[Rows]) -> None:
+    """Take rows into the summaries of their runs, unless they are in already.
+
+    Raises:
+        UnknownRun: one of the runs is not there.
+    """
+    runs = lock_known_runs(connection, {rows.run_id for rows in every})
+    documents = read_documents(connection, runs, (LOGGED, _METRICS, _SUMMARY))
+    places = {Place(run_id, LOGGED, "") for run_id in runs}
+    before = derived.fields_of(documents, places)
+    for place in places:
+        fresh = [rows for rows in every if rows.run_id == place.run_id]
+        defined = documents.get(place._replace(section=_METRICS), Document()).values
+        documents[place] = _folded(documents.get(place, Document()), fresh, defined)
+    write_documents(connection, {place: documents[place] for place in places})
+    derived.write_fields(connection, before, derived.fields_of(documents, places))
+
+
+def _folded(known: Document, every: Iterable[Rows], defined: Mapping[str, Any]) -> Document:
+    tally = Tally()
+    tally.definitions = Definitions()
+    tally.definitions.define(defined)
+    if is_state(known.values.get(_TALLY)):
+        tally.restore(known.values[_TALLY])
+    seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
+    set_ms = known.set_ms
+    for rows in every:
+        of_writer = seqs.pop(rows.writer, {})
+        if rows.seq > of_writer.get(str(rows.names), -1):
+            of_writer[str(rows.names)] = rows.seq
+            for name, values in rows.metrics.items():
+                if name in tally.values or len(tally.values) < MAX_FIELDS:
+                    tally.add_many(name, *values)
+                    set_ms = max(set_ms, values.last_ms)
+        seqs[rows.writer] = of_writer  # the last in line is the last heard of
+    while len(seqs) > _MOST_WRITERS:
+        del seqs[next(iter(seqs))]
+    said = {_TALLY: tally.state(), _SEQS: seqs, SHOWN: tally.shown(tally.values)}
+    return Document(said, set_ms)
+
+
+def summary_of(sections: RunSections) -> dict[str, Any]:
+    """A run's summary: what its rows come to, and before that what was set by hand."""
+    logged: dict[str, Any] = sections.shared.get(LOGGED, {}).get(SHOWN) or {}
+    return {**logged, **sections.shared.get(_SUMMARY, {})}
