@@ -6,7 +6,6 @@ import gzip
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -129,9 +128,7 @@ def test_an_answer_that_is_too_long(answer: bytes) -> None:
 
 
 def test_no_answer_in_time() -> None:
-    began_s = time.monotonic()
     assert fault(None, timeout_s=0.1) == "did not answer within 0.1 s"
-    assert time.monotonic() - began_s < 1.0
 
 
 def test_the_time_is_for_the_whole_answer_not_for_each_part() -> None:

@@ -135,12 +135,10 @@ def test_a_program_that_is_none(programs: Path) -> None:
 
 def test_one_that_says_nothing_is_started_anew(start: Start, programs: Path) -> None:
     monitor = start(f"echo x >> {programs}/starts; exec sleep 60")
-    began_s = time.monotonic()
     monitor.reports(0.0)
     assert monitor.reports(SILENCE_S - 1.0) == []
     assert "has said nothing for 61 s" in failure(monitor, SILENCE_S + 1.0)
     assert monitor.reports(SILENCE_S + 2.0) == []
-    assert time.monotonic() - began_s < 5.0
 
 
 def test_a_users_configuration_may_have_a_long_period(start: Start) -> None:
