@@ -59,6 +59,20 @@ def test_many_runs_at_once(client: Client, tmp_path: Path) -> None:
     assert len(t) == 30
 
 
+def test_names_of_mlflow(client: Client, tmp_path: Path) -> None:
+    Training(tmp_path, gpus=2).advance(3)
+    run = client.run("abc")
+    ours = run.metrics("system/gpu_utilization_percentage")
+    assert sorted(ours) == ["gpu.0.gpu", "gpu.1.gpu"]
+    theirs = run.metrics("gpu.0.gpu", "memory.usedMB", names="mlflow")
+    assert list(theirs["system/gpu_0_utilization_percentage"].values) == list(ours["gpu.0.gpu"].values)
+    assert theirs["memory.usedMB"].key == "system/system_memory_usage_megabytes"
+    (told,) = run.statistics("gpu.1.gpu", names="mlflow")
+    assert told.key == "system/gpu_1_utilization_percentage"
+    (of_all,) = client.aggregate("system/gpu_0_utilization_percentage", t0=T0, t1=T0 + 10_000)
+    assert of_all.n.sum() == 3
+
+
 class Echo(BaseHTTPRequestHandler):
     """Answers with the request's token, and ends the connection after each answer without saying so."""
 

@@ -18,9 +18,12 @@ from runvitals.catalog.metric import pattern, placeholders
 # What MLflow's names leave out.
 _IMPLIED = {"path": "/", "i": "0"}
 # MLflow means the whole host's memory, where ours is that of the cgroup's limit if there is one.
-_OF_HOST, _OF_LIMIT = "host.memory_percent", "memory_percent"
+OF_HOST, OF_LIMIT = "host.memory_percent", "memory_percent"
 # AMD's memory has a name of its own in MLflow, in GB.
 _GB_PER_BYTE = 1e-9
+_MB_PER_BYTE = 1e-6
+PREFIX = "system/"
+_UNITS = {"percentage": "%", "megabytes": "MB", "gigabytes": "GB", "watts": "W"}
 
 
 class Column(NamedTuple):
@@ -56,6 +59,64 @@ def to_mlflow(match: Match) -> str | None:
     return name.format(**match.labels)
 
 
+def spellings(match: Match) -> tuple[str, ...]:
+    """Every name that MLflow and its guide have for a key: with `system/` and without, with a GPU's index and
+    without.
+
+    >>> spellings(CATALOG.find("gpu.3.powerWatts"))[:2]
+    ('system/gpu_3_power_usage_watts', 'gpu_3_power_usage_watts')
+    """
+    name = to_mlflow(match)
+    if name is None:
+        return ()
+    index = match.labels.get("i")
+    names = [name] if index is None else [name, name.replace(f"gpu_{index}_", "gpu_")]
+    if match.metric.mlflow_factor == _MB_PER_BYTE:
+        names += [one.replace("megabytes", "gigabytes") for one in names]  # AMD's
+    return tuple(prefix + one for one in names for prefix in (PREFIX, ""))
+
+
+def bare(name: str) -> str:
+    """An MLflow name without its node, which is a host of ours: `system/node-1/x` as `system/x`."""
+    return PREFIX + name.rpartition("/")[2] if name.startswith(PREFIX) else name
+
+
+def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
+    """MLflow's name of a key, with `system/`, and the factor to MLflow's unit; None where it has none.
+
+    Args:
+        host_memory: the host's memory is there beside that of the limit; then it is what MLflow means.
+
+    >>> rename("gpu.0.powerWatts", host_memory=False)
+    ('system/gpu_0_power_usage_watts', 1.0)
+    """
+    if key == OF_LIMIT and host_memory:
+        return None
+    match = CATALOG.find(OF_LIMIT if key == OF_HOST else key)
+    name = None if match is None else to_mlflow(match)
+    return None if match is None or name is None else (PREFIX + name, match.metric.mlflow_factor)
+
+
+def renamed(keys: Collection[str]) -> dict[str, tuple[str, float]]:
+    """`rename` of those keys of one host that MLflow has a name for.
+
+    >>> renamed(["cpu.mean", "system.load1"])
+    {'cpu.mean': ('system/cpu_utilization_percentage', 1.0)}
+    """
+    host_memory = OF_HOST in keys
+    named = ((key, rename(key, host_memory)) for key in keys)
+    return {key: name for key, name in named if name is not None}
+
+
+def unit_of(name: str) -> str:
+    """MLflow's unit, which the last word of its names says.
+
+    >>> unit_of("system/gpu_0_memory_usage_megabytes")
+    'MB'
+    """
+    return _UNITS.get(name.rpartition("_")[2], "")
+
+
 def from_mlflow(name: str) -> Match | None:
     """The row and key of an MLflow name, with or without prefix and node; None for any other name.
 
@@ -64,7 +125,7 @@ def from_mlflow(name: str) -> Match | None:
     >>> from_mlflow("system/node-1/gpu_3_power_usage_watts").key
     'gpu.3.powerWatts'
     """
-    last = name.rpartition("/")[2]
+    last = bare(name).removeprefix(PREFIX)
     for expression, key in _names():
         found = expression.fullmatch(last)
         if found is not None:
@@ -89,9 +150,9 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
     found: list[Column] = []
     of_all: dict[str, Column] = {}
     for place, key in enumerate(keys):
-        if key == _OF_LIMIT and _OF_HOST in keys:
+        if key == OF_LIMIT and OF_HOST in keys:
             continue
-        match = CATALOG.find(_OF_LIMIT if key == _OF_HOST else key)
+        match = CATALOG.find(OF_LIMIT if key == OF_HOST else key)
         name = None if match is None else to_mlflow(match)
         if match is None or name is None:
             continue
@@ -101,11 +162,11 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
         index = match.labels.get("i")
         if index is None:
             continue
-        if metric.mlflow_factor == 1e-6 and int(index) in amd:
+        if metric.mlflow_factor == _MB_PER_BYTE and int(index) in amd:
             found.append(Column(name.replace("megabytes", "gigabytes"), (place,), _GB_PER_BYTE, how, False))
-        bare = name.replace(f"gpu_{index}_", "gpu_")
-        before = of_all[bare].places if bare in of_all else ()
-        of_all[bare] = Column(bare, (*before, place), metric.mlflow_factor, how, False)
+        unindexed = name.replace(f"gpu_{index}_", "gpu_")
+        before = of_all[unindexed].places if unindexed in of_all else ()
+        of_all[unindexed] = Column(unindexed, (*before, place), metric.mlflow_factor, how, False)
     return found + list(of_all.values())
 
 

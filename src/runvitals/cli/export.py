@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any, TextIO
+from typing import Any, TextIO, get_args
 
+from runvitals.catalog import mlflow
 from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.show import RUN_HELP
 from runvitals.cli.terminal import iso
@@ -24,9 +25,11 @@ from runvitals.journal.records import Record
 from runvitals.query.facts import Facts
 from runvitals.query.history import leaves
 from runvitals.query.keys import KeyFilter
-from runvitals.query.opened import find_run
+from runvitals.query.opened import Names, find_run
 from runvitals.query.plain import finite
 from runvitals.terminal import raw
+
+_SHOWN_KEYS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,12 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--keys", nargs="+", default=[], metavar="GLOB", help="only keys that match, e.g. cpu 'gpu.*'"
     )
+    parser.add_argument(
+        "--names",
+        choices=get_args(Names),
+        default="runvitals",
+        help="mlflow: MLflow's names and units of what MLflow has a name for; default: our own",
+    )
     parser.add_argument("--history", action="store_true", help="what log() wrote instead of the samples")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     add_dir(parser)
@@ -58,8 +67,15 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     folder = directory(arguments)
-    journal = Journal(paths.run_dir(find_run(arguments.id, folder), folder), KeyFilter(arguments.keys))
+    if arguments.history and arguments.names != "runvitals":
+        raise ValueError(
+            f"--names {arguments.names} is for samples: what log() wrote has the names it was given"
+        )
+    run_folder = paths.run_dir(find_run(arguments.id, folder), folder)
+    journal = Journal(run_folder, KeyFilter(arguments.keys), arguments.names)
     rows = journal.history if arguments.history else journal.samples
+    if arguments.keys and next(iter(rows()), None) is None:
+        raise ValueError(_nothing_found(arguments.keys, journal.keys))
     places = ("host", "rank", "step") if arguments.history else ("host",)
     with ExitStack() as files:
         out = sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
@@ -74,12 +90,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class Journal:
-    """A run's rows in order of time. Reading it twice gives the same rows, also while the run goes on."""
+def _nothing_found(wanted: Sequence[str], keys: Sequence[str]) -> str:
+    there = ", ".join(keys[:_SHOWN_KEYS]) + (
+        f" and {len(keys) - _SHOWN_KEYS} more" * (len(keys) > _SHOWN_KEYS)
+    )
+    return f"--keys {' '.join(wanted)}: no key of the run matches; there are {there or 'none'}"
 
-    def __init__(self, folder: str, wanted: KeyFilter) -> None:
+
+class Journal:
+    """A run's rows in order of time. Reading it twice gives the same rows, also while the run goes on.
+
+    Attributes:
+        keys: those that were there, wanted or not, as far as it was read.
+    """
+
+    def __init__(self, folder: str, wanted: KeyFilter, names: str = "runvitals") -> None:
         self._folder = folder
         self._wanted = wanted
+        self._in_mlflow = names == "mlflow"
+        self._plans: dict[tuple[str, ...], list[tuple[int, str, float]]] = {}
+        self._keys: dict[str, None] = {}
         self._segments = paths.segments(folder)
         self._facts = Facts("")
         self._until: dict[str, int] = {}  # the last record of each writer when it was first read
@@ -87,17 +117,36 @@ class Journal:
 
     def samples(self) -> Iterator[Row]:
         for record in self._records(frames.SAMPLE):
-            values = {k: v for k, v in zip(record.keys, record.values, strict=True) if self._wanted(k)}
+            row = record.values
+            values = {name: row[place] * factor for place, name, factor in self._plan(record.keys)}
             if values:
                 yield Row(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
 
     def history(self) -> Iterator[Row]:
         for record in self._records(frames.HISTORY):
-            values = {k: v for k, v in leaves(record.value.get("data") or {}) if self._wanted(k)}
+            logged = dict(leaves(record.value.get("data") or {}))
+            self._keys.update(dict.fromkeys(logged))
+            values = {k: v for k, v in logged.items() if self._wanted(k)}
             if values:
                 writer = self._facts.writer(record.writer)
                 place = {"host": writer.host, "rank": writer.rank, "step": record.value.get("step")}
                 yield Row(record.time_ms, place, values)
+
+    @property
+    def keys(self) -> list[str]:
+        return sorted(self._keys)
+
+    def _plan(self, keys: Sequence[str]) -> list[tuple[int, str, float]]:
+        """(place, name, factor) of each value of a sample that is wanted."""
+        given = tuple(keys)
+        plan = self._plans.get(given)
+        if plan is None:
+            self._keys.update(dict.fromkeys(given))
+            names = mlflow.renamed(given) if self._in_mlflow else {}
+            plan = self._plans[given] = [
+                (place, *names.get(key, (key, 1.0))) for place, key in enumerate(given) if self._wanted(key)
+            ]
+        return plan
 
     def _records(self, type: int) -> Iterator[Record]:
         return merge(

@@ -9,7 +9,7 @@ from runvitals.client import answers
 from runvitals.client.connection import Connection
 from runvitals.query.columns import Columns
 from runvitals.query.model import Event, Run, State
-from runvitals.query.opened import Logged
+from runvitals.query.opened import Logged, Names, checked_names
 from runvitals.query.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class RemoteRun:
         device: str | None = None,
         t0: int | None = None,
         t1: int | None = None,
+        names: Names = "runvitals",
     ) -> Columns:
         """The series whose keys match any of the patterns, all without one; rates of counters too.
 
@@ -99,12 +100,14 @@ class RemoteRun:
                 one answer, and says so.
             host, rank, device: only this host's, rank's (with the monitor of its host), device's.
             t0, t1: ms UTC, both included.
+            names: `"mlflow"`: under MLflow's names and in its units, where MLflow has a name.
 
         Returns:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap); numpy arrays, or lists
             without numpy.
         """
         parameters = _wanted(patterns, max_points, resolution, host, rank, device, t0, t1)
+        parameters += _names(names)
         return answers.columns(self._connection.get_of_run(self.id, "/metrics", parameters))
 
     def table(
@@ -116,6 +119,7 @@ class RemoteRun:
         device: str | None = None,
         t0: int | None = None,
         t1: int | None = None,
+        names: Names = "runvitals",
     ) -> pyarrow.Table:
         """The series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
 
@@ -132,6 +136,7 @@ class RemoteRun:
             >>> run.table("gpu.*").to_pandas().set_index("t")["gpu.0.powerWatts"].plot()
         """
         parameters = _wanted(patterns, max_points, None, host, rank, device, t0, t1)
+        parameters += _names(names)
         return self._table("/metrics", parameters)
 
     def history_table(self, *names: str, rank: int | None = None) -> pyarrow.Table:
@@ -146,9 +151,13 @@ class RemoteRun:
         content = self._connection.get_bytes_of_run(self.id, path, [*parameters, ("format", "arrow")])
         return ipc.open_stream(content).read_all()
 
-    def statistics(self, *patterns: str, t0: int | None = None, t1: int | None = None) -> list[Statistics]:
-        """Count, extremes, mean, percentiles and last value of each series that matches."""
-        parameters = [("keys", patterns), ("t0", t0), ("t1", t1)]
+    def statistics(
+        self, *patterns: str, t0: int | None = None, t1: int | None = None, names: Names = "runvitals"
+    ) -> list[Statistics]:
+        """Count, extremes, mean, percentiles and last value of each series that matches; `names` as in
+        `metrics`.
+        """
+        parameters = [("keys", patterns), ("t0", t0), ("t1", t1), *_names(names)]
         return answers.statistics(self._connection.get_of_run(self.id, "/statistics", parameters))
 
     def history(self, *names: str, rank: int | None = None) -> list[Logged]:
@@ -175,6 +184,11 @@ class RemoteRun:
 
     def __repr__(self) -> str:
         return f"<run {self.id} of project {self.project!r} on {self._connection.url}: {self.state}>"
+
+
+def _names(names: str) -> list[tuple[str, Any]]:
+    """Nothing for our own: a server that knows no other names need not be asked."""
+    return [] if checked_names(names) == "runvitals" else [("names", names)]
 
 
 def _wanted(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from runvitals.catalog import CATALOG
+from runvitals.catalog import mlflow
+from runvitals.query.keys import KeyFilter, canonical, unit
 from runvitals.query.rates import derive, rate_of
 
 try:
@@ -56,9 +57,8 @@ class Series:
 
     @property
     def unit(self) -> str:
-        """The catalogue's unit, or "" for a key it does not know."""
-        match = CATALOG.find(self.key)
-        return match.metric.unit if match is not None else ""
+        """The catalogue's unit, MLflow's where the key is, or "" for a key that neither knows."""
+        return unit(self.key)
 
 
 class Columns(Mapping[str, Series]):
@@ -94,20 +94,49 @@ class Columns(Mapping[str, Series]):
     def __getitem__(self, key: str) -> Series:
         found = self._by_key.get(key)
         if found is None:
-            match = CATALOG.find(key)
-            found = self._by_key.get(match.key) if match is not None else None
+            found = [one for same in self._spelled_as(key) for one in self._by_key[same]]
         if not found:
             raise KeyError(key)
+        if len({one.key for one in found}) > 1:
+            keys = ", ".join(dict.fromkeys(one.key for one in found))
+            raise LookupError(f"{key!r} is said of several keys here: take one of {keys}")
         if len(found) > 1:
             hosts = ", ".join(one.host for one in found)
             raise LookupError(f"{key!r} is on several hosts ({hosts}): take one with .on(host)[{key!r}]")
         return found[0]
+
+    def _spelled_as(self, key: str) -> list[str]:
+        """The keys that another spelling means."""
+        wanted = KeyFilter([key])
+        return [one for one in self._by_key if wanted(canonical(one)) or canonical(one) == canonical(key)]
+
+    def in_mlflow(self) -> Columns:
+        """The same under MLflow's names and in its units; what MLflow has no name for stays as it is.
+
+        Example:
+            >>> run.metrics("gpu.*").in_mlflow()["system/gpu_0_power_usage_watts"]
+        """
+        of_host: dict[str, set[str]] = {}
+        for one in self.series:
+            of_host.setdefault(one.host, set()).add(one.key)
+        names = {host: mlflow.renamed(keys) for host, keys in of_host.items()}
+        return Columns(
+            renamed_series(one, *names[one.host].get(one.key, (one.key, 1.0))) for one in self.series
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_key)
 
     def __len__(self) -> int:
         return len(self._by_key)
+
+
+def renamed_series(series: Series, name: str, factor: float) -> Series:
+    """A series under another name, its values in another unit."""
+    values = series.values
+    if factor != 1.0:
+        values = [value * factor for value in values] if isinstance(values, list) else values * factor
+    return Series(name, series.host, series.role, series.t, values)
 
 
 class Table:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal, get_args
 
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
@@ -17,6 +17,8 @@ from runvitals.query.model import Event, Run, State
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
 from runvitals.query.statistics import Statistics, of_columns
+
+Names = Literal["runvitals", "mlflow"]
 
 
 class UnknownRun(LookupError):
@@ -32,6 +34,17 @@ class Logged:
     rank: int | None
     host: str
     data: dict[str, Any]
+
+
+def checked_names(names: str) -> str:
+    """Whose names are wanted.
+
+    Raises:
+        ValueError: those of somebody else.
+    """
+    if names not in get_args(Names):
+        raise ValueError(f"names={names!r}: {' or '.join(get_args(Names))} is allowed")
+    return names
 
 
 def now_ms() -> int:
@@ -83,23 +96,27 @@ class OpenRun:
     def problems(self) -> list[str]:
         return self.facts.problems
 
-    def metrics(self, *patterns: str, host: str | None = None) -> Columns:
+    def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
         """The system metrics whose keys match any of the patterns, all without one; rates of counters too.
 
         Args:
-            patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`. Other spellings the
-                catalogue knows work too.
+            patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`. Other spellings work too:
+                W&B's, and MLflow's (`"system/gpu_0_utilization_percentage"`).
             host: only this host's.
+            names: `"mlflow"`: under MLflow's names and in its units, where MLflow has a name.
 
         Returns:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap); numpy arrays, or lists
             without numpy.
         """
-        return self._reader.columns(patterns, host)
+        found = self._reader.columns(patterns, host)
+        return found.in_mlflow() if checked_names(names) == "mlflow" else found
 
-    def statistics(self, *patterns: str) -> list[Statistics]:
-        """Count, extremes, mean, percentiles and last value of each series that matches."""
-        return of_columns(self.metrics(*patterns).series)
+    def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
+        """Count, extremes, mean, percentiles and last value of each series that matches; `names` as in
+        `metrics`.
+        """
+        return of_columns(self.metrics(*patterns, names=names).series)
 
     def history(self) -> list[Logged]:
         """Every `log()` call, in order of time, from all ranks."""

@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import ceil, floor, isnan
 from typing import Any
 
-from runvitals.catalog import CATALOG
 from runvitals.query.columns import Series
+from runvitals.query.keys import find
 
 try:
     import numpy
@@ -50,8 +50,8 @@ def of_series(series: Series) -> Statistics:
         >>> of_series(Series("cpu", "node1", "monitor", [0, 1000], [1.0, 3.0])).mean
         2.0
     """
-    match = CATALOG.find(series.key)
-    unit = match.metric.unit if match is not None else ""
+    match = find(series.key)
+    unit = series.unit
     values = _present(series.values)
     if not len(values):
         return Statistics(series.key, series.host, unit, 0)

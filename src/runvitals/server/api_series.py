@@ -14,10 +14,11 @@ from runvitals.query.statistics import of_columns
 from runvitals.server import live, models, series
 from runvitals.server.answers import answer, json_bytes
 from runvitals.server.feed import ALWAYS_S
+from runvitals.server.naming import MlflowRun, TheNamedRun
 from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
 from runvitals.server.tables.answering import history_table, metrics_table
 from runvitals.server.tables.formats import RESPONSES, TheFormat
-from runvitals.server.views import RunView
+from runvitals.server.views import OpenedRun, RunView
 
 router = APIRouter()
 MAX_WAIT_S = 30
@@ -26,7 +27,7 @@ _MOST_TOLD = 10
 
 
 @router.get("/runs/{run}/series", response_model=list[models.SeriesInfo])
-async def run_series(request: Request, run: TheRun, chosen: TheChosen) -> Response:
+async def run_series(request: Request, run: TheNamedRun, chosen: TheChosen) -> Response:
     """Which series a run has, derived rates included, with what the catalogue says of each."""
 
     def read(view: RunView) -> bytes:
@@ -38,7 +39,7 @@ async def run_series(request: Request, run: TheRun, chosen: TheChosen) -> Respon
 @router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News, responses=RESPONSES)
 async def run_metrics(
     request: Request,
-    run: TheRun,
+    run: TheNamedRun,
     runs: TheLibrary,
     chosen: TheChosen,
     format: TheFormat,
@@ -70,6 +71,8 @@ async def run_metrics(
     if after is not None:
         if format != "json":
             raise HTTPException(422, f"after: news can be had as json only, not as {format}")
+        if isinstance(run, MlflowRun):
+            raise HTTPException(422, "after: news have our own names: names=mlflow is not allowed beside it")
         return await answer(request, await _news(request, run, runs, after, wait))
     points = None if resolution == "raw" else max_points
     if format != "json":
@@ -81,7 +84,7 @@ async def run_metrics(
     return await answer(request, await _read(run, read))
 
 
-async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wait_s: float) -> bytes:
+async def _news(request: Request, run: OpenedRun, runs: TheLibrary, after: str, wait_s: float) -> bytes:
     """What came since a cursor, waited for."""
     try:
         follower = live.Follower(after, runs.clock)
@@ -106,7 +109,7 @@ async def _news(request: Request, run: TheRun, runs: TheLibrary, after: str, wai
 
 @router.get("/runs/{run}/statistics", response_model=list[models.Statistics])
 async def run_statistics(
-    request: Request, run: TheRun, chosen: TheChosen, t0: Millis = None, t1: Millis = None
+    request: Request, run: TheNamedRun, chosen: TheChosen, t0: Millis = None, t1: Millis = None
 ) -> Response:
     """Count, extremes, mean, percentiles and last value of each series, of every sample between two times."""
 
@@ -117,7 +120,7 @@ async def run_statistics(
     return await _list(request, run, read)
 
 
-async def _list(request: Request, run: TheRun, read: Callable[[RunView], bytes]) -> Response:
+async def _list(request: Request, run: OpenedRun, read: Callable[[RunView], bytes]) -> Response:
     """A list, which has no room to say what could not be read: a header does.
 
     Raises:
@@ -139,7 +142,7 @@ async def _list(request: Request, run: TheRun, read: Callable[[RunView], bytes])
     return response
 
 
-async def _read(run: TheRun, read: Callable[[RunView], bytes]) -> bytes:
+async def _read(run: OpenedRun, read: Callable[[RunView], bytes]) -> bytes:
     """The answer of a reader.
 
     Raises:

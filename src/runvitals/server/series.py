@@ -9,8 +9,9 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
-from runvitals.catalog import CATALOG, SUBJECTS
+from runvitals.catalog import SUBJECTS
 from runvitals.query.columns import Series
+from runvitals.query.keys import find, unit
 from runvitals.server.views import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary, TooMuch
 
 MAX_RAW_VALUES = 2_000_000
@@ -24,13 +25,13 @@ _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for 
 def info(series: SeriesSummary) -> dict[str, Any]:
     """The `SeriesInfo` of a series. A key the catalogue does not know is charted alone."""
     about: dict[str, Any] = {"key": series.key, "host": series.host, "role": series.role}
-    match = CATALOG.find(series.key)
+    match = find(series.key)
     if match is None:
         about |= {"template": series.key, "unit": "", "kind": None, "subject": "Other", "chart": series.key}
         about |= {"text": "", "source": ""}
     else:
         metric = match.metric
-        about |= {"template": metric.key, "unit": metric.unit, "kind": metric.kind}
+        about |= {"template": metric.key, "unit": unit(series.key), "kind": metric.kind}
         about |= {"subject": _SUBJECT_OF[metric.key], "chart": metric.chart}
         about |= {"text": metric.text, "source": metric.source}
     extent = {name: getattr(series, name) for name in ("n", "first_ms", "last_ms", "min", "max", "last")}
@@ -125,7 +126,7 @@ def _add(group: dict[str, Any], key: str, buckets: Buckets, values: Floats) -> N
 
 def merged(key: str, buckets: Buckets) -> Floats:
     """The one value of each bucket: what the catalogue's `merge` says, else the mean."""
-    match = CATALOG.find(key)
+    match = find(key)
     return buckets.mean if match is None else buckets.statistic(match.metric.merge)
 
 

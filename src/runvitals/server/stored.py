@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.catalog import mlflow
 from runvitals.query.keys import KeyFilter, canonical
 from runvitals.query.opened import UnknownRun
 from runvitals.server.fleet import fleet_of_aggregates
@@ -230,6 +231,8 @@ class StoredLibrary:
         prefix = metric[: min((metric.find(one) for one in _WILDCARDS if one in metric), default=len(metric))]
         found = self._catalogue.metrics.beginning(prefix) if prefix != metric else {}
         found |= self._catalogue.metrics.find({metric, canonical(metric)})
+        if (match := mlflow.from_mlflow(metric)) is not None:  # without an index it means all GPUs
+            found |= self._catalogue.metrics.beginning(match.key.partition(".")[0] + ".")
         numbers = sorted(number for key, number in found.items() if wanted(key))
         if len(numbers) > MAX_FLEET_METRICS:
             raise ValueError(
