@@ -23,6 +23,20 @@ def test_energy_is_told_from_revision_4_on() -> None:
     assert decode(bytes(made)) == {"gpu": 88.0, "energyJoules": 3.0}
 
 
+def test_clocks_of_an_apu_are_those_of_now_else_their_means() -> None:
+    made = bytearray(b"\xff" * 200)
+    pack_into("<HBB", made, 0, 200, 2, 3)
+    pack_into("<H", made, 28, 40)
+    pack_into("<H", made, 64, 900)
+    pack_into("<H", made, 76, 1100)
+    pack_into("<H", made, 68, 800)
+    assert decode(bytes(made)) == {"gpu": 40.0, "graphicsClock": 1100.0, "memoryClock": 800.0}
+    newest = bytearray(b"\xff" * 264)
+    pack_into("<HBB", newest, 0, 264, 3, 0)
+    pack_into("<H", newest, 174, 2900)
+    assert decode(bytes(newest)) == {"graphicsClock": 2900.0}
+
+
 @pytest.mark.parametrize("made", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
 def test_what_is_not_known_or_breaks_off_has_no_reading(made: bytes) -> None:
     assert decode(made) == {}

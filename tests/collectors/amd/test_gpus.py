@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import pack_into
 from typing import TYPE_CHECKING
 
 import pytest
@@ -184,6 +185,23 @@ def test_counters_are_handed_on_as_they_are_even_after_a_reset(tmp_path: Path) -
 def test_an_idle_chip_without_a_marked_clock_has_none(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", pp_dpm_sclk="0: 500Mhz\n1: 900Mhz")), tmp_path)
     assert "gpu.0.graphicsClock" not in tick(gpus, 100.0).gauges
+    gpus.close()
+
+
+def test_an_apu_that_marks_no_clock_has_those_of_its_table_between_two_looks_at_it_too(
+    tmp_path: Path,
+) -> None:
+    table = bytearray(b"\xff" * 200)
+    pack_into("<HBB", table, 0, 200, 2, 3)
+    pack_into("<H", table, 76, 1100)
+    pack_into("<H", table, 68, 800)
+    idle = {"pp_dpm_sclk": "0: 200Mhz\n1: 2900Mhz", "pp_dpm_mclk": None}
+    scope = plant(tmp_path, card(0, "0000:c5:00.0", **idle))
+    (tmp_path / folder(0) / "gpu_metrics").write_bytes(table)
+    gpus = watch(scope, tmp_path)
+    for mono_s in (100.0, 101.0, 106.0):
+        gauges = tick(gpus, mono_s).gauges
+        assert (gauges["gpu.0.graphicsClock"], gauges["gpu.0.memoryClock"]) == (1100.0, 800.0)
     gpus.close()
 
 

@@ -2,8 +2,8 @@
 
 Layouts are those of the kernel's ``kgd_pp_interface.h`` (natural alignment). A field of ones is no value.
 Reading it has the firmware fill the whole table, 1 ms on some chips, so it is asked only for what no file
-holds: the energy of Instinct cards, how busy each partition is, and the use of chips whose own file for it
-fails.
+holds: the energy of Instinct cards, how busy each partition is, the use of chips whose own file for it fails,
+and the clocks of APUs, whose files mark none while they idle.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ _PARTITIONS = 8
 _HALF = "<H"
 _EARLY = {"gpu": (16, _HALF, 1.0), "memory": (18, _HALF, 1.0)}
 _LATE = {"gpu": (12, _HALF, 1.0), "memory": (14, _HALF, 1.0)}
+# Clocks now, and their means, of which an APU may have either.
+_APU = {
+    "gpu": (28, _HALF, 1.0),
+    "graphicsClock": (76, _HALF, 1.0),
+    "memoryClock": (80, _HALF, 1.0),
+    "meanGraphicsClock": (64, _HALF, 1.0),
+    "meanMemoryClock": (68, _HALF, 1.0),
+}
 LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
     (1, 1): _EARLY,
     (1, 2): _EARLY,
@@ -36,12 +44,17 @@ LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
     (1, 6): {**_LATE, "energyJoules": (16, "<Q", JOULES)},
     (1, 7): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
     (1, 8): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
-    (2, 1): {"gpu": (28, _HALF, 1.0)},
-    (2, 2): {"gpu": (28, _HALF, 1.0)},
-    (2, 3): {"gpu": (28, _HALF, 1.0)},
-    (2, 4): {"gpu": (28, _HALF, 0.01)},
-    (3, 0): {"gpu": (42, _HALF, 1.0)},
+    (2, 1): _APU,
+    (2, 2): _APU,
+    (2, 3): _APU,
+    (2, 4): {**_APU, "gpu": (28, _HALF, 0.01)},
+    (3, 0): {
+        "gpu": (42, _HALF, 1.0),
+        "meanGraphicsClock": (174, _HALF, 1.0),
+        "meanMemoryClock": (186, _HALF, 1.0),
+    },
 }
+_MEANS = {"meanGraphicsClock": "graphicsClock", "meanMemoryClock": "memoryClock"}
 # (format, content) -> offset of the number of partitions, of the first partition, size of each, which begins
 # with the use of its dies.
 PARTITIONS = {(1, 6): (306, 312, 168), (1, 7): (338, 344, 232), (1, 8): (338, 344, 376)}
@@ -94,6 +107,10 @@ def decode(table: bytes) -> dict[str, float]:
             continue  # shorter than its revision says
         if value not in SENTINELS:
             found[reading] = value * factor
+    for mean, clock in _MEANS.items():
+        if mean in found:
+            found.setdefault(clock, found[mean])
+            del found[mean]
     return found
 
 

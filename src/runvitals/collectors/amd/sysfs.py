@@ -50,6 +50,8 @@ class Card:
         table = f"{self.folder}/gpu_metrics"
         self._metrics = GpuMetrics(table) if os.path.exists(table) else None
         self._metrics_at_s = float("-inf")
+        # What the table told last of an APU's clocks: it is read every few seconds only.
+        self._clocks: dict[str, float] = {}
 
     def read(self, mono_s: float) -> dict[str, float]:
         """This moment's readings; none of a card that sleeps, which a question would wake up.
@@ -88,14 +90,21 @@ class Card:
             return
         partitioned = self.partition_mode not in ("", "SPX")
         if "gpu" in readings and not partitioned and mono_s < self._metrics_at_s:
+            self._write_clocks(readings)
             return
         self._metrics_at_s = mono_s + METRICS_S
         table = self._metrics.read()
         for name in ("gpu", "memory"):
             if name in table:
                 readings.setdefault(name, table[name])
+        self._clocks = {name: table[name] for name in ("graphicsClock", "memoryClock") if name in table}
+        self._write_clocks(readings)
         if "energyJoules" in table:
             readings["energyJoules"] = table["energyJoules"]
+
+    def _write_clocks(self, readings: dict[str, float]) -> None:
+        for name, clock in self._clocks.items():
+            readings.setdefault(name, clock)
 
 
 class File:
