@@ -99,6 +99,19 @@ def test_a_rail_that_cannot_be_read_leaves_no_sum_that_is_too_small(tmp_path: Pa
     assert read["gpu.0.gpuRailWatts"] == pytest.approx(5.0)
 
 
+def test_a_tegrastats_that_always_fails_shows_why_at_each_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "bin", "tegrastats", "echo 'no permission' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
+    board = jetson(plant(tmp_path / "root", BARE))
+    soon(lambda: (sample(board, 0.0), "tegrastats" in board.absent)[1])
+    for moment in range(1, 241):
+        assert sample(board, float(moment))["gpu.0.gpu"] == pytest.approx(77.4)
+        assert board.absent["tegrastats"].endswith("exited with 1: no permission")
+    board.close()
+
+
 def test_a_tegrastats_that_prints_something_else_is_told(tmp_path: Path) -> None:
     stats = Tegrastats(
         program(tmp_path, "tegrastats", "echo 'Access denied: run as root'; exec sleep 74.6"), 0

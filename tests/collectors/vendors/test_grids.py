@@ -323,3 +323,9 @@ def test_units_that_stand_in_the_head_alone() -> None:
     assert (first["memory.used"], first["memory.total"]) == ("768", "98304")
     assert (second["power"], second["limit"], second["memory.total"]) == ("NA", "600", "98304")
     assert "temp" not in second
+
+
+def test_a_limit_in_a_column_of_its_own_is_not_the_draw() -> None:
+    text = "| NPU | Power Limit | Power | Temp |\n+=====+=====+=====+====+\n| 0 | 180 W | 53.00 W | N/A |\n"
+    (row,) = grid(text, ["npu"])
+    assert (row["limit"], row["power"]) == ("180W", "53.00W")

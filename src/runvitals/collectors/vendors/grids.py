@@ -271,7 +271,10 @@ def _power(head: str, words: Sequence[str]) -> tuple[str, str]:
             return pair
     watts = [word for word in words if word == "NA" or _has_unit(word, _WATTS)]
     if "cap" in head or "limit" in head:
-        return (watts[-2], watts[-1]) if len(watts) > 1 else ("".join(watts), "")
+        if len(watts) > 1:
+            return watts[-2], watts[-1]
+        alone = "".join(watts)
+        return (alone, "") if "usage" in head or "/" in head else ("", alone)
     return _of_unit(_WATTS, words) or _at("power", head, words) or _at("pwr", head, words), ""
 
 
