@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import select
 import shutil
 import socket
@@ -22,6 +24,7 @@ from runvitals.monitor.clients import Door
 from runvitals.monitor.loop import FIRST_ATTACH_S, Monitor
 from runvitals.monitor.memory_kills import MemoryKills
 from runvitals.monitor.processes import CLOSING_GRACE_S
+from runvitals.monitor.relay import RelayLine
 from runvitals.monitor.sampler import Sampler
 
 T0_S = 1_760_000_000.0
@@ -479,3 +482,55 @@ def test_a_clock_that_is_a_little_off_is_nothing_to_tell(bench: Bench) -> None:
         bench.set_by_s += 0.1
         bench.turn(10)
     assert not bench.records(frames.EVENT, name="clock_set")
+
+
+def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: Bench) -> None:
+    child = bench.process()
+    bench.turn(2)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    client = bench.client()
+    bench.say(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
+    try:
+        with contextlib.suppress(OSError):  # until there are no more
+            while True:
+                taken.append(os.dup(0))
+        turns = len(bench.poller.waits_s)
+        while bench.clock.now_s < 1008.0:
+            bench.turn()
+        assert len(bench.poller.waits_s) - turns < 20, "it does not turn round and round"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+    (event,) = bench.records(frames.EVENT, name="door_shut")
+    assert "Too many open files" in event["text"]
+    bench.turn(10)
+    assert [attach["rank"] for attach in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
+    assert child.poll() is None
+
+
+def test_a_relay_that_talks_nonsense_is_left_and_asked_anew(bench: Bench) -> None:
+    theirs: list[socket.socket] = []
+
+    def reach(directory: str) -> socket.socket:
+        ours, end = socket.socketpair()
+        theirs.append(end)
+        return ours
+
+    bench.process()
+    bench.monitor.relay = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/", reach=reach)
+    bench.turn(2)
+    theirs[0].send(b"[1, 2]\n")
+    bench.turn(4)
+    assert [event["text"] for event in bench.records(frames.EVENT, name="bad_message")] == [
+        "the relay said a message that is not a JSON object"
+    ]
+    assert len(theirs) == 2
+    theirs[1].send(b'{"op": "event", "name": "hello", "text": "again"}\n')
+    bench.turn(2)
+    assert bench.records(frames.EVENT, name="hello")
+    bench.monitor.relay.close()
+    for end in theirs:
+        end.close()

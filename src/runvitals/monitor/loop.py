@@ -13,7 +13,7 @@ from runvitals.monitor.clients import Client, Door
 from runvitals.monitor.descriptors import Descriptors
 from runvitals.monitor.disk import Disk
 from runvitals.monitor.memory_kills import MemoryKills
-from runvitals.monitor.processes import CLOSING, GONE, Exit, Process, stop_signal, verdict
+from runvitals.monitor.processes import CLOSING, GONE, NEVER, Exit, Process, stop_signal, verdict
 from runvitals.monitor.sampler import Schedule
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ _HIGHEST_PID = (1 << 31) - 1
 _EXIT_STATUS_LOOKS = 50
 # How often it is looked whether somebody has set the system's clock.
 LOOK_AT_CLOCK_S = 10.0
+# How long nobody is let in after that has failed.
+DOOR_WAITS_S = 10.0
 # How long a monitor without any process waits for one to attach.
 FIRST_ATTACH_S = 30.0
 
@@ -78,12 +80,13 @@ class Monitor:
         self._memory_kills = memory_kills
         self._descriptors = Descriptors(poller or select.poll())
         self._clients: dict[int, Client] = {}
-        self._disk = Disk(journal, self._warn, self.started_s)
+        self._disk = Disk(journal, self.warn, self.started_s)
         self._refused: set[str] = set()
         self._look_at_clock_s = 0.0
         self._system_ahead_ms = 0  # of the run's clock, as was told last
         self._stop_asked = False
         self._interrupted: set[int] = set()
+        self._door_waits_until_s = NEVER
         self._descriptors.watch(door.fd, self._open_door)
 
     # -- the loop
@@ -130,6 +133,9 @@ class Monitor:
             self._memory_kills.look(now_s, self._live)
         if self.relay is not None:
             self.mind_relay(now_s)
+        if now_s >= self._door_waits_until_s:
+            self._door_waits_until_s = NEVER
+            self._descriptors.watch(self.door.fd, self._open_door)
         if now_s >= self._disk.tend_at_s:
             self._disk.tend(now_s)
 
@@ -183,7 +189,8 @@ class Monitor:
         """Write a JSON record of this moment."""
         self.journal.json(type, {"t": self.journal.clock.now_ms(), **value})
 
-    def _warn(self, name: str, text: str) -> None:
+    def warn(self, name: str, text: str) -> None:
+        """Write down that something is not as it should be."""
         self.note(frames.EVENT, name=name, level="warning", text=text)
 
     def errand(self, fd: int, done: Callable[[], None]) -> None:
@@ -221,11 +228,17 @@ class Monitor:
 
     def _hear_relay(self, relay: RelayLine) -> None:
         fd = relay.fd
-        for message in relay.messages():
+        try:
+            messages = relay.messages()
+        except ValueError as error:
+            self.warn("bad_message", f"the relay said {error}")
+            relay.close()
+            messages = []
+        for message in messages:
             if message.get("op") == "stop":
                 self._interrupt(str(message.get("text", "")))
             elif message.get("op") == "event":
-                self._warn(str(message.get("name", "")), str(message.get("text", "")))
+                self.warn(str(message.get("name", "")), str(message.get("text", "")))
         if relay.fd < 0:
             self._descriptors.forget(fd)
 
@@ -249,8 +262,14 @@ class Monitor:
     # -- clients
 
     def _open_door(self) -> None:
-        while (client := self.door.accept()) is not None:
-            self._welcome(client)
+        try:
+            while (client := self.door.accept()) is not None:
+                self._welcome(client)
+        except OSError as error:
+            # No descriptor is free. Poll would say at once, again and again, that somebody waits.
+            self._descriptors.forget(self.door.fd)
+            self._door_waits_until_s = self.clock() + DOOR_WAITS_S
+            self.warn("door_shut", f"nobody can be let in for {DOOR_WAITS_S:.0f} s: {error.strerror}")
 
     def _welcome(self, client: Client) -> None:
         self._clients[client.fd] = client
@@ -260,7 +279,7 @@ class Monitor:
         try:
             messages = client.messages()
         except ValueError as error:
-            self._warn("bad_message", f"process {client.pid} said {error}")
+            self.warn("bad_message", f"process {client.pid} said {error}")
             messages = None
         if messages is None:
             self._dismiss(client)
@@ -269,7 +288,7 @@ class Monitor:
             try:
                 self._obey(client, message)
             except ValueError as error:
-                self._warn("bad_message", f"process {client.pid} said {error}")
+                self.warn("bad_message", f"process {client.pid} said {error}")
 
     def _dismiss(self, client: Client) -> None:
         self._descriptors.forget(client.fd)
@@ -345,7 +364,7 @@ class Monitor:
             self._descriptors.forget(pidfd)
             self._settle()
             text = f"process {process.pid} said that it ends, and is still there: the run ends without it"
-            self._warn("still_closing", text)
+            self.warn("still_closing", text)
 
     def _gone(self, process: Process) -> None:
         """A process has ended: write it down at once, for we may be killed with it."""

@@ -24,6 +24,9 @@ class Inquiry:
     Args:
         ask: runs in the child; its result must be a JSON object.
 
+    Raises:
+        OSError: there can be no child, or no pipe.
+
     Example:
         >>> inquiry = Inquiry(lambda: {"hostname": "node1"})
         >>> inquiry.fd  # poll it, then
@@ -37,7 +40,12 @@ class Inquiry:
     def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
         self.fd, write_end = os.pipe()
         self._data = b""
-        self.pid = os.fork()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            os.close(self.fd)
+            os.close(write_end)
+            raise
         if self.pid == 0:
             _in_child(ask, write_end)
         os.close(write_end)

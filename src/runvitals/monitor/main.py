@@ -196,7 +196,11 @@ def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
 
 def _errand(monitor: Monitor, ask: Callable[[], dict[str, Any]]) -> None:
     """Ask in a child, and keep the answer with what is known of the machine."""
-    inquiry = Inquiry(ask)
+    try:
+        inquiry = Inquiry(ask)
+    except OSError as error:  # no more processes, or descriptors, than there are
+        monitor.warn("not_inquired", f"facts about the machine cannot be gathered: {error.strerror}")
+        return
     monitor.errand(inquiry.fd, lambda: monitor.note(frames.INFO, machine=inquiry.answer()))
 
 

@@ -200,7 +200,11 @@ class RelayLine:
             self.close()
 
     def messages(self) -> list[Mapping[str, Any]]:
-        """What the relay says. When it has gone, `fd` is -1."""
+        """What the relay says. When it has gone, `fd` is -1.
+
+        Raises:
+            ValueError: something that is not one JSON object a line.
+        """
         assert self._sock is not None
         try:
             data = self._sock.recv(65536)
@@ -212,7 +216,10 @@ class RelayLine:
             self.close()
             return []
         *lines, self._buffer = (self._buffer + data).split(b"\n")
-        return [loads(line) for line in lines if line]
+        messages = [loads(line) for line in lines if line]
+        if not all(isinstance(message, dict) for message in messages):
+            raise ValueError("a message that is not a JSON object")
+        return messages
 
     def close(self) -> None:
         """Say that the run is over here."""
