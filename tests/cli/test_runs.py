@@ -39,6 +39,7 @@ def test_newest_first_with_how_each_stands(data: Path, capsys: pytest.CaptureFix
     ]
     assert "crashed (SIGKILL, out of memory)" in first
     assert first.endswith("baseline")
+    assert "loss=0.08" in first
 
 
 def test_of_one_project_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

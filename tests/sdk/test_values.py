@@ -161,6 +161,35 @@ def test_cycles_and_depth() -> None:
     assert values()[0].facts({"deep": deep, "lr": 2})["lr"] == 2
 
 
+class Sly(str):
+    """A text that raises when it is compared, once it lies in a mapping."""
+
+    armed = False
+
+    def __hash__(self) -> int:
+        return 1 / 0 if Sly.armed else 5  # type: ignore[return-value]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError
+
+
+class Odd(float):
+    def __float__(self) -> float:
+        raise ValueError
+
+
+def test_subclasses_of_texts_and_numbers() -> None:
+    data = {Sly("a"): 1, "loss": 2}
+    Sly.armed = True
+    try:
+        assert row(data) == {"a": 1, "loss": 2}
+        assert values()[0].facts(data) == {"a": 1, "loss": 2}
+        assert values()[0].facts({"in": data, "lr": 3})["lr"] == 3
+    finally:
+        Sly.armed = False
+    assert row({"x": Odd(1), "loss": 2})["loss"] == 2
+
+
 def test_names_that_are_no_names() -> None:
     kept = row({(1, 2): 1, "": 2, 7: 3, None: 4, "x" * 600: 5, "_step": 6, "loss": 7})
     assert list(kept.values()) == [1, 2, 3, 4, 5, 6, 7]
@@ -252,7 +281,7 @@ def test_a_training_goes_on(train: Start, journals: Journals) -> None:
                 run.log({"bad": Broken(), "loss": step, "c": cyclic})
             run.log({"loss": 3}, step=10**400)
             run.alert(Broken(), "x" * 20_000_000)
-            run.mark("here", t=Broken(), name=1)
+            run.mark("here", t=Broken(), name=1, type=2, level=3)
             run.finish()
         """)
     )

@@ -13,6 +13,8 @@ from runvitals.query.opened import now_ms
 from runvitals.query.plain import finite, run_as_dict
 from runvitals.query.runs import RunList
 
+_SUMMARY_LETTERS = 50
+
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("runs", help="list the runs of the data folder, newest first")
@@ -37,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             "HOSTS",
             "CPU %",
             "MEMORY %",
+            "SUMMARY",
             "TAGS",
         ]
         print(table([heading, *(_row(one) for one in found)], right=frozenset({5, 7, 8})))
@@ -57,8 +60,21 @@ def _row(run: Run) -> list[str]:
         inert(_hosts(run)),
         _last(run, "cpu"),
         _last(run, "memory_percent"),
+        _summary(run),
         inert(", ".join(run.tags)),
     ]
+
+
+def _summary(run: Run) -> str:
+    """The first results, as many as fit."""
+    shown = ""
+    for key, value in run.summary.items():
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        text = inert(f"{key}={value:.4g}" if is_number else f"{key}={value}")
+        if len(shown) + len(text) > _SUMMARY_LETTERS:
+            break
+        shown += f"  {text}" if shown else text
+    return shown
 
 
 def _hosts(run: Run) -> str:

@@ -48,10 +48,13 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
     timeout_s = float(values["delivery_timeout"])
     if not wanted or not timeout_s:
         return
-    from runvitals.monitor import relay  # a run without a destination has no use for it
-
     message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
-    answer = relay.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
+    try:
+        from runvitals.monitor import relay  # a run without a destination has no use for it
+
+        answer = relay.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
+    except (OSError, ImportError):  # the program has no descriptor left, for a module's file or a socket
+        answer = None
     reports = {} if answer is None else {one["destination"]: one for one in answer["destinations"]}
     for destination in wanted:
         report = reports.get(destination)

@@ -314,7 +314,7 @@ class Run:
         """The time of a record; 0 where nothing is recorded."""
         return 0 if self._line is None else self._line.clock.now_ms()
 
-    def _write(self, type: int, **value: Any) -> None:
+    def _write(self, type: int, /, **value: Any) -> None:
         """Write a record of values that it can hold."""
         if self.disabled:
             return

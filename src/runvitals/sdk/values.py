@@ -106,8 +106,10 @@ class Values:
                 if number is None:
                     return None
                 row[name] = number
+            if type(name) is not str:
+                return None
             if name not in known:
-                if type(name) is not str or name_fault(name):
+                if name_fault(name):
                     return None
                 if len(known) < _KNOWN_NAMES:
                     known.add(name)
@@ -201,10 +203,12 @@ def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
         found = entries(mapping)
     except Exception as error:  # noqa: BLE001 - the user's own type of mapping
         return [("(unreadable)", _stand_in(mapping, error, mending))]
-    return [(name if isinstance(name, str) else _name(name, mending), value) for name, value in found]
+    return [(name if type(name) is str else _name(name, mending), value) for name, value in found]
 
 
 def _name(key: object, mending: Mending) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)  # of a subclass, which may do anything when it is compared
     try:
         return str(next(iter(mending.value({key: None}))))
     except Exception as error:  # noqa: BLE001 - the key's own code
