@@ -34,6 +34,7 @@ __all__ = [
     "Settings",
     "alert",
     "config",
+    "define_metric",
     "finish",
     "init",
     "log",
@@ -49,6 +50,11 @@ _OF_ACTIVE_RUN = ("config", "summary")
 def log(data: Mapping[str, Any], step: int | None = None) -> None:
     """`log()` of the open run; see `Run.log`."""
     _active().log(data, step)
+
+
+def define_metric(name: str, summary: str = "last") -> None:
+    """`define_metric()` of the open run; see `Run.define_metric`."""
+    _active().define_metric(name, summary)
 
 
 def alert(title: str, text: str = "", level: str = "info") -> None:
