@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 from benchmarks.overhead import processes
@@ -71,6 +72,8 @@ def test_a_marked_process_is_found_though_its_parent_has_ended() -> None:
         pid = int(shell.stdout.readline())
         shell.wait()
         assert processes.marked("the-one") == [pid]
+        while processes.command(pid)[0] == "sh":  # forked, and about to become `cat`
+            time.sleep(0.001)
         assert processes.command(pid) == ["cat"]
         assert processes.memory([pid]).pss > 0
 
