@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from pathlib import Path
 
 import pytest
 
-from runvitals.monitor.relay import RelayLine, own_variables
+from runvitals.monitor.relay import RelayLine, address, own_variables
 
 ENVIRON = {
     "MLFLOW_TRACKING_USERNAME": "me",
@@ -77,3 +79,22 @@ def test_a_relay_that_has_lived_well_is_replaced_at_once() -> None:
     assert line.mind(1100.1)
     line.close()
     theirs.pop().close()
+
+
+def test_a_long_message_is_sent_as_the_relay_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_LONG", "x" * 1_000_000)
+    door = address(str(tmp_path)).bind()
+    assert door is not None
+    line = RelayLine(str(tmp_path), "abc", ["mlflow:http://host"], "/")
+    assert line.mind(0.0)
+    with socket.socket(fileno=door.detach()) as listening:
+        relay, _ = listening.accept()
+    heard = b""
+    while b"\n" not in heard:
+        heard += relay.recv(65536)
+        line.mind(1.0)  # at the next tick
+    assert json.loads(heard)["environ"]["MLFLOW_LONG"] == "x" * 1_000_000
+    relay.close()
+    line.close()

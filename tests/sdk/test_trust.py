@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.sdk import trust
-from runvitals.sdk.settings import SETTINGS, SettingError, resolve
+from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
 
 HARMLESS = """
 project = "digits"
@@ -164,3 +164,24 @@ def test_a_name_with_control_signs_is_written_out(project: Path, capsys: pytest.
     said = capsys.readouterr().err
     assert "\\x1b[31mb\\u202e" in said
     assert "\x1b" not in said
+
+
+def test_headers_are_not_sent_to_exporters_that_a_project_names(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_text('dcgm_exporter = "http://other.example:9400/metrics"\n')
+    assert main(["trust"]) == 0
+    environ = {
+        "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
+        "RUNVITALS_OPENMETRICS_HEADERS": "Authorization=hunter2",
+    }
+    capsys.readouterr()
+    assert resolve({}, environ, os.getcwd())["openmetrics_headers"] == {}
+    said = capsys.readouterr().err
+    assert (
+        "openmetrics_headers (environment variable RUNVITALS_OPENMETRICS_HEADERS) are not sent there" in said
+    )
+    assert "hunter2" not in said
+    environ["RUNVITALS_DCGM_EXPORTER"] = "http://mine.example:9400/metrics"
+    assert resolve({}, environ, os.getcwd())["openmetrics_headers"] == {"Authorization": "hunter2"}
+    assert "hunter2" not in repr(Settings(openmetrics_headers={"Authorization": "hunter2"}))

@@ -345,7 +345,8 @@ class Settings:
         }
 
     def __repr__(self) -> str:
-        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
+        shown = (f"{name}={SETTINGS[name].shown(value)!r}" for name, value in self.given.items())
+        return f"Settings({', '.join(shown)})"
 
 
 def find(name: str, where: str) -> Setting:
@@ -392,7 +393,24 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
             place = f"environment variable {setting.variable}"
             values[setting.name] = (setting.parse(text, place), place)
     values.update({name: (value, "argument") for name, value in given.items()})
+    if projects is not None:
+        _bind_headers(values, projects, environ)
     return values
+
+
+def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Mapping[str, str]) -> None:
+    """Headers are for the exporters that were named with them, or by the user: not for those of a project
+    file that has none of its own, trusted or not.
+    """
+    headers, place = values["openmetrics_headers"]
+    named = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]
+    if headers and place != project and named:
+        values["openmetrics_headers"] = ({}, "default")
+        if _speaks(environ):
+            trust.say_once(
+                f"{project} names {' and '.join(named)}: openmetrics_headers ({place}) are not sent there; "
+                "name both in one place"
+            )
 
 
 def wanting_trust(table: Mapping[str, Any]) -> list[str]:

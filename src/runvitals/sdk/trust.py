@@ -89,14 +89,18 @@ def listed(environ: Mapping[str, str]) -> dict[str, str]:
 
 def say_ignored(path: str, names: Sequence[str], why: str, environ: Mapping[str, str]) -> None:
     """Say once which settings of a project file do not count, and what to do about it."""
-    if path in _said:
-        return
-    _said.add(path)
     users = os.path.join(home(environ), "settings.toml")
-    tell(
+    say_once(
         f"{inert(path)} sets {', '.join(names)}: ignored, for {inert(why)}. Read it, then "
         f"`runvitals trust {inert(path)}`; or set them in {inert(users)} or the environment"
     )
+
+
+def say_once(text: str) -> None:
+    """Say something about settings, which are looked up more than once."""
+    if text not in _said:
+        _said.add(text)
+        tell(text)
 
 
 def _checksum(content: bytes) -> str:

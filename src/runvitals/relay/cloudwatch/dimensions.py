@@ -177,12 +177,18 @@ def _variable(name: str) -> str:
     return "".join(f"_{char}" if char.isupper() and i else char for i, char in enumerate(name)).upper()
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        """None: the answer is taken as it is."""
+
+
 def _ask(address: str, method: str, headers: Mapping[str, str]) -> bytes:
     if not address.startswith(("http://", "https://")):
         raise ValueError("not an http address")
     request = urllib.request.Request(address, headers=dict(headers), method=method)
-    # Metadata services are on the machine: a proxy from the environment must not be asked for them.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    # Metadata services are on the machine: a proxy from the environment must not be asked for them, and what
+    # is shown to them is for nobody whom they might name.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
     try:
         with opener.open(request, timeout=TIMEOUT_S) as answer:
             content: bytes = answer.read(1 << 20)
