@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httptools
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 _KIB = 1 << 10
@@ -24,6 +25,7 @@ _PIECE_BYTES = 16 * _KIB
 """Bytes are parsed in pieces of at most this size, with a look at the bounds after each."""
 _SMALL_HEAD_BYTES = 4 * _KIB
 """Heads that have come so far are not counted together: ten thousand of them are 40 MiB."""
+_SHORT_BODY_BYTES = 64 * _KIB
 _READ_BYTES = 16 * _KIB
 """A client reads an answer that waits for it at least so far within the time it has, and again."""
 _DROPPED_BYTES = 64 * _KIB * _KIB
@@ -54,10 +56,28 @@ class Bounds:
     heads_bytes: int = 32 * _KIB * _KIB
     pipelined: int = 32
     head_s: float = 30.0
-    body_s: float = 40.0
+    body_s: float = 30.0
     idle_s: float = 75.0
     unread_s: float = 30.0
     refused_s: float = 5.0
+
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Direct(Protocol):
+    """Answers requests to one path without the application, those that it can."""
+
+    path: bytes
+
+    def admits(self, headers: Headers) -> bool:
+        """Whether a request is let in, as far as that is known without asking anybody."""
+
+    def post(self, headers: Headers, body: bytes, done: Callable[[bytes | None], None]) -> bool:
+        """Take a request in: whether `done` is going to be called, with the JSON to answer 200 with.
+
+        It gets None, and False is the answer, where the application is to be asked instead.
+        """
 
 
 class BoundedConfig(uvicorn.Config):
@@ -65,15 +85,44 @@ class BoundedConfig(uvicorn.Config):
 
     Args:
         refused: is told of each connection that was refused: the client's address, the status, the reason.
+        direct: takes in what the application need not be asked about.
     """
 
     def __init__(
-        self, app: Any, bounds: Bounds, refused: Callable[[str, int, str], None], **how: Any
+        self,
+        app: Any,
+        bounds: Bounds,
+        refused: Callable[[str, int, str], None],
+        direct: Direct | None,
+        **how: Any,
     ) -> None:
         super().__init__(app, http=Connection, **how)
         self.bounds = bounds
         self.refused = refused
+        self.direct = direct
         self.heads_bytes = 0
+
+
+class _Nobody:
+    """Who waits for nothing: in the place of the event that a request's task waits for."""
+
+    def set(self) -> None:
+        pass
+
+
+class _Short:
+    """A request with a short body, of which no task exists: the part of uvicorn's cycle that is looked at."""
+
+    __slots__ = ("body", "disconnected", "keep_alive", "more_body", "response_complete", "scope")
+    response_started = False
+    message_event = _Nobody()
+
+    def __init__(self, scope: Any, keep_alive: bool) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.body = b""
+        self.more_body = True
+        self.response_complete = self.disconnected = False
 
 
 class _Refused(Exception):
@@ -92,6 +141,8 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._shared = config
+        self._direct = config.direct
+        self._length = 0
         self._bounds = config.bounds
         self._requests = 0
         self._in_head = True
@@ -155,6 +206,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._length = 0
         self._moved = self._in_head = True
         self._requests += 1
 
@@ -164,6 +216,8 @@ class Connection(HttpToolsProtocol):
         if len(self.headers) >= self._bounds.fields:
             self._stop(431, f"more than {self._bounds.fields} header fields; at most so many are allowed")
         super().on_header(name, value)
+        if len(name) == 14 and self.headers[-1][0] == b"content-length":
+            self._length = int(value) if value.isdigit() else 0
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -173,24 +227,93 @@ class Connection(HttpToolsProtocol):
             self._stop(
                 400, f"more than {self._bounds.pipelined} requests were sent before the first was answered"
             )
-        super().on_headers_complete()
+        direct, cycle = self._direct, self.cycle
+        if (
+            direct is not None
+            and self.url == direct.path
+            and 0 < self._length <= _SHORT_BODY_BYTES
+            and (cycle is None or cycle.response_complete)
+            and not self.expect_100_continue
+            and self.parser.get_method() == b"POST"
+            and direct.admits(self.headers)
+        ):
+            keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+            self.cycle = _Short(self.scope, keep_alive)  # type: ignore[assignment]
+        else:
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._moved = True
-        if self.cycle.response_complete:
+        cycle: Any = self.cycle
+        if cycle.response_complete:
             self._drop(len(body))
+        elif type(cycle) is _Short:
+            cycle.body = cycle.body + body if cycle.body else body
         else:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._in_head = True
-        if self.cycle.response_complete:
-            self.cycle.more_body = False
+        cycle: Any = self.cycle
+        if type(cycle) is _Short:
+            cycle.more_body = False
+            assert self._direct is not None
+            if not self._direct.post(cycle.scope["headers"], cycle.body, partial(self._taken, cycle)):
+                self._ask_application(cycle)
+            return
+        if cycle.response_complete:
+            cycle.more_body = False
         super().on_message_complete()
 
+    def _taken(self, cycle: _Short, answer: bytes | None) -> None:
+        """A short request was taken in, or is to be answered by the application."""
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        if answer is None:
+            self._ask_application(cycle)
+            return
+        cycle.response_complete = True
+        end = b"\r\n\r\n" if cycle.keep_alive else b"\r\nconnection: close\r\n\r\n"
+        self.transport.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d%b%b"
+            % (len(answer), end, answer)
+        )
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _ask_application(self, short: _Short) -> None:
+        assert self._direct is not None
+        path = self._direct.path
+        short.scope |= {"method": "POST", "path": path.decode("ascii"), "raw_path": path, "query_string": b""}
+        cycle = RequestResponseCycle(
+            scope=short.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=short.keep_alive,
+            on_response=self.on_response_complete,
+        )
+        cycle.body += short.body
+        cycle.more_body = False
+        cycle.message_event.set()
+        if self.cycle is short:  # type: ignore[comparison-overlap]
+            self.cycle = cycle
+        self._start_asgi_task(cycle, self.app)
+
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._unset_keepalive_if_required()  # `look` does that, for all at once
+        # As uvicorn does, but for a timer for each pause between two requests: `look` looks after all.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
 
     # Refusing
 

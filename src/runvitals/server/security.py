@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -87,6 +89,12 @@ class LoopbackNames:
         names = ", ".join(LOOPBACK_NAMES)
         error = f"this server answers to {names} only, not to {host[:100]!r}"
         await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
+
+
+def is_for_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a request was sent to a loopback name."""
+    host = next((value for name, value in headers if name == b"host"), b"")
+    return is_loopback(host.decode("latin-1"))
 
 
 class LoopbackOnly(Guarded):

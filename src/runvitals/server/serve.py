@@ -83,6 +83,7 @@ class Server(uvicorn.Server):
             app,
             bounds or Bounds(),
             refused,
+            getattr(app, "direct", None),
             access_log=False,
             log_config=None,
             ws="none",

@@ -16,15 +16,26 @@ from runvitals.server import page
 from runvitals.server.app import application
 from runvitals.server.authorisation import TokenRequired
 from runvitals.server.clock import Clock
+from runvitals.server.connection import Headers
 from runvitals.server.housekeeping import Kept
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
 from runvitals.server.ingest.described import describe
-from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly, SameOrigin
+from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly, SameOrigin, is_for_loopback
 from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
 from runvitals.store.catalogue import Catalogue
 from runvitals.store.contract import SampleStore, StoreError
 from runvitals.store.threads import SupervisedThread
+
+
+class DirectIngest:
+    """Samples of writers that are known, taken in without the framework: see `connection.Direct`."""
+
+    path = PATH.encode("ascii")
+
+    def __init__(self, ingest: Ingest, admits: Callable[[Headers], bool]) -> None:
+        self.admits = admits
+        self.post = ingest.post
 
 
 class SharedServer:
@@ -66,13 +77,16 @@ class SharedServer:
         describe(self._api)
         self.closing = self._api.state.closing
         if token_required:
-            self._for_programs: ASGIApp = TokenRequired(self._ingest, catalogue.tokens, clock)
+            entrance = TokenRequired(self._ingest, catalogue.tokens, clock)
+            self._for_programs: ASGIApp = entrance
+            self.direct = DirectIngest(self._ingest, entrance.admits)
             # Behind a proxy that speaks TLS, addresses that a page is sent to begin with https.
             guarded: Any = Guarded(SameOrigin(TokenRequired(self._api, catalogue.tokens, clock)))
             behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn has types of its own for the same
             self._for_pages: ASGIApp = behind_proxy
         else:
             self._for_programs = LoopbackNames(self._ingest)
+            self.direct = DirectIngest(self._ingest, is_for_loopback)
             self._for_pages = LoopbackOnly(self._api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,6 +12,7 @@ import anyio
 import httpx
 import pytest
 
+from runvitals.server.connection import Bounds
 from runvitals.server.ingest import PATH, Limits
 from runvitals.server.ingest.commits import Commits
 from runvitals.store.contract import Ack, Batch
@@ -97,9 +98,13 @@ def test_while_the_disk_does_nothing_what_is_in_flight_is_bounded(tmp_path: Path
     server.close()
 
 
-def test_clients_that_take_their_time_are_sent_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [100, 1_000_000])
+def test_clients_that_take_their_time_are_sent_away(tmp_path: Path, length: int) -> None:
     head = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    with serving(tmp_path, limits=Limits(body_s=0.3)) as served, served.connect() as connection:
-        connection.sendall(head + b'content-length: 100\r\n\r\n{"run": ')
+    with (
+        serving(tmp_path, Bounds(body_s=0.3), Limits(body_s=0.3)) as served,
+        served.connect() as connection,
+    ):
+        connection.sendall(head + b'content-length: %d\r\n\r\n{"run": ' % length)
         assert answered(connection).startswith(b"HTTP/1.1 408 ")
         assert httpx.get(f"{served.url}/healthz").text == "ok\n"

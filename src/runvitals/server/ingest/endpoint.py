@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import anyio
@@ -19,6 +20,7 @@ from runvitals.server.ingest.prepare import Prepared
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.refusal import Refused, malformed
 from runvitals.server.ingest.unpacking import unpacked
+from runvitals.store.contract import StoreClosed
 
 PATH = "/api/v1/ingest"
 _LONG_BODIES_AT_ONCE = 2
@@ -50,6 +52,54 @@ class Ingest:
         self._tally = tally
         self._bodies = Bodies(limits.body_bytes, limits.body_s)
         self._decoding = anyio.CapacityLimiter(_LONG_BODIES_AT_ONCE)
+
+    def post(
+        self, headers: Iterable[tuple[bytes, bytes]], body: bytes, done: Callable[[bytes | None], None]
+    ) -> bool:
+        """Take in a request that says nothing new but samples, without a task of its own.
+
+        Args:
+            done: is told the answer once all is durable; None where it was not stored, and is to be sent the
+                other way.
+
+        Returns:
+            False where it is to be sent the other way at once.
+        """
+        began_s = time.monotonic()
+        limits, size = self._limits, len(body)
+        if size > limits.body_bytes or self.admission.requests >= limits.requests_in_flight:
+            return False
+        try:
+            content_type, encoding, _ = _headers(headers)
+            small = limits.thread_bytes
+            prepared, is_list = self._prepared(body, content_type, encoding, small, small)
+            points, held = _extent(prepared)
+            visit = self.admission.enter()
+        except Refused:
+            return False
+        try:
+            visit.hold(size + held)
+            recording = self._recorder.record_samples(prepared)
+        except (Refused, StoreClosed):
+            recording = None
+        if recording is None:
+            visit.leave()
+            return False
+        acks, stored = recording
+
+        def answer(stored: asyncio.Future[tuple[bool, ...]]) -> None:
+            visit.leave()
+            if stored.cancelled() or stored.exception() is not None:
+                done(None)
+                return
+            for ack, fresh in zip(acks, stored.result(), strict=True):
+                ack.stored = fresh
+            self._recorder.note_samples(prepared)
+            self._tally.ingested(len(prepared), points, size, time.monotonic() - began_s)
+            done(_encode({"acks": acks}) if is_list else _encode(acks[0]))
+
+        stored.add_done_callback(answer)
+        return True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

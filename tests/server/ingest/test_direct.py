@@ -1,0 +1,147 @@
+"""Samples of writers that are known go past the framework, and nobody can tell by the answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from runvitals.server.ingest import Limits
+from tests.server.serving import Served, answered, serving
+
+KEYS = ["cpu", "memory"]
+HEAD = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def envelope(seq: int, **more: Any) -> dict[str, Any]:
+    return {
+        "run": "abc",
+        "writer": "w",
+        "seq": seq,
+        "keys": KEYS,
+        "t": [now_ms()],
+        "v": [[1.0], [2.0]],
+        **more,
+    }
+
+
+@pytest.fixture
+def served(tmp_path: Any) -> Iterator[Served]:
+    with serving(tmp_path, limits=Limits(body_bytes=200_000)) as served:
+        yield served
+
+
+@pytest.fixture
+def taken(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request whether it went past the framework."""
+    found: list[bool] = []
+    direct = served.app.direct
+    post = direct.post
+
+    def noting(*what: Any) -> bool:
+        found.append(post(*what))
+        return found[-1]
+
+    monkeypatch.setattr(direct, "post", noting)
+    return found
+
+
+def test_the_second_of_a_writer_and_later_ones(served: Served, taken: list[bool]) -> None:
+    with httpx.Client(base_url=served.url) as client:
+        answers = [client.post("/api/v1/ingest", json=envelope(seq)).json() for seq in (1, 2, 2, 3)]
+        both = client.post("/api/v1/ingest", json=[envelope(4), envelope(5)]).json()
+        packed = msgspec.msgpack.encode(envelope(6))
+        last = client.post(
+            "/api/v1/ingest", content=packed, headers={"content-type": "application/msgpack"}
+        ).json()
+    assert taken[:5] == [False, True, True, True, True]  # the last one's keys are other bytes
+    assert [(answer["seq"], answer["stored"]) for answer in answers] == [
+        (1, True),
+        (2, True),
+        (2, False),
+        (3, True),
+    ]
+    assert [ack["stored"] for ack in both["acks"]] == [True, True]
+    assert last["stored"] is True
+    run = httpx.get(f"{served.url}/api/v1/runs/abc/metrics").json()
+    assert sum(len(group["t"]) for group in run["groups"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"v": [[1.0]]}, 400),
+        ({"t": [1]}, 422),
+        ({"keys": ["a", "a"]}, 422),
+        ({"records": [[9, "event", {"t": 1, "name": "x"}]]}, 422),
+        ({"writer": ""}, 422),
+        ({"unknown": 1}, 200),
+        ({"keys": ["new", "ones"]}, 200),
+        ({"step": [1]}, 200),
+        ({"about": {"role": "train"}}, 200),
+    ],
+)
+def test_all_else_is_answered_as_before(served: Served, more: dict[str, Any], status: int) -> None:
+    with httpx.Client(base_url=served.url) as client:
+        assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
+        answer = client.post("/api/v1/ingest", json=envelope(2, **more))
+        assert answer.status_code == status
+        assert ("error" in answer.json()) == (status != 200)
+        assert client.post("/api/v1/ingest", json=envelope(3)).json()["stored"] is True
+
+
+def test_other_names_than_loopback_are_refused(served: Served) -> None:
+    for host in ("rebind.example", "rebind.example:80"):
+        answer = httpx.post(f"{served.url}/api/v1/ingest", json=envelope(1), headers={"host": host})
+        assert answer.status_code == 403
+    body = msgspec.json.encode(envelope(1))
+    said = served.say(
+        b"POST /api/v1/ingest HTTP/1.1\r\nhost: rebind.example\r\nhost: localhost\r\nconnection: close\r\n"
+        b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    assert said.startswith(b"HTTP/1.1 40")
+
+
+def test_a_revoked_token_is_refused(tmp_path: Any) -> None:
+    with serving(tmp_path, token_required=True) as served:
+        secret, about = served.catalogue.tokens.create("node1", now_ms())
+        headers = {"authorization": f"Bearer {secret}"}
+        url = f"{served.url}/api/v1/ingest"
+        for seq in range(3):
+            assert httpx.post(url, json=envelope(seq), headers=headers).json()["stored"] is True
+        assert httpx.post(url, json=envelope(9), headers={"authorization": "Bearer rvt_x"}).status_code == 401
+        assert httpx.post(url, json=envelope(9)).status_code == 401
+        served.catalogue.tokens.revoke(about.id, now_ms())
+        deadline_s = time.monotonic() + 20
+        while httpx.post(url, json=envelope(9), headers=headers).status_code != 401:
+            assert time.monotonic() < deadline_s
+
+
+def test_many_in_one_write_in_pieces_and_to_the_end(served: Served, taken: list[bool]) -> None:
+    def request(seq: int, extra: bytes = b"") -> bytes:
+        body = msgspec.json.encode(envelope(seq))
+        return HEAD + extra + b"content-length: %d\r\n\r\n" % len(body) + body
+
+    assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(0)).status_code == 200
+    said = served.say(b"".join(request(seq) for seq in range(1, 20)) + request(20, b"connection: close\r\n"))
+    assert said.count(b'"stored":true') == 20
+    assert [said.index(b'"seq":%d,' % seq) for seq in range(1, 21)] == sorted(
+        said.index(b'"seq":%d,' % seq) for seq in range(1, 21)
+    )
+    with served.connect() as connection:
+        whole = request(30, b"connection: close\r\n")
+        for start in range(0, len(whole), 7):
+            connection.sendall(whole[start : start + 7])
+        assert b'"stored":true' in answered(connection)
+    with served.connect() as connection:  # one who leaves in the middle
+        connection.sendall(request(31)[:-5])
+    assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(32)).json()["stored"] is True
+    assert any(taken)
