@@ -177,6 +177,12 @@ def test_what_is_not_understood_is_an_error_with_the_first_lines(make: Make, out
     assert len(told) < 600
 
 
+def test_who_the_devices_are_is_kept_where_their_readings_are_not_understood(make: Make) -> None:
+    smi = make("index, name, pci, warmth\n3, Acme 9, 0000:1a:00.0, 7\n")
+    assert "nothing of what it says of its devices is understood" in failure(smi, 1.0)
+    assert smi.facts == {"accelerator_acme": [{"index": 3, "name": "Acme 9", "pci": "0000:1a:00.0"}]}
+
+
 def test_devices_that_are_all_lost(make: Make, tmp_path: Path) -> None:
     smi = make(TWO)
     answer(smi, 1.0)

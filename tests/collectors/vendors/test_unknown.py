@@ -13,7 +13,7 @@ from runvitals.collectors.base import Tick
 from runvitals.collectors.tool import StillFailing, ToolFailed
 from runvitals.collectors.vendors.adapter import Smi, Vendor
 from tests.collectors.test_tool import soon
-from tests.collectors.vendors.machines import tool
+from tests.collectors.vendors.machines import tool, values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,3 +73,23 @@ def test_what_nobody_has_seen_before(
     assert shown in told
     assert str(tmp_path / "bin" / vendor.programs[0]) in told
     assert smi.facts is None
+
+
+def test_a_form_for_machines_without_readings_gives_way_to_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = VENDORS["furiosa"]
+    table = """\
++------+--------+---------------------+---------+-------+--------------+
+| Arch | Device | Firmware            | Temp.   | Power | PCI-BDF      |
++------+--------+---------------------+---------+-------+--------------+
+| RNGD | npu1   | 1.7.0, 4dfed1852e7b | 40.98°C |  38 W | 0000:03:00.0 |
++------+--------+---------------------+---------+-------+--------------+
+"""
+    (tmp_path / "table").write_text(table)
+    (tmp_path / "json").write_text('[{"arch": "rngd", "dev_name": "npu1", "pci_bdf": "0000:03:00.0"}]')
+    script = f'case "$*" in *json) cat {tmp_path}/json;; *) cat {tmp_path}/table;; esac'
+    tool(tmp_path, monkeypatch, "furiosa-smi", "", script)
+    smi = Smi(info, str(tmp_path / "bin" / "furiosa-smi"))
+    assert values(smi) == {"gpu.1.temp": 40.98, "gpu.1.powerWatts": 38.0}
+    smi.close()

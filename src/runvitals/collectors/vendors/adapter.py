@@ -113,7 +113,7 @@ class Vendor:
     """
 
     __slots__ = (
-        "commands", "environ", "every_s", "folders", "identity", "missing", "name",
+        "_known", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
         "programs", "readings", "rows", "timeout_s", "title",
     )  # fmt: skip
 
@@ -138,6 +138,7 @@ class Vendor:
         self.commands = commands
         self.rows = rows
         self.readings = readings
+        self._known = frozenset(name for reading in readings for name in reading.names)
         self.identity = identity or {
             "index": ("index",),
             "name": ("name",),
@@ -151,10 +152,8 @@ class Vendor:
         self.missing = missing or {}
 
     def understands(self, rows: Sequence[Row]) -> bool:
-        """Whether a device has a name we know, of a reading or of who it is, be its value "N/A"."""
-        known = {name for reading in self.readings for name in reading.names}
-        known.update(name for what, names in self.identity.items() if what != "index" for name in names)
-        return any(not known.isdisjoint(row) for row in rows)
+        """Whether a device has a reading whose name we know, be its value "N/A"."""
+        return any(not self._known.isdisjoint(row) for row in rows)
 
 
 class Device:
@@ -330,9 +329,16 @@ class Smi:
         if not rows and self._worked:
             tick.events += self._roll.changes((), self._offset)
         if not self._vendor.understands(rows):
+            self._identify(rows)
             what = "nothing of what it says of its devices is understood" if rows else "it lists no device"
             raise ValueError(f"{what}; it printed {first_lines(output)}")
         return rows
+
+    def _identify(self, rows: list[Row]) -> None:
+        """Keep who the devices are, where that is all an answer tells."""
+        devices = [each for each in self._roll.devices(rows, self._vendor) if each.identity]
+        if devices:
+            self.facts = self._roll.facts(devices, self._offset)
 
 
 class Roll:
