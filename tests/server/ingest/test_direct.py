@@ -27,7 +27,7 @@ def envelope(seq: int, **more: Any) -> dict[str, Any]:
         "writer": "w",
         "seq": seq,
         "keys": KEYS,
-        "t": [now_ms()],
+        "t": [now_ms() + seq],
         "v": [[1.0], [2.0]],
         **more,
     }
