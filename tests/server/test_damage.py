@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.server import shared
+from runvitals.server import shared, stored_run
 from runvitals.store.catalogue import Event, Joining
 from tests.server.stored import Shared
 
@@ -100,3 +100,31 @@ def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(serv
     assert [event["text"] for event in server.ask("runs/busy/events", limit=3)] == ["11997", "11998", "11999"]
     older = server.ask("runs/busy/events", skip=10_000)
     assert [event["text"] for event in older] == ["", *(str(n) for n in range(2000))]
+
+
+def test_a_run_of_very_many_names_is_answered_in_parts(
+    server: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_run, "_MOST_SERIES", 500)
+    monkeypatch.setattr(stored_run, "_MOST_SHOWN", 100)
+    (who,) = server.catalogue.writers.join([Joining("wide", "curl", started_ms=T0)], T0)
+    keys = tuple(f"name.{n:04}" for n in range(1200))
+    for n, key in enumerate(keys):
+        server.append(who, (key,), np.array([T0 + n]), np.ones((1, 1)))
+    for _ in ("in memory", "sealed"):
+        pages = [server.get(f"/api/v1/runs/wide/series?skip={skip}") for skip in (0, 500, 1000)]
+        assert [key for page in pages for key in (one["key"] for one in page.json())] == list(keys)
+        assert pages[0].headers["runvitals-problems"] == "700 more series are left out: choose by `keys`"
+        assert "runvitals-problems" not in pages[2].headers
+        metrics = server.ask("runs/wide/metrics")
+        assert sum(len(group["series"]) for group in metrics["groups"]) == 500
+        assert metrics["problems"] == ["700 more series are left out: choose by `keys`"]
+        few = server.ask("runs/wide/metrics", keys="name.11*")
+        assert sum(len(group["series"]) for group in few["groups"]) == 100
+        refused = server.get("/api/v1/runs/wide/statistics")
+        assert (refused.status_code, "choose by `keys`" in refused.text) == (422, True)
+        assert len(server.ask("runs/wide")["last"]["curl"]) == 100
+        wide = next(one for one in server.ask("runs", last="name.000*")["runs"] if one["id"] == "wide")
+        assert len(wide["last"]["curl"]) == 10
+        assert server.ask("runs/wide/metrics", after=metrics["cursor"])["cursor"] == metrics["cursor"]
+        server.store.flush()

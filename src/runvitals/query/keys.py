@@ -34,6 +34,7 @@ class KeyFilter:
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         given = list(patterns)
+        self.patterns = tuple(given)
         check_globs(given)
         self._all = not given
         self._keys = {spelling for pattern in given for spelling in _meant(pattern)}

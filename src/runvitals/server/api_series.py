@@ -27,11 +27,16 @@ _MOST_TOLD = 10
 
 
 @router.get("/runs/{run}/series", response_model=list[models.SeriesInfo])
-async def run_series(request: Request, run: TheNamedRun, chosen: TheChosen) -> Response:
-    """Which series a run has, derived rates included, with what the catalogue says of each."""
+async def run_series(
+    request: Request,
+    run: TheNamedRun,
+    chosen: TheChosen,
+    skip: Annotated[int, Query(description="Leave out so many: those of the answers before.", ge=0)] = 0,
+) -> Response:
+    """Which series a run has, rates included, and what the catalogue says of each; 10,000 an answer."""
 
     def read(view: RunView) -> bytes:
-        return json_bytes([series.info(one) for one in view.summaries(chosen)])
+        return json_bytes([series.info(one) for one in view.summaries(chosen, skip)])
 
     return await _list(request, run, read)
 

@@ -76,8 +76,8 @@ class JournalView:
             return writer.rank == chosen.rank
         return writer.host in {rank.host for rank in self.reader.run(0).ranks if rank.rank == chosen.rank}
 
-    def summaries(self, chosen: Chosen) -> list[SeriesSummary]:
-        return [summary(one) for one in self._columns(chosen).series]
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        return [summary(one) for one in self._columns(chosen).series[skip:]]
 
     def extent(self, chosen: Chosen) -> tuple[int, int] | None:
         series = [one for one in self._columns(chosen).series if len(one)]

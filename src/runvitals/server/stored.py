@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.catalog import mlflow
 from runvitals.query.keys import KeyFilter, canonical
 from runvitals.query.opened import UnknownRun
+from runvitals.server.chosen_metrics import ChosenMetrics
 from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.shared import Shared
 from runvitals.server.stored_facts import last_values, listed_runs
@@ -99,6 +100,7 @@ class StoredLibrary:
         self._changes = 0
         self._store = store
         self._catalogue = catalogue
+        self._chosen = ChosenMetrics(catalogue)
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
@@ -122,7 +124,7 @@ class StoredLibrary:
     ) -> RunsPage:
         now_ms = self.clock()
         page = self._catalogue.runs.page(wanted, sort, now_ms, limit, after)
-        runs = listed_runs(page.runs, self._catalogue, self._store, last, now_ms)
+        runs = listed_runs(page.runs, self._catalogue, self._store, self._chosen.numbers(last), now_ms)
         complete = after is None and page.next is None
         total = len(runs) if complete else self._catalogue.runs.count(wanted, now_ms)
         return RunsPage(runs, total, page.next)
@@ -166,7 +168,7 @@ class StoredLibrary:
         ids = self._catalogue.runs.ids(replace(wanted, states=(RUNNING,)), now_ms)
         rows = self._catalogue.runs.get(ids, now_ms)
         writers = [one for some in self._catalogue.writers.of_runs(ids).values() for one in some]
-        last = last_values(writers, self._catalogue, self._store, keys)
+        last = last_values(writers, self._catalogue, self._store, self._chosen.numbers(keys))
         return [
             LatestValues(
                 row.uid,

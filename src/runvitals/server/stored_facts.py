@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from runvitals.model.records import LOST, lost_records
@@ -33,7 +33,7 @@ def listed_runs(
     rows: Sequence[RunRow],
     catalogue: Catalogue,
     store: SampleStore,
-    wanted: Callable[[str], bool],
+    wanted: Collection[int] | None,
     now_ms: int,
 ) -> list[Run]:
     """Runs as a table shows them: what a table does not show is empty."""
@@ -46,14 +46,24 @@ def listed_runs(
     ]
 
 
-def detailed_run(row: RunRow, catalogue: Catalogue, store: SampleStore, now_ms: int) -> Run:
-    """Everything known of a run but its series."""
+def detailed_run(
+    row: RunRow,
+    catalogue: Catalogue,
+    store: SampleStore,
+    now_ms: int,
+    shown: Collection[int] | None = None,
+) -> Run:
+    """Everything known of a run but its series.
+
+    Args:
+        shown: the metrics whose newest values are told; None: all.
+    """
     writers = catalogue.writers.of_runs([row.id])[row.id]
     by_id = {one.id: one for one in writers}
     newest = catalogue.events.of_run(row.id)
     left_out = max(0, catalogue.events.count(row.id) - len(newest)) if len(newest) >= _MANY_EVENTS else 0
     events = [_event(one, by_id) for one in newest]
-    last = last_values(writers, catalogue, store, lambda key: True)
+    last = last_values(writers, catalogue, store, shown)
     run = _run(row, writers, catalogue.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms)
     run.events[:] = events
     if left_out:
@@ -148,14 +158,16 @@ def _ranks(processes: Sequence[stored.Process], writers: Sequence[Writer]) -> li
 
 
 def last_values(
-    writers: Iterable[Writer], catalogue: Catalogue, store: SampleStore, wanted: Callable[[str], bool]
+    writers: Iterable[Writer], catalogue: Catalogue, store: SampleStore, wanted: Collection[int] | None
 ) -> dict[int, LastValues]:
-    """By run: the newest value of each wanted key that its monitors sample (of clients: that they send)."""
+    """By run: the newest value of each of these metrics, or all, that its monitors sample (of clients: that
+    they send).
+    """
     sampled = {one.lane_id: one for one in writers if one.role != "train"}
     found: dict[int, LastValues] = {}
-    answers = store.latest(sorted(sampled))
+    answers = store.latest(sorted(sampled), wanted)
     numbers = {number for one in answers for number in one.metrics.tolist()}
-    keys = {number: key for number, key in catalogue.metrics.keys(numbers).items() if wanted(key)}
+    keys = catalogue.metrics.keys(numbers)
     for one in answers:
         writer = sampled[one.run]
         values = found.setdefault(writer.run_id, {}).setdefault(writer.host, {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runvitals.model.names import STEP
 from runvitals.server.views import Chosen
-from runvitals.store.catalogue import Catalogue, Writer
+from runvitals.store.catalogue import Catalogue, Schema, Writer
 from runvitals.store.catalogue.states import MONITOR, TRAIN
 
 
@@ -37,6 +37,7 @@ class Lane:
     lives: tuple[Life, ...]
     sampled: Mapping[str, int]
     logged: Mapping[str, int]
+    lists: tuple[int, ...] = ()
 
     def is_chosen(self, chosen: Chosen, hosts_of_rank: frozenset[str]) -> bool:
         """Whether a choice by host, rank and writer has this lane."""
@@ -49,32 +50,52 @@ class Lane:
         return self.rank == chosen.rank if self.role == TRAIN else self.host in hosts_of_rank
 
 
-def lanes(catalogue: Catalogue, run_id: int, writers: Sequence[Writer]) -> list[Lane]:
-    """The lanes of a run: those of monitors first, then by when they began."""
+def lanes(
+    catalogue: Catalogue, run_id: int, writers: Sequence[Writer], before: Sequence[Lane] = ()
+) -> list[Lane]:
+    """The lanes of a run: those of monitors first, then by when they began.
+
+    Args:
+        before: the lanes as they were; what has not changed is taken from them.
+    """
     lists = catalogue.metrics.lists_of_run(run_id)
-    numbers = {number for some in lists.values() for one in some for number in one}
-    keys = catalogue.metrics.keys(numbers)
     of_lane: dict[int, list[Writer]] = {}
     for one in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
         of_lane.setdefault(one.lane_id, []).append(one)
+    known = {lane.id: lane for lane in before}
     return [
-        _lane(some, [one for w in some for one in lists.get(w.id, ())], keys) for some in of_lane.values()
+        _lane(catalogue, some, [one for w in some for one in lists.get(w.id, ())], known.get(number))
+        for number, some in of_lane.items()
     ]
 
 
-def _lane(writers: Sequence[Writer], lists: Sequence[tuple[int, ...]], keys: Mapping[int, str]) -> Lane:
+def _lane(
+    catalogue: Catalogue, writers: Sequence[Writer], lists: Sequence[Schema], before: Lane | None
+) -> Lane:
     first = writers[0]
-    sampled: dict[str, int] = {}
-    logged: dict[str, int] = {}
-    for numbers in lists:
-        named = {keys[number]: number for number in numbers if number in keys}
-        (logged if STEP in named or first.role == TRAIN else sampled).update(named)
+    numbers = tuple(one.id for one in lists)
+    if before is not None and before.lists == numbers:
+        sampled, logged = before.sampled, before.logged
+    else:
+        sampled, logged = _keys(catalogue, lists, first.role)
     return Lane(
         id=first.lane_id,
         host=first.host,
         role=first.role,
         rank=first.rank,
         lives=tuple(Life(one.name, one.started_ms, one.last_ms) for one in writers),
-        sampled=dict(sorted(sampled.items())),
+        sampled=sampled,
         logged=logged,
+        lists=numbers,
     )
+
+
+def _keys(catalogue: Catalogue, lists: Sequence[Schema], role: str) -> tuple[dict[str, int], dict[str, int]]:
+    """What was sampled, by key, and what was logged."""
+    keys = catalogue.metrics.keys({number for one in lists for number in one.metric_ids})
+    sampled: dict[str, int] = {}
+    logged: dict[str, int] = {}
+    for one in lists:
+        named = {keys[number]: number for number in one.metric_ids if number in keys}
+        (logged if STEP in named or role == TRAIN else sampled).update(named)
+    return dict(sorted(sampled.items())), logged

@@ -29,12 +29,17 @@ from runvitals.server.views import (
     Piece,
     Position,
     SeriesSummary,
+    TooMuch,
     device_index,
 )
 from runvitals.store.catalogue import Catalogue
 from runvitals.store.contract import END_OF_TIME_MS, SampleStore
 
 _LOOK_BACK_MS = 120_000
+_MOST_SHOWN = 5_000
+"""Newest values that are told with what is known of a run."""
+_MOST_SERIES = 10_000
+"""Series that one answer is about: 0.1 ms each. More are for several calls, by their keys."""
 _RATES_SUMMED_UP = 2_000_000
 """Values of counters that are read so that the lowest and highest rates can be told."""
 
@@ -59,7 +64,7 @@ class StoredRun:
     def refresh(self) -> None:
         """Take in who writes to the run, and what."""
         writers = self._catalogue.writers.of_runs([self._number])[self._number]
-        self._lanes = lanes(self._catalogue, self._number, writers)
+        self._lanes = lanes(self._catalogue, self._number, writers, self._lanes)
         self._started_ms = min((one.started_ms for one in writers), default=0)
         self._series.refresh(self._lanes)
         self._run = None
@@ -81,10 +86,15 @@ class StoredRun:
         row = self._catalogue.runs.find(self._run_id, now_ms)
         if row is None or row.deleted_ms is not None:
             raise UnknownRun(f"run {self._run_id!r} was thrown away")
-        run = detailed_run(row, self._catalogue, self._store, now_ms)
+        run = detailed_run(row, self._catalogue, self._store, now_ms, self._shown())
         run.problems.extend(self._series.damaged)
         self._run = (time.monotonic(), now_ms, run)
         return run
+
+    def _shown(self) -> frozenset[int] | None:
+        """The metrics whose newest values are told of the run; None: all."""
+        numbers = {number for lane in self._lanes for number in lane.sampled.values()}
+        return None if len(numbers) <= _MOST_SHOWN else frozenset(sorted(numbers)[:_MOST_SHOWN])
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
         writers = self._catalogue.writers.of_runs([self._number])[self._number]
@@ -116,8 +126,16 @@ class StoredRun:
             if named in (one.uuid, one.pci_address) and one.position is not None
         }
 
-    def summaries(self, chosen: Chosen) -> list[SeriesSummary]:
-        wanted = self._wanted(chosen)
+    def _some(self, wanted: list[Wanted], skip: int = 0) -> list[Wanted]:
+        """As many of them as one answer is about; that there are more is noted."""
+        some = wanted[skip : skip + _MOST_SERIES]
+        if len(wanted) > skip + len(some):
+            left = len(wanted) - skip - len(some)
+            self._series.noted[f"{left:,} more series are left out: choose by `keys`"] = None
+        return some
+
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        wanted = self._some(self._wanted(chosen), skip)
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         rates = [one for one in wanted if one.rate is not None and one.stored in extents]
         small = sum(extents[one.stored].n for one in rates) <= _RATES_SUMMED_UP
@@ -148,7 +166,7 @@ class StoredRun:
         return found
 
     def extent(self, chosen: Chosen) -> tuple[int, int] | None:
-        wanted = self._wanted(chosen)
+        wanted = self._some(self._wanted(chosen))
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         if not extents:
             return None
@@ -163,12 +181,16 @@ class StoredRun:
     def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
         wanted = self._wanted(chosen)
         if at_most is not None:
+            if len(wanted) > _MOST_SERIES:
+                raise TooMuch(
+                    f"{len(wanted):,} series; one answer is about at most {_MOST_SERIES:,}: choose by `keys`"
+                )
             counts = self._series.counts(wanted, t0, t1)
             refuse_beyond(at_most, sum(counts.get(one.stored, 0) for one in wanted))
         return [one for one in self._series.samples(wanted, t0, t1) if len(one)]
 
     def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
-        wanted = self._wanted(chosen)
+        wanted = self._some(self._wanted(chosen))
         buckets = self._series.buckets([one for one in wanted if one.rate is None], on)
         if all(int(one.buckets.n.sum()) <= max_points for one in buckets):
             # Perhaps few enough: gaps are not in these numbers, and the grid begins before t0.
@@ -240,9 +262,8 @@ class StoredRun:
     # What is new
 
     def position(self) -> Position:
-        return {
-            str(one.run): int(one.t.max()) for one in self._store.latest([lane.id for lane in self._lanes])
-        }
+        times = self._store.last_times([lane.id for lane in self._lanes])
+        return {str(lane): time_ms for lane, time_ms in times.items()}
 
     def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
         """The lanes that have news, from when and until when."""

@@ -159,8 +159,10 @@ class RunView(Protocol):
     def position(self) -> Position:
         """How far this view has come."""
 
-    def summaries(self, chosen: Chosen) -> list[SeriesSummary]:
-        """Which series there are, derived rates included."""
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        """Which series there are, derived rates included, but for the first `skip`; that there are more than
+        one answer holds is told as a problem.
+        """
 
     def extent(self, chosen: Chosen) -> tuple[int, int] | None:
         """Times of the first and the last sample; None without any."""

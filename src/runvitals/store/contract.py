@@ -25,7 +25,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -283,8 +283,13 @@ class SampleStore(Protocol):
     def active_runs(self, since_ms: int) -> list[int]:
         """Ascending ids of the runs with a sample at or after this moment."""
 
-    def latest(self, runs: Sequence[int]) -> list[Latest]:
-        """The newest values of runs, in the order asked; runs without any value are left out."""
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+        """The newest values of runs, of these metrics or all, in the order asked; runs without any value are
+        left out.
+        """
+
+    def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""
 
     def aggregate(
         self,

@@ -45,6 +45,7 @@ class Metrics:
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         self._schemas: dict[int, Schema] = {}
+        self._lists: dict[int, Schema] = {}
 
     def ids(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers of metrics by key, given now to those that have none.
@@ -151,22 +152,43 @@ class Metrics:
     def of_run(self, run_id: int) -> dict[int, set[int]]:
         """The metrics that a run has: their numbers by writer id."""
         found = self.lists_of_run(run_id)
-        return {writer_id: {number for one in lists for number in one} for writer_id, lists in found.items()}
+        return {writer_id: {n for one in lists for n in one.metric_ids} for writer_id, lists in found.items()}
 
-    def lists_of_run(self, run_id: int) -> dict[int, list[tuple[int, ...]]]:
+    def lists_of_run(self, run_id: int) -> dict[int, list[Schema]]:
         """The lists of metrics that a run's writers sent batches of, by writer id; the oldest lists first."""
         statement = (
-            select(writer_schema.c.writer_id, schema.c.metric_ids)
-            .join(schema, schema.c.id == writer_schema.c.schema_id)
+            select(writer_schema.c.writer_id, writer_schema.c.schema_id)
             .join(writer, writer.c.id == writer_schema.c.writer_id)
             .where(writer.c.run_id == run_id)
-            .order_by(schema.c.id)
         )
-        found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
         with self._database.read() as connection:
-            for writer_id, packed in connection.execute(statement):
-                found[writer_id].append(_unpacked(packed))
+            pairs = sorted((number, writer_id) for writer_id, number in connection.execute(statement))
+            lists = self._lists_of(connection, {number for number, _ in pairs})
+        found: dict[int, list[Schema]] = defaultdict(list)
+        for number, writer_id in pairs:
+            found[writer_id].append(lists[number])
         return dict(found)
+
+    def _lists_of(self, connection: Connection, numbers: set[int]) -> dict[int, Schema]:
+        """Lists by number: from memory, as they never change, or read now."""
+        known = self._lists
+        unknown = numbers - known.keys()
+        if unknown:
+            rows = connection.execute(
+                select(schema.c.id, schema.c.metric_ids).where(among(connection, schema.c.id, unknown))
+            )
+            new = {number: Schema(number, _unpacked(packed)) for number, packed in rows}
+            known = {**(known if len(known) + len(new) <= _KEPT else {}), **new}
+            self._lists = known
+            if numbers - known.keys():  # what was kept had to go
+                return self._lists_of(connection, numbers)
+        return known
+
+    def given_after(self, number: int) -> dict[int, str]:
+        """The metrics that were given numbers after this one: their keys, by number."""
+        with self._database.read() as connection:
+            statement = select(metric.c.id, metric.c.key).where(metric.c.id > number)
+            return dict(connection.execute(statement).all())
 
 
 def pack_numbers(numbers: Iterable[int]) -> bytes:

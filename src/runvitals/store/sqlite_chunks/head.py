@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Head:
     """
 
     __slots__ = (
-        "_stretches", "bytes", "first_seq", "last_seq", "retry_s", "run", "samples", "since_s", "ticks",
+        "_stretches", "bytes", "first_seq", "last_seq", "retry_s", "run", "samples", "since_s", "t1", "ticks",
     )  # fmt: skip
 
     def __init__(self, run: int, seq: int, since_s: float) -> None:
@@ -75,6 +75,7 @@ class Head:
         self.since_s = since_s
         self.retry_s = 0.0
         self.ticks = self.samples = self.bytes = 0
+        self.t1 = 0
         self._stretches: dict[tuple[int, ...], list[_Stretch]] = {}
 
     def add(self, batch: Batch, seq: int, order: int) -> int:
@@ -89,14 +90,21 @@ class Head:
             stretches.append(_Stretch(batch.metrics, max(ticks, min(room, _MOST_ROWS))))
             grown = stretches[-1].bytes
         stretches[-1].add(batch.t, batch.values, order)
+        self.t1 = max(self.t1, int(batch.t.max()))
         self.bytes += grown
         self.last_seq = seq
         self.ticks += ticks
         self.samples += ticks * len(batch.metrics)
         return grown
 
-    def blocks(self) -> list[Block]:
-        return [stretch.block() for stretches in self._stretches.values() for stretch in stretches]
+    def blocks(self, wanted: Set[int] | None = None) -> list[Block]:
+        """The rows; of those sets of columns that have one of the metrics wanted."""
+        return [
+            stretch.block()
+            for columns, stretches in self._stretches.items()
+            if wanted is None or not wanted.isdisjoint(columns)
+            for stretch in stretches
+        ]
 
 
 class Heads:
@@ -131,15 +139,24 @@ class Heads:
                 if head.ticks >= self._full_ticks:
                     self.full = True
 
-    def blocks(self, runs: Iterable[int]) -> dict[int, list[Block]]:
-        """The rows of those of these runs that have any."""
+    def blocks(self, runs: Iterable[int], wanted: Set[int] | None = None) -> dict[int, list[Block]]:
+        """The rows of those of these runs that have any, of these metrics or all."""
         with self._lock:
             found = {}
             for run in runs:
                 heads = [head for head in (self._sealing.get(run), self._growing.get(run)) if head]
                 if heads:
-                    found[run] = [block for head in heads for block in head.blocks()]
+                    found[run] = [block for head in heads for block in head.blocks(wanted)]
             return found
+
+    def last_times(self, runs: Iterable[int]) -> dict[int, int]:
+        """The time of the last row of those of these runs that have any."""
+        with self._lock:
+            return {
+                run: max(head.t1 for head in heads)
+                for run in runs
+                if (heads := [head for head in (self._sealing.get(run), self._growing.get(run)) if head])
+            }
 
     def runs(self) -> list[int]:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
@@ -28,6 +28,8 @@ from runvitals.store.sqlite_chunks.packs import Pack
 from runvitals.store.sqlite_chunks.series import RunMonth
 
 _MOST_LATEST = 20_000
+_MOST_CHOICES = 4
+"""Choices of metrics that the newest values of a run are kept of."""
 
 HeadMonths = dict[int, dict[Month, list[Block]]]
 """Run → month → what is in memory of both."""
@@ -43,7 +45,7 @@ class Reader:
     def __init__(self, months: Months, heads: Heads) -> None:
         self.months = months
         self.heads = heads
-        self._latest: dict[int, Latest | None] = {}
+        self._latest: dict[int, dict[frozenset[int] | None, Latest | None]] = {}
         self._latest_lock = threading.Lock()
 
     def read(self, runs: Sequence[int], metrics: Sequence[int] | None, t0: int, t1: int) -> Answer[Samples]:
@@ -164,11 +166,29 @@ class Reader:
                 found.update(run for (run,) in rows)
         return sorted(found)
 
-    def latest(self, runs: Sequence[int]) -> list[Latest]:
-        in_memory = self.heads.blocks(runs)
-        on_disk = self._latest_on_disk(runs)
-        found = (self._latest_of(run, on_disk[run], in_memory.get(run, [])) for run in runs)
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+        wanted = None if metrics is None else frozenset(metrics)
+        in_memory = self.heads.blocks(runs, wanted)
+        on_disk = self._latest_on_disk(runs, wanted)
+        found = (self._latest_of(run, on_disk[run], in_memory.get(run, []), wanted) for run in runs)
         return [one for one in found if one is not None]
+
+    def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        found = self.heads.last_times(runs)
+        for month in reversed(self.months.there()):
+            unknown = [run for run in runs if run not in found]
+            if not unknown:
+                break
+            with (
+                suppress(StoreError),  # `stats` warns of it
+                self.months.reader(month) as connection,
+                database.failing(self.months.path(month)),
+            ):
+                for run in unknown:
+                    row = connection.execute("SELECT t1 FROM run WHERE run=?", (run,)).fetchone()
+                    if row is not None:
+                        found[run] = row[0]
+        return found
 
     def forget_latest(self, runs: Iterable[int] | None) -> None:
         """The files have changed for these runs; None for all."""
@@ -176,25 +196,33 @@ class Reader:
             for run in list(self._latest) if runs is None else runs:
                 self._latest.pop(run, None)
 
-    def _latest_of(self, run: int, on_disk: Latest | None, blocks: Sequence[Block]) -> Latest | None:
-        newest = [_newest(group) for group in groups(blocks)]
+    def _latest_of(
+        self, run: int, on_disk: Latest | None, blocks: Sequence[Block], wanted: frozenset[int] | None
+    ) -> Latest | None:
+        newest = [_newest(group) for group in groups(blocks, wanted)]
         if on_disk is not None:
             newest.insert(0, self._still_true(on_disk, blocks))
         return _newest_of_all(run, newest)
 
-    def _latest_on_disk(self, runs: Sequence[int]) -> dict[int, Latest | None]:
+    def _latest_on_disk(self, runs: Sequence[int], wanted: frozenset[int] | None) -> dict[int, Latest | None]:
         with self._latest_lock:
-            unknown = [run for run in runs if run not in self._latest]
+            known = {run: self._latest[run][wanted] for run in runs if wanted in self._latest.get(run, {})}
+            unknown = [run for run in runs if run not in known]
+            if not unknown:
+                return known
             if len(self._latest) + len(unknown) > max(_MOST_LATEST, len(runs)):
                 self._latest.clear()
-                unknown = list(runs)
-            loaded, is_whole = self._load_latest(unknown) if unknown else ({}, True)
-            answer = {run: loaded[run] if run in loaded else self._latest[run] for run in runs}
-            if is_whole:
-                self._latest.update(loaded)
-            return answer
+            loaded, is_whole = self._load_latest(unknown, wanted)
+            for run in unknown if is_whole else ():
+                of_run = self._latest.setdefault(run, {})
+                while len(of_run) >= _MOST_CHOICES:
+                    of_run.pop(next(iter(of_run)))
+                of_run[wanted] = loaded[run]
+            return {**known, **loaded}
 
-    def _load_latest(self, runs: Sequence[int]) -> tuple[dict[int, Latest | None], bool]:
+    def _load_latest(
+        self, runs: Sequence[int], wanted: frozenset[int] | None
+    ) -> tuple[dict[int, Latest | None], bool]:
         """The newest values in the files, and whether all files could be read. Older files are asked for what
         newer ones have not.
         """
@@ -205,8 +233,7 @@ class Reader:
             try:
                 with self.months.reader(month) as connection, database.failing(self.months.path(month)):
                     for run in runs:
-                        deadline.check()
-                        found[run] += _newest_in_file(connection, run, known[run])
+                        found[run] += _newest_in_file(connection, run, known[run], wanted)
             except StoreError:  # `stats` warns of it
                 is_whole = False
         return {run: _newest_of_all(run, newest) for run, newest in found.items()}, is_whole
@@ -251,21 +278,25 @@ def _newest(group: Group) -> _Newest:
     return metrics[some], group.t[rows[some]], group.values[rows[some], np.flatnonzero(some)]
 
 
-def _newest_in_file(connection: sqlite3.Connection, run: int, known: set[int]) -> list[_Newest]:
+def _newest_in_file(
+    connection: sqlite3.Connection, run: int, known: set[int], wanted: frozenset[int] | None
+) -> list[_Newest]:
     """The newest values in a month's file, of metrics that are not known yet; they are then."""
     there = connection.execute("SELECT chunks_t1 FROM run WHERE run=?", (run,)).fetchone()
     if there is None:
         return []
     rows = []
-    for metric in chunks.metrics_of(connection, run) if there[0] is not None else ():
-        chunk = None if metric in known else chunks.newest_with_value(connection, run, metric)
-        if chunk is not None:
-            summed_up = summary.unpack([chunk.summary])[0]
-            rows.append((metric, chunk.t1 - int(summed_up["age"]), summed_up["last"]))
+    if there[0] is not None:
+        metrics = chunks.metrics_of(connection, run) if wanted is None else sorted(wanted)
+        for metric in metrics:
+            chunk = None if metric in known else chunks.newest_with_value(connection, run, metric)
+            if chunk is not None:
+                summed_up = summary.unpack([chunk.summary])[0]
+                rows.append((metric, chunk.t1 - int(summed_up["age"]), summed_up["last"]))
     newest = [_columns(rows)]
-    blocks = RunMonth(connection, run, (), 0, END_OF_TIME_MS).blocks
+    blocks = RunMonth(connection, run, (), 0, END_OF_TIME_MS, wanted=wanted).blocks
     unknown = {metric for block in blocks for metric in block.metrics} - known
-    newest += [_newest(group) for group in groups(blocks, unknown)]
+    newest += [_newest(group) for group in groups(blocks, unknown if wanted is None else unknown & wanted)]
     known.update(metric for metrics, _, _ in newest for metric in metrics.tolist())
     return newest
 

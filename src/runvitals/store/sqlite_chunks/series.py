@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ class RunMonth:
         blocks: what is in memory of this month; those of the packs come to them.
         t0, t1: nothing outside of this range is looked at.
         unpacked: the run's packs, if they were read before.
+        wanted: packs without any of these metrics are passed over; None: none are.
     """
 
     def __init__(
@@ -75,12 +76,13 @@ class RunMonth:
         t0: int,
         t1: int,
         unpacked: Sequence[packs.Pack] | None = None,
+        wanted: Set[int] | None = None,
     ) -> None:
         self._connection = connection
         self.run = run
         self._t0, self._t1 = t0, t1
         self.damaged: list[Damage] = list(self._set_aside())
-        self.blocks = [*self._unpacked(unpacked), *blocks]
+        self.blocks = [*self._unpacked(unpacked, wanted), *blocks]
         self._decoder = Decoder(connection) if connection else None
         self._joined: dict[tuple[object, ...], _Joined] = {}
 
@@ -94,11 +96,12 @@ class RunMonth:
             for metric, t0, t1, reason in rows:
                 yield Damage(self.run, metric, t0, t1, f"set aside: {reason}")
 
-    def _unpacked(self, there: Sequence[packs.Pack] | None) -> Iterator[Block]:
+    def _unpacked(self, there: Sequence[packs.Pack] | None, wanted: Set[int] | None) -> Iterator[Block]:
         if there is None:
             there = packs.of_run(self._connection, self.run) if self._connection else ()
         for pack in there:
-            if pack.t0 <= self._t1 and pack.t1 >= self._t0:
+            is_wanted = wanted is None or not wanted.isdisjoint(pack.metrics)
+            if is_wanted and pack.t0 <= self._t1 and pack.t1 >= self._t0:
                 try:
                     yield pack.block()
                 except Corrupt as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 
@@ -177,8 +177,11 @@ class SqliteChunks:
     def active_runs(self, since_ms: int) -> list[int]:
         return self._reader.active_runs(since_ms)
 
-    def latest(self, runs: Sequence[int]) -> list[Latest]:
-        return self._reader.latest(runs)
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+        return self._reader.latest(runs, metrics)
+
+    def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        return self._reader.last_times(runs)
 
     def aggregate(
         self,
