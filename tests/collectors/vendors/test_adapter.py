@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -285,6 +286,24 @@ def test_other_options_are_tried_where_one_fails_or_lists_none(make: Make, other
     smi.sample(Tick(1.0))
     assert smi.pending  # who wants one reading only waits for what is left to try
     assert values(smi, 1.0)["gpu.1.temp"] == 60.0
+
+
+def test_the_best_options_are_tried_again_later(make: Make, tmp_path: Path) -> None:
+    busy = tmp_path / "busy"
+    busy.touch()
+    better = TWO.replace("60 C", "61 C")
+    script = (
+        f"[ $1 = newer ] && exit 2; [ $1 = old ] && echo '{TWO}' && exit; [ -e {busy} ] || echo '{better}'"
+    )
+    vendor = acme(commands=OPTIONS.commands, timeout_s=1000.0)
+    smi = make("", f"echo $1 >> {tmp_path}/asked; {script}", vendor)
+    assert values(smi, 1.0)["gpu.1.temp"] == 60.0
+    busy.unlink()
+    for second in range(2, 300):
+        smi.sample(Tick(float(second)))
+    assert (tmp_path / "asked").read_text().count("newest") == 1
+    seconds = itertools.count(302)
+    assert soon(lambda: values(smi, float(next(seconds))), lambda read: read["gpu.1.temp"] == 61.0)
 
 
 def test_where_no_options_work_all_reasons_are_told(make: Make) -> None:

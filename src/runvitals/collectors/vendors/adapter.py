@@ -19,7 +19,7 @@ way::
 from __future__ import annotations
 
 from runvitals.collectors import pci
-from runvitals.collectors.base import Absent
+from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.printed import first_lines
 from runvitals.collectors.quantity import amount, whole
 from runvitals.collectors.tool import Tool, ToolFailed, find
@@ -41,12 +41,13 @@ POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPerce
 _EXIT = "exit"
 # Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
 STALE_S = 10.0
+# Where a worse way of asking works, the best is tried again so often.
+AGAIN_S = 300.0
 # No tool has more to say of all devices of a host; reading it takes the monitor half a second at most.
 MOST_BYTES = 1 << 20
 # More devices than this in one host, or a greater number of one, is nonsense.
 MOST_DEVICES, GREATEST_INDEX = 512, 9999
-# Of a device's name, serial number and so on.
-MOST_LETTERS = 200
+MOST_LETTERS = 200  # of a device's name, serial number and so on
 
 
 class Reading:
@@ -78,7 +79,8 @@ class Reading:
         self.names = names
         self.bare = bare
         self.counter = counter
-        self.most = _most(key, unit) if most is None else most
+        share = unit == "%" and key != "fanSpeed"  # fans may turn faster than meant
+        self.most = most if most is not None else 100.0 if share else float("inf")
         self.least = float("-inf") if unit == "°C" else 0.0
 
     def of(self, row: Row) -> float | None:
@@ -88,10 +90,6 @@ class Reading:
             if value is not None and self.least <= value <= self.most:
                 return value
         return None
-
-
-def _most(key: str, unit: str) -> float:
-    return 100.0 if unit == "%" and key != "fanSpeed" else float("inf")  # fans may turn faster than meant
 
 
 class Vendor:
@@ -211,6 +209,8 @@ class Smi:
             Tool([path, *command], vendor.every_s, vendor.timeout_s, MOST_BYTES, vendor.environ)
             for command in vendor.commands
         ]
+        self._best = self._tools[0]
+        self._again = Every(AGAIN_S)
         # Arguments -> why they did not work, for as long as none has worked.
         self._refused: dict[str, str] = {}
         self._failed = ""
@@ -231,7 +231,7 @@ class Smi:
             ToolFailed: the tool could not be asked or understood, or lists no device; again at each call
                 until it answers.
         """
-        rows = self._ask(tick)
+        rows = self._ask_best(tick.mono_s) or self._ask(tick)
         if rows is None:
             return
         devices = self._roll.devices(rows, self._vendor)
@@ -276,17 +276,34 @@ class Smi:
             if self._failed:
                 raise ToolFailed(self._failed)  # no news is not good news
             return None
-        self._worked = True
+        if not self._worked:
+            self._worked = True
+            self._again.due(tick.mono_s)
         was_failing, self._failed = bool(self._failed), ""
         if was_failing and tick.mono_s - tool.moment_s > STALE_S:
             return None  # as old as the pause after the failure: a good sign, but no readings
         return rows
 
+    def _ask_best(self, mono_s: float) -> list[Row] | None:
+        """Ask again in the first way, which tells most: perhaps the driver was only busy at the start."""
+        best = self._best
+        if not self._worked or best is self._tools[0] or not (best.running or self._again.due(mono_s)):
+            return None
+        try:
+            output = best.output(mono_s)
+        except ToolFailed:
+            return None  # the way that works goes on
+        rows = None if output is None else self._whole(output)
+        if rows is not None:
+            self._tools = [best, *(tool for tool in self._tools if tool is not best)]
+            self._failed = self._complaint = ""
+        return rows
+
     def _answer(self, tool: Tool, tick: Tick) -> list[Row] | None:
         try:
             output = tool.output(tick.mono_s)
-        except ToolFailed as failed:
-            rows = self._rows_despite(failed)
+        except ToolFailed as failed:  # some do each time, after a good answer
+            rows = self._whole(failed.output) if failed.has_ended else None
             if rows is None:
                 raise
             self._complaint = f"{failed}, after a good answer"
@@ -295,15 +312,11 @@ class Smi:
             self._complaint = ""
         return None if output is None else self._rows(output, tick)
 
-    def _rows_despite(self, failed: ToolFailed) -> list[Row] | None:
-        """The rows of a tool that has answered and then exited with an error, as some do each time. None
-        where a device is missing: it may have crashed in the middle of its list.
-        """
-        if not failed.has_ended:
-            return None
+    def _whole(self, output: bytes) -> list[Row] | None:
+        """Its rows. None where it is not understood, or a device is missing: perhaps it broke off."""
         try:
-            rows = self._vendor.rows(failed.output)
-        except ValueError:  # what it says of its failure is told
+            rows = self._vendor.rows(output)
+        except ValueError:
             return None
         is_whole = self._vendor.understands(rows) and self._roll.count <= len(rows) <= MOST_DEVICES
         return rows if is_whole else None
@@ -474,8 +487,7 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
 
 def _printable(text: str) -> str:
     """A text of a tool's, short and without what a terminal would obey."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS])
-    return text.strip()
+    return "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS]).strip()
 
 
 def _who(identity: Mapping[str, object]) -> str:
