@@ -476,6 +476,15 @@ def test_samples_keep_their_time_when_somebody_sets_the_clock(bench: Bench, year
     assert ("forward" if years > 0 else "back") in events[0]["text"]
 
 
+def test_a_clock_that_is_set_shortly_before_the_end_is_told_of(bench: Bench) -> None:
+    child = bench.process()
+    bench.turn(2)
+    bench.set_by_s = YEAR_S
+    bench.kill(child)
+    bench.monitor.run()
+    assert len(bench.records(frames.EVENT, name="clock_set")) == 1
+
+
 def test_a_clock_that_is_a_little_off_is_nothing_to_tell(bench: Bench) -> None:
     bench.process()
     for _ in range(19):

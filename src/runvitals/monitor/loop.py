@@ -395,6 +395,7 @@ class Monitor:
 
     def _end(self) -> None:
         self.sample(self.clock())
+        self._look_at_clock()
         state, decisive = verdict([process.exit for process in self.processes], self._stop_asked)
         self.note(
             frames.LIFECYCLE,
