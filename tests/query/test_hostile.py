@@ -6,74 +6,22 @@ import contextlib
 import io
 import json
 import os
-import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from runvitals.cli import main
 from runvitals.journal import frames
-from runvitals.journal.frames import frame
-from runvitals.journal.jsontext import dumps
 from runvitals.journal.paths import run_dir
-from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.query.opened import open_run
 from runvitals.query.runs import RunList
-from tests.model.hostile import T0, objects, texts, values
+from tests.model.hostile import T0
+from tests.query.hostile import Payload, journals, json_payload, plant, sample_payload, steps
 from tests.query.journals import Monitor, Training
 from tests.server.client import Client
-
-Payload = tuple[int, bytes]
-_TYPES = [frames.START, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO]
-
-
-def _json(type: int, value: Any) -> Payload:
-    return type, dumps(value)
-
-
-def _sample(schema_id: int, time_ms: int, row: list[float]) -> Payload:
-    return frames.SAMPLE, struct.pack(f"<IIq{len(row)}d", schema_id, 0, time_ms, *row)
-
-
-int64 = st.sampled_from([T0, T0 + 1000, T0 + 2000, 0, -1, 2**63 - 1, -(2**63)])
-numbers = st.floats() | st.sampled_from([1e308, -1e308, 0.0, 1.0])
-schemas = st.fixed_dictionaries(
-    {"id": st.sampled_from([0, 1]) | values, "keys": st.lists(texts, max_size=3) | values}
-)
-any_payload = (
-    st.builds(_json, st.sampled_from(_TYPES), objects | values)
-    | st.builds(lambda value: _json(frames.SCHEMA, value), schemas | values)
-    | st.builds(_sample, st.sampled_from([0, 1, 7]), int64, st.lists(numbers, max_size=3))
-    | st.builds(
-        lambda stream, t, text: (frames.CONSOLE, CONSOLE_HEAD.pack(stream, t) + text),
-        st.integers(0, 3),
-        int64,
-        st.binary(max_size=5),
-    )
-    | st.tuples(st.integers(0, 255), st.binary(max_size=30))
-)
-writers = st.sampled_from(
-    ["monitor.node1.199c7f9d400", "train.node1.4711.199c7f9d400", "x", "monitor.node1.zz"]
-)
-journals = st.dictionaries(writers, st.lists(any_payload, max_size=12), min_size=1, max_size=3)
-steps = st.sampled_from([1, 1, 1, 1, 2, 0, 2**63, 2**64 - 10])
-
-
-def plant(directory: Path, run_id: str, journal: dict[str, list[Payload]], number_step: int = 1) -> None:
-    folder = Path(run_dir(run_id, str(directory)))
-    folder.mkdir(parents=True)
-    for writer, payloads in journal.items():
-        start = _json(frames.START, {"t": T0, "host": "node1", "role": writer.partition(".")[0]})
-        data = b"".join(
-            frame(type, min(index * number_step, 2**64 - 1), payload)
-            for index, (type, payload) in enumerate([start, *payloads])
-        )
-        (folder / f"{writer}.00000.rvj").write_bytes(data)
 
 
 def healthy(directory: Path) -> None:
@@ -117,14 +65,14 @@ PATHS = (
     "runs/healthy/metrics",
 )
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-_INFINITE_COUNT = _json(frames.EVENT, {"t": T0, "name": "records_lost", "count": float("inf")})
-_HUGE_STEP = _json(frames.HISTORY, {"t": T0, "step": 10**400, "data": {"loss": 1.0}})
-_NAN_TIME = _json(frames.EVENT, {"t": float("nan"), "name": "alert"})
-_SURROGATE = _json(
+_INFINITE_COUNT = json_payload(frames.EVENT, {"t": T0, "name": "records_lost", "count": float("inf")})
+_HUGE_STEP = json_payload(frames.HISTORY, {"t": T0, "step": 10**400, "data": {"loss": 1.0}})
+_NAN_TIME = json_payload(frames.EVENT, {"t": float("nan"), "name": "alert"})
+_SURROGATE = json_payload(
     frames.INFO, {"t": T0, "run": {"name": "\ud800", "tags": ["\udfff"]}, "config": {"\ud800": 1}}
 )
-_LATE = _json(frames.INFO, {"t": 10**18, "config": {"a": 1}})
-_LIST_SCHEMA = _json(frames.SCHEMA, [0, ["cpu"]])
+_LATE = json_payload(frames.INFO, {"t": 10**18, "config": {"a": 1}})
+_LIST_SCHEMA = json_payload(frames.SCHEMA, [0, ["cpu"]])
 _LONE_MONITOR = "monitor.node1.199c7f9d400"
 
 
@@ -135,7 +83,7 @@ _LONE_MONITOR = "monitor.node1.199c7f9d400"
 @example({_LONE_MONITOR: [_NAN_TIME]}, 1)
 @example({_LONE_MONITOR: [_SURROGATE]}, 1)
 @example({_LONE_MONITOR: [_LATE]}, 1)
-@example({_LONE_MONITOR: [_LIST_SCHEMA, _sample(0, T0, [1.0])]}, 1)
+@example({_LONE_MONITOR: [_LIST_SCHEMA, sample_payload(0, T0, [1.0])]}, 1)
 @example({_LONE_MONITOR: [_LATE]}, 2**63)
 def test_commands_survive(journal: dict[str, list[Payload]], number_step: int) -> None:
     with folder() as path:

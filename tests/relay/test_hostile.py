@@ -1,0 +1,93 @@
+"""Journals that hold anything, through the relay and the ingest to the pages of a server."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from runvitals.journal import frames, paths
+from runvitals.relay.cursor import Cursor
+from runvitals.relay.delivery import Delivery
+from runvitals.relay.specs import Spec
+from runvitals.server.app import create_app
+from runvitals.server.stored import StoredLibrary
+from tests.model.hostile import T0
+from tests.query.hostile import Payload, journals, json_payload, plant, steps
+from tests.query.journals import Training
+from tests.relay.journals import HOST
+from tests.relay.receiver import Receiver, now_ms
+from tests.server.client import Client
+
+PATHS = (
+    "runs",
+    "projects",
+    "fields",
+    "latest",
+    "runs/{run}",
+    "runs/{run}/events",
+    "runs/{run}/console",
+    "runs/{run}/series",
+    "runs/{run}/metrics",
+    "runs/{run}/metrics?max_points=2",
+    "runs/{run}/metrics?names=mlflow",
+    "runs/{run}/statistics",
+    "runs/{run}/history",
+    "runs/{run}/history?max_points=2",
+    "runs/healthy",
+    "runs/healthy/metrics",
+)
+_numbers = itertools.count()
+_LOST = json_payload(frames.EVENT, {"t": T0, "name": "records_lost"})
+_ODD_ROW = json_payload(frames.HISTORY, {"t": T0, "step": None, "data": {"": 1, "_step": 2, "x": 1e308}})
+
+
+class Pages(Client):
+    """A client of the pages over what a receiver has stored."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self.now_ms = now_ms()
+        self.app = create_app("/none", lambda: self.now_ms)
+        self.app.state.library = StoredLibrary(receiver.store, receiver.catalogue, lambda: self.now_ms)
+
+
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    made = Receiver(str(tmp_path_factory.mktemp("server")))
+    yield made
+    made.close()
+
+
+def deliver(directory: Path, run_id: str, receiver: Receiver) -> Cursor:
+    cursor = Cursor(paths.run_dir(run_id, str(directory)), Spec(receiver.url), HOST)
+    assert cursor.lock()
+    delivery = Delivery(cursor)
+    while delivery.step(0.0, flush=True):
+        pass
+    delivery.close()
+    cursor.unlock()
+    return cursor
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(journals, steps)
+@example({"train.node1.4711.199c7f9d400": [_LOST, _ODD_ROW]}, 1)
+def test_whatever_a_journal_holds_the_server_s_pages_survive(
+    receiver: Receiver, journal: dict[str, list[Payload]], number_step: int
+) -> None:
+    run = f"run{next(_numbers)}"
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(Path(folder), "healthy")
+        training.advance(2)
+        deliver(Path(folder), "healthy", receiver)
+        plant(Path(folder), run, journal, number_step)
+        deliver(Path(folder), run, receiver)
+    pages = Pages(receiver)
+    for path in PATHS:
+        answer = pages.get(f"/api/v1/{path.format(run=run)}")
+        assert answer.status_code in (200, 404, 422), (path, answer.text)
+        assert answer.status_code == 200 or "{run}" in path
