@@ -58,6 +58,15 @@ def test_a_state_says_all_of_it() -> None:
     assert combined([again], found.definitions) == combined([found], found.definitions)
 
 
+def test_a_state_may_be_of_the_first_metrics_only() -> None:
+    found = tally([{f"m{n}": n for n in range(100)}, {"m0": 7, "m99": 8}])
+    state = found.state(1000)
+    assert len(dumps(state)) < 1100
+    assert 10 < len(state["values"]) < 30
+    found.restore(state)
+    assert (found.values["m0"], found.values["m99"]) == (7, 8)
+
+
 def test_several_writers() -> None:
     kinds = {"acc": "mean", "loss": "min"}
     both = [tally(ROWS, 2000, **kinds), tally([{"loss": 0.5, "acc": 0.9, "lr": 1}], 1000, **kinds)]

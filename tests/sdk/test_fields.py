@@ -60,7 +60,7 @@ def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None
         record: dict[str, Any] = {"t": 1_760_000_000_000, "config": dict(changes)}
         journal.json(frames.INFO, {**record, "removed": {"config": list(removed)}})
 
-    fields = Fields(write)
+    fields = Fields(write, pytest.fail)
     fields.update(seed=1, lr=0.1, layers=[64, 64])
     assert read(tmp_path) == fields
     CHANGES[name](fields)
@@ -69,7 +69,7 @@ def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None
 
 
 def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
-    fields = Fields(lambda changes, removed: pytest.fail("nothing is to be written"))
+    fields = Fields(lambda changes, removed: pytest.fail("nothing is to be written"), pytest.fail)
     for wrong in (
         lambda: fields.pop("x"),
         lambda: fields.popitem(),
@@ -88,7 +88,7 @@ def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
 
 def test_copies_write_nothing() -> None:
     written = []
-    fields = Fields(lambda changes, removed: written.append(changes))
+    fields = Fields(lambda changes, removed: written.append(changes), pytest.fail)
     fields["opt"] = {"lr": 0.1}
     for copied in (copy.copy(fields), copy.deepcopy(fields), pickle.loads(pickle.dumps(fields)), fields | {}):
         assert type(copied) is dict

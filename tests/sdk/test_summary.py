@@ -108,6 +108,21 @@ def test_kill_9_loses_nothing_of_it_and_a_list_need_not_read_all(train: Start, j
     assert sum(r.size for r in summed_up) < 0.05 * sum(r.size for r in rows)
 
 
+def test_a_list_knows_the_first_metrics_of_thousands(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            run = runvitals.init(id="run1")
+            run.log({"loss": 1.0, **{f"layer.{n}.norm": n for n in range(5000)}})
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert listed(journals)["loss"] == 1.0
+    assert len(listed(journals)) > 100
+    assert len(opened(journals)) == 5001
+
+
 def test_it_is_written_anew_in_each_file(tmp_path: Path, train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals

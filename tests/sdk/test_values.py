@@ -5,15 +5,21 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy
+import pandas
 import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.jsontext import dumps, loads
-from runvitals.model.limits import RECORD_BYTES, ROW_NAMES
+from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
+from runvitals.model.records import INFO, decoded
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
+from runvitals.sdk.fields import Fields
 from runvitals.sdk.values import Values
 from tests.sdk.runs import Journals, Start, finished
 
@@ -203,6 +209,23 @@ def test_a_million_names_are_cut_and_counted() -> None:
     assert len(told) == 1
 
 
+def test_a_mapping_of_which_nothing_can_be_read() -> None:
+    class Closed(BrokenMapping):
+        __iter__ = raising(OSError())  # type: ignore[assignment]
+
+    kept, told = values()
+    assert kept.row(Closed()) == {"(unreadable)": "(Closed: OSError)"}
+    assert kept.facts({"lr": 1, "x": Closed()})["lr"] == 1
+    config = Fields(lambda changes, removed: None, told.append)
+    config.update(Closed())
+    assert len(set(told)) == 1
+
+
+def test_what_is_as_large_as_may_be_is_taken_by_readers() -> None:
+    kept = values()[0].facts({f"k{n}": n for n in range(RECORD_VALUES + 10)})
+    assert decoded(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
+
+
 def test_what_is_wrong_is_told_once_and_counted() -> None:
     kept, told = values()
     for _ in range(100):
@@ -242,6 +265,28 @@ def test_arrays() -> None:
     assert found["mean"] == 499.5
     assert len(found["values"]) == BINS == len(found["bins"]) - 1
     assert sum(found["values"]) == 1000
+
+
+def test_objects_that_are_no_arrays_are_texts() -> None:
+    moment = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    kept = row(
+        {
+            "a": moment,
+            "b": numpy.datetime64("2026-01-02"),
+            "c": numpy.complex64(1 + 2j),
+            "d": Path("/data"),
+            "e": pandas.DataFrame({"x": range(100)}),
+            "f": pandas.Series(range(1000)),
+            "g": Decimal("0.5"),
+        }
+    )
+    assert kept["a"] == str(moment)
+    assert kept["b"] == "2026-01-02"
+    assert kept["c"] == "(1+2j)"
+    assert kept["d"] == "/data"
+    assert kept["e"].startswith("     x")
+    assert (kept["f"]["count"], kept["f"]["max"]) == (1000, 999)
+    assert kept["g"] == "0.5"
 
 
 def test_a_large_array_is_looked_at_in_part() -> None:

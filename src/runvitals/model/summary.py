@@ -13,6 +13,7 @@ KINDS = ("last", "min", "max", "mean", "none")
 """What of a metric's values the summary has: `define_metric(name, summary=…)`."""
 MAX_NAMES = 10_000
 """Metrics in a writer's summary: those that are logged first."""
+_BYTES_OF_VALUE = 45  # with its time, as JSON
 TEXT_CHARACTERS = 1000
 """Longer texts, lists and mappings are no part of a summary."""
 
@@ -154,21 +155,33 @@ class Tally:
                 found[name] = self.values[name] / count if count else self.values[name]
         return found
 
-    def state(self) -> dict[str, Any]:
-        """All of it but the definitions, as JSON can hold it; see `restore`."""
-        values = {name: value for name, value in self.values.items() if is_short(value)}
+    def state(self, most_bytes: int = 1 << 30) -> dict[str, Any]:
+        """All of it but the definitions, as JSON can hold it; see `restore`.
+
+        Args:
+            most_bytes: that it takes, about: the metrics that were logged first go before others.
+        """
+        values: dict[str, Any] = {}
+        for name, value in self.values.items():
+            if is_short(value):
+                most_bytes -= 2 * len(name) + _BYTES_OF_VALUE + (len(value) if isinstance(value, str) else 0)
+                if most_bytes < 0:
+                    break
+                values[name] = value
         return {
             "values": values,
             "times": {name: self.times[name] for name in values},
-            "counts": dict(self.counts),
+            "counts": {name: self.counts[name] for name in values if name in self.counts},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave, and what of it is as it should be; see `is_state`."""
+        """Take over what `state` gave, and what of it is as it should be; see `is_state`. Of metrics that are
+        not in it nothing changes.
+        """
         values, times, counts = state["values"], state["times"], state["counts"]
-        self.values = {name: value for name, value in values.items() if is_short(value)}
-        self.times = {name: time for name, time in times.items() if type(time) is int}
-        self.counts = {name: count for name, count in counts.items() if type(count) is int and count > 0}
+        self.values.update((name, value) for name, value in values.items() if is_short(value))
+        self.times.update((name, time) for name, time in times.items() if type(time) is int)
+        self.counts.update((name, one) for name, one in counts.items() if type(one) is int and one > 0)
 
 
 def is_state(value: object) -> bool:

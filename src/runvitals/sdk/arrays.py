@@ -15,6 +15,7 @@ SAMPLED = 10_000
 EXACT = 1 << 24
 """Elements up to which the least and the greatest are looked for among all."""
 BINS = 64
+_PLAIN = (str, int, float, list, type(None))
 
 
 def as_plain(value: object) -> object:
@@ -29,10 +30,8 @@ def as_plain(value: object) -> object:
     if not hasattr(value, "tolist") and callable(getattr(value, "numpy", None)):
         value = value.numpy()  # type: ignore[attr-defined]  # TensorFlow
     shape = _shape(value)
-    if shape:
-        size = _product(shape)
-        if size > LISTED:
-            return histogram(value, shape, size)
+    if _product(shape) > LISTED and callable(getattr(value, "tolist", None)):
+        return histogram(value, shape, _product(shape))
     for method in ("item", "tolist"):
         convert = getattr(value, method, None)
         if callable(convert):
@@ -40,8 +39,10 @@ def as_plain(value: object) -> object:
                 converted: object = convert()
             except (ValueError, TypeError, RuntimeError):
                 continue  # `.item()` of an array with several elements: `.tolist()` is the way then
-            if type(converted) is not type(value):
+            if isinstance(converted, _PLAIN):
                 return converted
+            if type(converted) is not type(value):
+                return str(converted)  # a moment of NumPy's is one of Python's now, a complex number
     return str(value)
 
 
@@ -92,7 +93,8 @@ def _grid(array: Any, shape: tuple[int, ...]) -> Any:
         lengths[longest] = (lengths[longest] + 1) // 2
     if max(steps) == 1:
         return array
-    return array[tuple(slice(None, None, step) for step in steps)]
+    slices = tuple(slice(None, None, step) for step in steps)
+    return array[slices if len(slices) > 1 else slices[0]]
 
 
 def _flat(nested: object) -> Iterator[object]:

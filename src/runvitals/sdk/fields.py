@@ -18,6 +18,7 @@ class Fields(dict[Any, Any]):
 
     Args:
         write: called with the entries that are set and the names of those that are removed.
+        fault: called with what is wrong with a mapping that cannot be read.
 
     Example:
         >>> run.config["lr"] = 0.1
@@ -25,9 +26,10 @@ class Fields(dict[Any, Any]):
         0.1
     """
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, fault: Callable[[str], None]) -> None:
         super().__init__()
         self.__dict__["_write"] = write
+        self.__dict__["_fault"] = fault
 
     def __setitem__(self, name: Any, value: Any) -> None:
         self.update({name: value})
@@ -63,7 +65,7 @@ class Fields(dict[Any, Any]):
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Set several entries, and write them as one record."""
         if len(args) == 1 and isinstance(args[0], Mapping) and not isinstance(args[0], dict):
-            args = (entries(args[0]),)
+            args = (entries(args[0], self._fault),)
         changes = dict(*args, **kwargs)
         if changes:
             super().update(changes)
@@ -96,7 +98,7 @@ class Fields(dict[Any, Any]):
 class Summary(Fields):
     """The summary: what is logged comes into it by itself, what is set by hand stays."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, fault: Callable[[str], None]) -> None:
         by_hand: set[Any] = set()
 
         def noted(changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
@@ -104,7 +106,7 @@ class Summary(Fields):
             by_hand.update(changes)
             write(changes, removed)
 
-        super().__init__(noted)
+        super().__init__(noted, fault)
         self.__dict__["_by_hand"] = by_hand
 
     def note(self, values: Mapping[str, Any]) -> None:

@@ -28,8 +28,9 @@ _INTERRUPTED = 130  # Python ends by SIGINT itself then; this is a shell's word 
 LEVELS = ("info", "warning", "error")
 # How much may be logged until the summary so far is written down. Readers of a list look at the last 64 KiB.
 _SUMMARY_EVERY_BYTES = 48 * 1024
-# … and at least so many times what writing it down takes.
+# … and at least so many times what writing it down takes, which is no more than this.
 _SUMMARY_SHARE = 20
+_SUMMARY_BYTES = 32 * 1024
 
 
 class Run:
@@ -59,8 +60,13 @@ class Run:
         self.disabled = line is None
         self.finished = False
         self.dir = paths.run_dir(run_id, line.directory) if line else ""
-        self.config = Fields(lambda changes, removed: self._write_entries("config", changes, removed))
-        self.summary = Summary(lambda changes, removed: self._write_entries("summary", changes, removed))
+        self._values = Values(self._report_fault)
+        self.config = Fields(
+            lambda changes, removed: self._write_entries("config", changes, removed), self._values.fault
+        )
+        self.summary = Summary(
+            lambda changes, removed: self._write_entries("summary", changes, removed), self._values.fault
+        )
         self.step = 0  # the step a `log()` without one gets
         self._turns = Turns()
         self._line = line
@@ -72,7 +78,6 @@ class Run:
             self._tell_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
-        self._values = Values(self._report_fault)
         self._tally = Tally()
         self._unsummed_bytes = 0  # logged since the summary was written down
         self._sum_up_at_bytes = _SUMMARY_EVERY_BYTES
@@ -334,7 +339,7 @@ class Run:
         """Write the summary so far, so that who lists runs need not read all rows."""
         if not self._unsummed_bytes:
             return
-        payload = dumps({"t": self._now_ms(), "logged": self._tally.state()})
+        payload = dumps({"t": self._now_ms(), "logged": self._tally.state(_SUMMARY_BYTES)})
         self._record(frames.INFO, payload)
         self._summed_segment = 0 if self._journal is None else self._journal.segment
         self._unsummed_bytes = 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from runvitals.model.limits import DEPTH, INT64, ROW_NAMES
+from runvitals.model.limits import DEPTH, INT64, RECORD_VALUES, ROW_NAMES
 from runvitals.model.names import name_fault
 from runvitals.model.values import Mending
 from runvitals.sdk.arrays import as_plain
@@ -19,6 +19,7 @@ from runvitals.sdk.arrays import as_plain
 _SHORT_TEXT = 1000
 _SIMPLE_NAMES = 1000  # of a row that cannot be too long for a record
 _KNOWN_NAMES = 20_000
+_MOST_ENTRIES = RECORD_VALUES + 1
 _FAULTS = 20  # kinds that are told one by one
 # How often a mapping is looked at again that another thread changes meanwhile.
 _ATTEMPTS = 5
@@ -74,7 +75,7 @@ class Values:
         mending = _mending()
         found = {name: _value(value, mending) for name, value in _named(changes, mending)}
         whole = Mending()
-        kept: dict[str, Any] = whole.value(found, DEPTH)
+        kept: dict[str, Any] = whole.value({"facts": found, "t": 0}, DEPTH + 1)["facts"]  # as in a record
         self._note({**mending.faults, **whole.faults})
         return kept
 
@@ -167,7 +168,7 @@ def _known_to_json(value: object, mending: Mending) -> object:
     """Something in the place of a value that JSON does not know."""
     try:
         if isinstance(value, Mapping):
-            return dict(entries(value))
+            return dict(entries(value, mending.fault))
         if isinstance(value, (set, frozenset, deque)):
             return list(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -199,10 +200,7 @@ def _leaves(data: Mapping[Any, Any], mending: Mending) -> Iterable[tuple[str, ob
 
 def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
     """The entries of a mapping, with texts for names."""
-    try:
-        found = entries(mapping)
-    except Exception as error:  # noqa: BLE001 - the user's own type of mapping
-        return [("(unreadable)", _stand_in(mapping, error, mending))]
+    found = entries(mapping, mending.fault)
     return [(name if type(name) is str else _name(name, mending), value) for name, value in found]
 
 
@@ -215,24 +213,34 @@ def _name(key: object, mending: Mending) -> str:
         return _stand_in(key, error, mending)
 
 
-def entries(mapping: Mapping[Any, Any]) -> Entries:
-    """The first entries of a mapping, more than a row may have; of one whose values cannot all be read those
-    that can."""
+def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MOST_ENTRIES) -> Entries:
+    """The first entries of a mapping. Of one whose values cannot all be read, those that can, and a text in
+    the place of each other one.
+    """
     for _ in range(_ATTEMPTS):
         try:
-            return list(islice(mapping.items(), 2 * ROW_NAMES))
+            return list(islice(mapping.items(), most))
         except RuntimeError:  # another thread has changed it
             continue
         except Exception:  # noqa: BLE001 - the user's own type of mapping: one by one, some may be readable
             break
-    return [(key, _item(mapping, key)) for key in list(islice(mapping, 2 * ROW_NAMES))]
+    try:
+        keys = list(islice(mapping, most))
+    except Exception as error:  # noqa: BLE001 - as above, with no key to be had
+        return [("(unreadable)", _unreadable(mapping, error, fault))]
+    return [(key, _item(mapping, key, fault)) for key in keys]
 
 
-def _item(mapping: Mapping[Any, Any], key: object) -> object:
+def _item(mapping: Mapping[Any, Any], key: object, fault: Callable[[str], None]) -> object:
     try:
         return mapping[key]
-    except Exception as error:  # noqa: BLE001 - as above; the text says what happened
-        return f"({_type_name(mapping)}: {_type_name(error)})"
+    except Exception as error:  # noqa: BLE001 - as above
+        return _unreadable(mapping, error, fault)
+
+
+def _unreadable(mapping: object, error: Exception, fault: Callable[[str], None]) -> str:
+    fault(f"a mapping of the type {_type_name(mapping)} that raises {_type_name(error)}")
+    return f"({_type_name(mapping)}: {_type_name(error)})"
 
 
 def _is_mapping(value: object) -> bool:
