@@ -73,3 +73,13 @@ def test_a_variable_that_no_program_can_be_started_with(train: Start, journals: 
     assert code == 0, err
     assert "no system metrics" not in err
     assert len(journals.samples()) >= 2
+
+
+def test_what_is_kept_is_nobody_elses_business(train: Start, tmp_path: Path) -> None:
+    data, out = tmp_path / "a" / "data", tmp_path / "out"
+    script = "import os\nos.umask(0)\n" + textwrap.dedent(RUN)
+    code, _, err = finished(train(script, RUNVITALS_DIR=str(data), RUNVITALS_DESTINATIONS=f"files:{out}"))
+    assert code == 0, err
+    found = {path: path.lstat().st_mode & 0o777 for path in [data, *data.rglob("*")] if not path.is_symlink()}
+    assert any(path.suffix == ".rvj" for path in found)
+    assert {path for path, mode in found.items() if mode & 0o077} == set()

@@ -81,6 +81,22 @@ def safe_name(text: str) -> str:
     return cleaned[:64] or "_"
 
 
+def make_private(folder: str) -> None:
+    """Make a folder, and those above it that are missing, for this user alone, whatever the umask allows.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    parent = os.path.dirname(folder)
+    if parent and not os.path.exists(parent):
+        make_private(parent)
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+
+
 def runs_dir(directory: str | None = None) -> str:
     return os.path.join(directory or data_dir(), "runs")
 

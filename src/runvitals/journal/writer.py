@@ -8,7 +8,7 @@ import os
 from runvitals.journal import descriptor, frames
 from runvitals.journal.clock import Clock
 from runvitals.journal.jsontext import dumps
-from runvitals.journal.paths import OPEN_FLAGS, check_writer, segment_path
+from runvitals.journal.paths import OPEN_FLAGS, check_writer, make_private, segment_path
 from runvitals.journal.samples import Packer
 
 TYPE_CHECKING = False
@@ -180,7 +180,7 @@ class Writer:
         """Open the file, if it is not yet, and write its head: who writes, and every schema in use."""
         if self._fd < 0:
             if not self.seq:
-                os.makedirs(self.folder, mode=0o700, exist_ok=True)
+                make_private(self.folder)
             self._open(os.O_CREAT | os.O_EXCL)
         about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": self.segment}
         if "t" not in self.about:  # an import or a simulation tells of other times than its own

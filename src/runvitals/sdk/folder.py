@@ -73,7 +73,7 @@ def _cannot_write(directory: str) -> str:
     folder = paths.runs_dir(directory)
     trial = os.path.join(folder, f".{os.getpid():x}-{os.urandom(4).hex()}.trial")
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        paths.make_private(folder)
         os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         os.unlink(trial)
     except OSError as error:

@@ -62,7 +62,7 @@ def free_name(run_id: str, project: str, directory: str) -> str:
     first = next(names_of(run_id))
     folder = os.path.join(directory, "names", f"{paths.safe_name(project)}-{_number_of(project):016x}")
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        paths.make_private(folder)
         for name in names_of(run_id):
             path = os.path.join(folder, name)
             try:

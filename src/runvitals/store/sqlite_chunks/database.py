@@ -184,6 +184,7 @@ def copy_frozen(path: str, into: str) -> None:
     """
     shutil.copyfile(path, into)
     if _waiting(path):
+        private.make(f"{into}-wal")
         shutil.copyfile(f"{path}-wal", f"{into}-wal")
         with closing(sqlite3.connect(into)) as copied:
             copied.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
