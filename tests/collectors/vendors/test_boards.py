@@ -11,6 +11,7 @@ import pytest
 from runvitals.collectors.base import Absent, Tick
 from runvitals.collectors.tool import ToolFailed
 from runvitals.collectors.vendors.doors import jetson, npu, tenstorrent
+from runvitals.collectors.vendors.rails import find_meters
 from runvitals.collectors.vendors.tegrastats import Tegrastats, parse
 from tests.collectors.test_tool import program, soon
 from tests.collectors.trees import plant, put, sample
@@ -87,6 +88,7 @@ def test_power_of_a_board_with_a_meter_of_its_input(tmp_path: Path) -> None:
         "sys/class/hwmon/hwmon9/power1_input": "26700000\n",
     }
     found = power(tmp_path, AGX_ORIN | input_meter)
+    assert [meter.name for meter in find_meters(f"{tmp_path}/sys/class/hwmon")] == ["VIN", "VDD_GPU_SOC"]
     assert found == pytest.approx({"gpu.0.powerWatts": 26.7, "gpu.0.gpuRailWatts": 5.0})
 
 

@@ -68,7 +68,19 @@ class Meter:
 
 
 def find_meters(folder: str) -> list[Meter]:
-    """The meters under a folder of hardware monitors: INA3221s with three rails each, and the input's own."""
+    """The meters that are of use under a folder of hardware monitors: the input's and the GPU rail's, or,
+    where none measures the input, those of all rails that it feeds. Each question goes over a slow bus.
+    """
+    found = _all_meters(folder)
+    names = [name for name in INPUTS if name in found][:1]
+    if not names:
+        return [meter for name, meter in found.items() if not name.startswith(_FED_BY_OTHERS)]
+    names += [name for name in GPU_RAILS if name in found][:1]
+    return [found[name] for name in names]
+
+
+def _all_meters(folder: str) -> dict[str, Meter]:
+    """INA3221s with three rails each, and the input's own meter, by the rails' names."""
     found: dict[str, Meter] = {}
     for name in sysfs.names(folder):
         sensors = f"{folder}/{name}"
@@ -80,7 +92,7 @@ def find_meters(folder: str) -> list[Meter]:
         elif kind.startswith("ina3221"):
             for meter in _rails(sensors):
                 found[meter.name] = meter
-    return list(found.values())
+    return found
 
 
 def _rails(sensors: str) -> list[Meter]:
