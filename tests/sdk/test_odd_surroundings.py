@@ -72,6 +72,35 @@ def test_a_data_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
     assert open_run("run1", os.fsdecode(folder)).state == "finished"
 
 
+def test_it_is_delivered_from_such_a_folder(tmp_path: Path) -> None:
+    folder, out = os.fsencode(tmp_path) + b"/caf\xe9", tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(TRAINING), b"caf\xe9"],
+        env={
+            **environment(tmp_path, RUNVITALS_DESTINATIONS=f"files:{out}"),
+            "RUNVITALS_DIR": os.fsdecode(folder),
+            "RUNVITALS_NOTES": os.fsdecode(b"caf\xe9"),
+            "RUNVITALS_DELIVERY_TIMEOUT": "20",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "delivered to files:" in done.stderr
+    assert list(out.rglob("*run1*"))
+
+
+def test_a_command_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m runvitals run --id run1 -- true'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable],
+        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert open_run("run1", str(tmp_path)).state == "finished"
+
+
 def test_a_relative_data_folder_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     script = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n" + textwrap.dedent(

@@ -43,9 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"`runvitals run` does not work on {sys.platform} yet; runvitals.init() keeps what is logged"
         )
     from runvitals.sdk.command import run_command
+    from runvitals.sdk.folder import working_folder
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
         raise ValueError("which command? runvitals run [options] -- CMD …")
     given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet", "console")}).given
-    return run_command(words, resolve(given, os.environ, os.getcwd()))
+    return run_command(words, resolve(given, os.environ, working_folder()))

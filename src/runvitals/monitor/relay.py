@@ -39,7 +39,7 @@ _OURS = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
 def address(directory: str) -> Address:
     """The address of the relay of a data folder."""
     directory = os.path.abspath(directory)
-    return Address(f"relay-{zlib.crc32(directory.encode()):08x}", directory)
+    return Address(f"relay-{zlib.crc32(os.fsencode(directory)):08x}", directory)
 
 
 def call(directory: str) -> _socket.socket | None:

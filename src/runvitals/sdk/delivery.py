@@ -8,6 +8,7 @@ from typing import Any
 
 from runvitals.journal.jsontext import dumps
 from runvitals.sdk.console import tell
+from runvitals.sdk.folder import working_folder
 from runvitals.sdk.settings import SETTINGS, resolve
 
 # Beyond the relay's own limit, for its answer to come back.
@@ -31,7 +32,7 @@ def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     Raises:
         SettingError: a setting that is not allowed.
     """
-    named = destinations({**resolve({}, os.environ, os.getcwd()), "mode": "online"})
+    named = destinations({**resolve({}, os.environ, working_folder()), "mode": "online"})
     kinds = {text.partition(":")[0] for text in named}
     known = [*named, *(text for text in to if text.partition(":")[0] not in kinds)]
     environ = {**os.environ, SETTINGS["destinations"].variable: dumps(known).decode()}
