@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
@@ -147,7 +147,7 @@ class StoredSeries:
         first = from_ms % _WIDE_MS
         on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
         there = {place: one for place, one in self._read_buckets(wanted, on).items() if int(one.n.sum())}
-        newest = self._newest({lane for lane, _ in there})
+        newest = self._newest(there)
         self._find_first(there, on.width_ms)
         # Where what is in the first bucket cannot be read, no more is known than that the run had begun.
         began = {place: self._first.get(place, from_ms) for place in there}
@@ -163,10 +163,12 @@ class StoredSeries:
             for place, one in there.items()
         }
 
-    def _newest(self, lanes: Iterable[int]) -> dict[tuple[int, int], int]:
+    def _newest(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        if not places:
+            return {}
         return {
             (one.run, metric): t
-            for one in self._store.latest(sorted(lanes))
+            for one in self._store.latest(*_ids(places))
             for metric, t in zip(one.metrics.tolist(), one.t.tolist(), strict=True)
         }
 
