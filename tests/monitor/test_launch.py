@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
-from runvitals.monitor.launch import Line
+import pytest
+
+from runvitals.monitor.launch import Line, _written
 
 
 def test_an_answer_is_one_line_whatever_follows_it() -> None:
@@ -23,3 +26,14 @@ def test_a_monitor_that_leaves_without_an_answer() -> None:
     theirs.close()
     assert line.ask({"op": "finish"}, 5) is None
     line.close()
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_an_order_of_any_length_is_read_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch, anonymous: bool
+) -> None:
+    if not anonymous:
+        monkeypatch.delattr(os, "memfd_create")  # as on systems that have no such files
+    text = b"x" * 3_000_000
+    with open(_written(text), "rb") as file:
+        assert file.read() == text

@@ -83,3 +83,24 @@ def test_what_is_kept_is_nobody_elses_business(train: Start, tmp_path: Path) -> 
     found = {path: path.lstat().st_mode & 0o777 for path in [data, *data.rglob("*")] if not path.is_symlink()}
     assert any(path.suffix == ".rvj" for path in found)
     assert {path for path, mode in found.items() if mode & 0o077} == set()
+
+
+def test_facts_about_the_surroundings_hold_no_secrets(
+    train: Start, journals: Journals, tmp_path: Path
+) -> None:
+    script = """
+        import runvitals
+        run = runvitals.init(id="run1", settings={
+            "openmetrics_endpoints": {"one": "http://me:hunter2hunter2@127.0.0.1:1/m?token=hunter2hunter2"},
+            "sampling_interval": 0.1,
+        })
+        input()
+    """
+    process = train(script)
+    eventually(lambda: any("machine" in r.value for r in journals.records() if r.type == frames.INFO))
+    eventually(lambda: len(journals.samples()) >= 5)
+    process.communicate("\n", timeout=15)
+    journals.end()
+    kept = str([record.value for record in journals.records() if record.type != frames.SAMPLE])
+    assert "hunter2hunter2" not in kept
+    assert "token=***" in kept

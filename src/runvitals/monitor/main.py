@@ -126,7 +126,7 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
         monitor.relay = RelayLine(order["directory"], order["run"], where, order["trainer"]["cwd"])
     if predecessor.died_ms is not None:
         monitor.note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
-    monitor.note(frames.INFO, run=order["about"], settings=settings, sources=found.states(selection))
+    monitor.note(frames.INFO, run=order["about"], settings=settings, sources=_told(found.states(selection)))
     return monitor
 
 
@@ -147,6 +147,16 @@ def _begin_journal(order: dict[str, Any]) -> Writer:
         },
         clock=clock,
     )
+
+
+def _told(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """What sources have to say, without what a URL among it may hold that is secret."""
+    if any("://" in text for state in states.values() for text in state.values()):
+        from runvitals.collectors import redaction  # most machines have no such source
+
+        for state in states.values():
+            state.update({name: redaction.text(text) for name, text in state.items()})
+    return states
 
 
 class Reporter:
@@ -182,7 +192,9 @@ def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
         from runvitals.collectors import environment, redaction
 
         facts = environment.facts(monitor.scope, int(order["attach"]["pid"]), trainer["cwd"], os.environ)
-        return {**facts, "program": {**trainer, "argv": redaction.command(trainer["argv"])}}
+        program = {**trainer, "argv": redaction.command(trainer["argv"])}
+        found: dict[str, Any] = redaction.entries({**facts, "program": program})
+        return found
 
     def ask_git() -> dict[str, Any]:
         from runvitals.collectors import git
