@@ -64,7 +64,7 @@ PATHS = (
     "runs/healthy",
     "runs/healthy/metrics",
 )
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _INFINITE_COUNT = json_payload(frames.EVENT, {"t": T0, "name": "records_lost", "count": float("inf")})
 _HUGE_STEP = json_payload(frames.HISTORY, {"t": T0, "step": 10**400, "data": {"loss": 1.0}})
 _NAN_TIME = json_payload(frames.EVENT, {"t": float("nan"), "name": "alert"})
