@@ -1,4 +1,4 @@
-"""The monitor before this one, as its files tell of it."""
+"""The monitor before this one, whatever somebody put in its place."""
 
 from __future__ import annotations
 
@@ -8,46 +8,48 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
+from runvitals.journal.frames import frame
 from runvitals.journal.writer import Writer
 from runvitals.monitor.predecessor import Predecessor
 
-T0 = 1_760_000_000_000
-YEAR_S = 365 * 86_400
+BOOT = "boot"
 
 
-def write(folder: Path, end: bool = False) -> Writer:
-    journal = Writer(str(folder), "monitor.n1.1", {"run": "r1", "host": "n1", "role": "monitor", "t": T0})
-    journal.json(frames.INFO, {"t": T0 + 500, "baselines": {"disk.in": 100.0}})
-    for second in range(5):
-        journal.sample(T0 + second * 1000, {"cpu": 1.0})
-    if end:
-        journal.json(frames.LIFECYCLE, {"t": T0 + 5000, "what": "end", "state": "finished"})
-    journal.close()
-    return journal
+def _find(folder: Path) -> Predecessor:
+    return Predecessor.find(str(folder), "n1", "monitor.n1.ff")
 
 
-@pytest.mark.parametrize("set_by_s", [0, 11 * YEAR_S, -40 * YEAR_S])
-def test_the_gap_begins_with_the_last_record_by_the_run_s_clock(tmp_path: Path, set_by_s: int) -> None:
-    journal = write(tmp_path)
-    os.utime(journal.path, (T0 / 1000 + set_by_s, T0 / 1000 + set_by_s))
-    found = Predecessor.find(str(tmp_path), "n1", "monitor.n1.2")
-    assert (found.died_ms, found.written_ms) == (T0 + 4000, T0 + set_by_s * 1000)
+def test_a_monitor_that_died_left_its_baselines(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "monitor.n1.1", {"boot_id": BOOT})
+    journal.json(frames.INFO, {"t": 1, "baselines": {"disk.in": 5.0}})
+    found = _find(tmp_path)
+    assert found.died_ms is not None
+    assert found.baselines(BOOT) == {"disk.in": 5.0}
+    assert found.baselines("another") == {}
 
 
-def test_one_that_ended_leaves_no_gap(tmp_path: Path) -> None:
-    write(tmp_path, end=True)
-    found = Predecessor.find(str(tmp_path), "n1", "monitor.n1.2")
-    assert found.died_ms is None
-    assert found.baselines("b") == {"disk.in": 100.0}
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"[1]",
+        b'{"t":1,"baselines":[5]}',
+        b'{"t":1,"baselines":{"disk.in":"5"}}',
+        b'{"t":1,"baselines":{"disk.in":NaN}}',
+        b'{"t":1,"baselines":{"disk.in":1e400}}',
+        b"{",
+    ],
+)
+def test_damaged_records_tell_nothing(tmp_path: Path, payload: bytes) -> None:
+    good = b'{"t":1,"baselines":{"disk.out":7.0}}'
+    data = frame(frames.INFO, 0, payload) + frame(frames.LIFECYCLE, 1, b"[]") + frame(frames.INFO, 2, good)
+    (tmp_path / "monitor.n1.1.00000.rvj").write_bytes(data)
+    found = _find(tmp_path)
+    assert found.died_ms is not None
+    assert found.baselines(BOOT) == {"disk.out": 7.0}
 
 
-def test_a_file_without_a_whole_record_is_as_old_as_the_system_says(tmp_path: Path) -> None:
-    journal = write(tmp_path)
-    Path(journal.path).write_bytes(b"torn")
-    os.utime(journal.path, (T0 / 1000, T0 / 1000))
-    assert Predecessor.find(str(tmp_path), "n1", "monitor.n1.2").died_ms == T0
-
-
-def test_there_was_none(tmp_path: Path) -> None:
-    found = Predecessor.find(str(tmp_path), "n1", "monitor.n1.2")
-    assert (found.died_ms, found.baselines("b")) == (None, {})
+def test_what_is_no_file_of_a_monitor_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "monitor.n1.1.00000.rvj")
+    (tmp_path / "monitor.n1.zz.00000.rvj").touch()
+    found = _find(tmp_path)
+    assert found.baselines(BOOT) == {}

@@ -85,7 +85,8 @@ def decode(writer: str, frame: frames.Frame, schemas: Mapping[int, Sequence[str]
         raise ValueError(f"its number is over {INT64 - 1}")
     if type == SAMPLE:
         time_ms, keys, packed = split(payload, schemas)
-        _check_time(time_ms)
+        if not 0 <= time_ms < TIME_MS:
+            raise _no_time(time_ms)
         return Record(writer, type, seq, time_ms, None, keys, packed, len(packed))
     if type == CONSOLE:
         return Record(writer, type, seq, _console_time(payload), payload, size=len(payload))
@@ -116,10 +117,10 @@ def _console_time(payload: bytes) -> int:
     stream, time_ms = CONSOLE_HEAD.unpack_from(payload)
     if stream not in STREAMS:
         raise ValueError(f"console stream {stream} is neither 1 (stdout) nor 2 (stderr)")
-    _check_time(time_ms)
+    if not 0 <= time_ms < TIME_MS:
+        raise _no_time(time_ms)
     return int(time_ms)
 
 
-def _check_time(time_ms: int) -> None:
-    if not 0 <= time_ms < TIME_MS:
-        raise ValueError(f"its time is {time_ms}; ms UTC from 1970 to 9998 are allowed")
+def _no_time(time_ms: int) -> ValueError:
+    return ValueError(f"its time is {time_ms}; ms UTC from 1970 to 9998 are allowed")
