@@ -181,3 +181,13 @@ def test_what_is_no_change_is_refused(served: Served, token: str, content: bytes
         headers={**bearer(token), "content-type": "application/json"},
     )
     assert answer.status_code in (400, 422)
+
+
+def test_long_secrets_are_not_kept(served: Served) -> None:
+    for number in range(5):
+        secret = f"rvt_{number}" + "x" * 30_000
+        answer = httpx.post(f"{served.url}/api/v1/ingest", headers={"authorization": f"Bearer {secret}"})
+        assert answer.status_code == 401
+    entrance = served.app._for_programs
+    assert isinstance(entrance, TokenRequired)
+    assert all(len(secret) < 1000 for secret in entrance._bad)

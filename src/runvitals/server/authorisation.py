@@ -36,7 +36,10 @@ _LOOK_S = 2.0
 _CHECKS_AT_ONCE = 4
 _CHECKS_WAITING = 200
 _LOGIN_S = 10.0
+_MOST_SECRET = 256
+"""Characters; a token has some fifty."""
 _MOST_KNOWN = 10_000
+"""Good ones, and as many that were refused."""
 _COOKIE_S = 30 * 86400
 _MOST_BODY = 4096
 
@@ -101,6 +104,8 @@ class TokenRequired:
         return secret is not None and self._clock_s() < self._good.get(secret, 0.0)
 
     async def _is_good(self, secret: str) -> bool:
+        if len(secret) > _MOST_SECRET:
+            return False  # nobody is to fill the memory with what he was refused for
         now_s = self._clock_s()
         if now_s < self._good.get(secret, now_s):
             return True
