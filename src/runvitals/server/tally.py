@@ -24,17 +24,17 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self._totals = Counter[str]()
+        self._requests = self._envelopes = self._points = self._body_bytes = 0
         self._refused = Counter[int]()
         self._acks = [0] * (len(ACK_BUCKETS_S) + 1)
         self._seconds = 0.0
 
     def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         """A request was acknowledged, so long after it came."""
-        self._totals["requests"] += 1
-        self._totals["envelopes"] += envelopes
-        self._totals["points"] += points
-        self._totals["body_bytes"] += body_bytes
+        self._requests += 1
+        self._envelopes += envelopes
+        self._points += points
+        self._body_bytes += body_bytes
         self._acks[bisect_left(ACK_BUCKETS_S, seconds)] += 1
         self._seconds += seconds
 
@@ -45,8 +45,14 @@ class Tally:
     def exposition(self, store: Stats, kept: Kept, threads: Mapping[str, str | None] | None = None) -> str:
         """Everything, with how the store fares, what housekeeping has done, and which threads fail."""
         lines = []
-        for name in ("requests", "envelopes", "points", "body_bytes"):
-            lines += _counter(f"runvitals_ingest_{name}_total", self._totals[name])
+        totals = {
+            "requests": self._requests,
+            "envelopes": self._envelopes,
+            "points": self._points,
+            "body_bytes": self._body_bytes,
+        }
+        for name, total in totals.items():
+            lines += _counter(f"runvitals_ingest_{name}_total", total)
         lines.append("# TYPE runvitals_ingest_refused_total counter")
         for status, count in sorted(self._refused.items()):
             lines.append(f'runvitals_ingest_refused_total{{status="{status}"}} {count}')

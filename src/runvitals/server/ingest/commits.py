@@ -7,12 +7,15 @@ because waking another thread costs more than all else here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from runvitals.store.contract import Ack, Batch, SampleStore, StoreClosed
 
-_Waiting = tuple[Sequence[Batch], "asyncio.Future[tuple[bool, ...]]"]
+Settle = Callable[["tuple[bool, ...] | BaseException"], None]
+_Waiting = tuple[Sequence[Batch], Settle]
+log = logging.getLogger("runvitals.server")
 
 
 class Commits:
@@ -23,18 +26,36 @@ class Commits:
         self._waiting: list[_Waiting] = []
         self.batches = 0
 
-    def add(self, batches: Sequence[Batch]) -> asyncio.Future[tuple[bool, ...]]:
+    async def add(self, batches: Sequence[Batch]) -> tuple[bool, ...]:
         """Of each batch whether it was new, once they are durable.
 
-        The future raises what `SampleStore.append` does.
+        Raises:
+            StoreError, ValueError: what `SampleStore.append` does.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[tuple[bool, ...]] = loop.create_future()
+        future: asyncio.Future[tuple[bool, ...]] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: tuple[bool, ...] | BaseException) -> None:
+            if future.done():
+                return  # its request was cancelled
+            if isinstance(answer, tuple):
+                future.set_result(answer)
+            else:
+                future.set_exception(answer)
+
+        self.hand_over(batches, settle)
+        return await future
+
+    def hand_over(self, batches: Sequence[Batch], settle: Settle) -> None:
+        """The same for who does not wait for it.
+
+        Args:
+            settle: is told of each batch whether it was new, once they are durable, or what went wrong.
+        """
         if not self._waiting:
+            loop = asyncio.get_running_loop()
             loop.call_soon(self._hand_over, loop)
-        self._waiting.append((batches, future))
+        self._waiting.append((batches, settle))
         self.batches += len(batches)
-        return future
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting, self._waiting = self._waiting, []
@@ -58,12 +79,11 @@ class Commits:
 
     def _settle(self, waiting: list[_Waiting], answer: Ack | BaseException) -> None:
         start = 0
-        for batches, future in waiting:
+        for batches, settle in waiting:
             end = start + len(batches)
             self.batches -= len(batches)
-            if not future.done():  # else its request was cancelled
-                if isinstance(answer, Ack):
-                    future.set_result(answer.fresh[start:end])
-                else:
-                    future.set_exception(answer)
+            try:
+                settle(answer.fresh[start:end] if isinstance(answer, Ack) else answer)
+            except Exception:  # the others are not to wait for ever
+                log.exception("an answer could not be given")
             start = end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -14,13 +13,12 @@ from starlette.types import Receive, Scope, Send
 
 from runvitals.server.ingest.admission import Admission, Visit
 from runvitals.server.ingest.bodies import Bodies, ClientLeft
-from runvitals.server.ingest.envelope import decoded
+from runvitals.server.ingest.envelope import Ack, decoded
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.prepare import Prepared
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.refusal import Refused, malformed
 from runvitals.server.ingest.unpacking import unpacked
-from runvitals.store.contract import StoreClosed
 
 PATH = "/api/v1/ingest"
 _LONG_BODIES_AT_ONCE = 2
@@ -77,29 +75,23 @@ class Ingest:
             visit = self.admission.enter()
         except Refused:
             return False
-        try:
-            visit.hold(size + held)
-            recording = self._recorder.record_samples(prepared)
-        except (Refused, StoreClosed):
-            recording = None
-        if recording is None:
-            visit.leave()
-            return False
-        acks, stored = recording
 
-        def answer(stored: asyncio.Future[tuple[bool, ...]]) -> None:
+        def settle(acks: list[Ack] | None) -> None:
             visit.leave()
-            if stored.cancelled() or stored.exception() is not None:
+            if acks is None:
                 done(None)
                 return
-            for ack, fresh in zip(acks, stored.result(), strict=True):
-                ack.stored = fresh
-            self._recorder.note_samples(prepared)
             self._tally.ingested(len(prepared), points, size, time.monotonic() - began_s)
             done(_encode({"acks": acks}) if is_list else _encode(acks[0]))
 
-        stored.add_done_callback(answer)
-        return True
+        try:
+            visit.hold(size + held)
+            recorded = self._recorder.record_samples(prepared, settle)
+        except Refused:
+            recorded = False
+        if not recorded:
+            visit.leave()
+        return recorded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -7,7 +7,6 @@ either acknowledged all of an envelope, or will get it again.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 
@@ -105,13 +104,15 @@ class Recorder:
         return found
 
     def record_samples(
-        self, prepared: Sequence[Prepared]
-    ) -> tuple[list[Ack], asyncio.Future[tuple[bool, ...]]] | None:
+        self, prepared: Sequence[Prepared], settle: Callable[[list[Ack] | None], None]
+    ) -> bool:
         """Store envelopes of writers and keys that are known, which hold nothing but samples.
 
+        Args:
+            settle: is told what became of them once they are durable; None: they were not stored.
+
         Returns:
-            what is to be told of each, and, once they are durable, which of them were new; None where there
-            is more to write than samples.
+            False where there is more to write than samples; nothing is written.
         """
         acks: list[Ack] = []
         batches: list[Batch] = []
@@ -120,11 +121,11 @@ class Recorder:
             envelope, keys, columns = one.envelope, one.keys, one.columns
             member = self.members.find(envelope.run, envelope.writer)
             if member is None or one.notes is not None or columns is None or not isinstance(keys, Schema):
-                return None
+                return False
             stored = member.stored_as.get((keys.id, columns.has_step))
             run_id, seq = member.who.run_id, envelope.seq
             if stored is None or seq is None or run_id in self.presence.deleted:
-                return None
+                return False
             stop = run_id in self.presence.stopped
             acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False))
             batches.append(_batch(one, member, stored))
@@ -132,14 +133,19 @@ class Recorder:
         now_ms = self._clock()
         for run_id, writer_id, last_ms in heard:
             self.presence.heard(run_id, writer_id, now_ms, last_ms)
-        return acks, self.commits.add(batches)
 
-    def note_samples(self, prepared: Sequence[Prepared]) -> None:
-        """What `record_samples` took is durable: who follows its run looks at it."""
-        for one in prepared:
-            member = self.members.find(one.envelope.run, one.envelope.writer)
-            if member is not None:
-                self._note(member.who.run_id, False)
+        def done(answer: tuple[bool, ...] | BaseException) -> None:
+            if not isinstance(answer, tuple):
+                settle(None)
+                return
+            for ack, fresh in zip(acks, answer, strict=True):
+                ack.stored = fresh
+            for run_id, _, _ in heard:
+                self._note(run_id, False)
+            settle(acks)
+
+        self.commits.hand_over(batches, done)
+        return True
 
     async def record(self, prepared: Sequence[Prepared]) -> list[Ack]:
         """Store envelopes, all or none; what became of them, once all is durable.
