@@ -19,11 +19,11 @@ from runvitals.store.catalogue.derived import LOGGED
 from runvitals.store.catalogue.devices import devices_of
 from runvitals.store.catalogue.joining import Joined
 from runvitals.store.catalogue.states import ENDED_STATES, STATES
-from runvitals.store.catalogue.summaries import Rows
+from runvitals.store.catalogue.summaries import TALLY, Rows
 
 _OF_EVENT = ("t", "name", "level", "text")
 _NOBODY = 0
-_NO_SECTIONS = ("removed", LOGGED)  # the server reckons what rows come to by itself
+_NO_SECTIONS = ("removed", LOGGED, TALLY)  # the server reckons what rows come to by itself
 
 
 class _Event(msgspec.Struct):

@@ -18,8 +18,8 @@ from runvitals.store.catalogue.projects import project_name
 from runvitals.store.catalogue.tables import field, project, run, run_field, run_tag, run_text
 from runvitals.store.catalogue.texts import MAX_NAME, shortened
 
-LOGGED, SHOWN = "logged", "shown"
-"""The section of what rows of `log()` come to, and its key of what a summary has of it; see `summaries`."""
+LOGGED = "logged"
+"""The section of what rows of `log()` come to; see `summaries`."""
 SECTIONS = ("run", "config", "summary", LOGGED)
 """The sections that anything follows from."""
 _SUMMARY = "summary"
@@ -68,7 +68,7 @@ def _values(documents: Documents, place: Place) -> dict[str, Any]:
     """A section's values; of the summary also what was logged, unless it was set by hand."""
     values = documents[place].values if place in documents else {}
     logged = documents.get(place._replace(section=LOGGED)) if place.section == _SUMMARY else None
-    return values if logged is None else {**(logged.values.get(SHOWN) or {}), **values}
+    return values if logged is None else {**logged.values, **values}
 
 
 def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRuns) -> None:

@@ -1,7 +1,7 @@
 """What the rows of `log()` come to, by run: folded in as they arrive, each once.
 
-It lies in the section `logged`: a tally, the summary that follows from it, and how far each writer's rows are
-in it. What was set by hand is in the section `summary`, and goes before it.
+It lies in the section `logged`, and what it follows from in the section `tally`, with how far each writer's
+rows are in it. What was set by hand is in the section `summary`, and goes before it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from sqlalchemy import Connection
 
 from runvitals.model.summary import Definitions, Tally, is_state
 from runvitals.store.catalogue import derived
-from runvitals.store.catalogue.derived import LOGGED, SHOWN
+from runvitals.store.catalogue.derived import LOGGED
 from runvitals.store.catalogue.documents import Document, Place, read_documents, write_documents
 from runvitals.store.catalogue.fields import MAX_FIELDS
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.sections import RunSections
 
-_TALLY, _SEQS = "tally", "seqs"
+TALLY = "tally"
+_STATE, _SEQS = "state", "seqs"
 _METRICS, _SUMMARY = "metrics", "summary"
 _MOST_WRITERS = 5000
 
@@ -61,23 +62,27 @@ def fold(connection: Connection, every: Sequence[Rows]) -> None:
         UnknownRun: one of the runs is not there.
     """
     runs = lock_known_runs(connection, {rows.run_id for rows in every})
-    documents = read_documents(connection, runs, (LOGGED, _METRICS, _SUMMARY))
-    places = {Place(run_id, LOGGED, "") for run_id in runs}
-    before = derived.fields_of(documents, places)
-    for place in places:
+    documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
+    shown = {Place(run_id, LOGGED, "") for run_id in runs}
+    before = derived.fields_of(documents, shown)
+    for place in shown:
         fresh = [rows for rows in every if rows.run_id == place.run_id]
         defined = documents.get(place._replace(section=_METRICS), Document()).values
-        documents[place] = _folded(documents.get(place, Document()), fresh, defined)
-    write_documents(connection, {place: documents[place] for place in places})
-    derived.write_fields(connection, before, derived.fields_of(documents, places))
+        known = documents.get(place._replace(section=TALLY), Document())
+        documents[place._replace(section=TALLY)], documents[place] = _folded(known, fresh, defined)
+    write_documents(
+        connection, {place: documents[place] for place in documents if place.section in (LOGGED, TALLY)}
+    )
+    derived.write_fields(connection, before, derived.fields_of(documents, shown))
 
 
-def _folded(known: Document, every: Iterable[Rows], defined: Mapping[str, Any]) -> Document:
+def _folded(known: Document, every: Iterable[Rows], defined: Mapping[str, Any]) -> tuple[Document, Document]:
+    """The tally with some rows more, and what the summary has of it."""
     tally = Tally()
     tally.definitions = Definitions()
     tally.definitions.define(defined)
-    if is_state(known.values.get(_TALLY)):
-        tally.restore(known.values[_TALLY])
+    if is_state(known.values.get(_STATE)):
+        tally.restore(known.values[_STATE])
     seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
     set_ms = known.set_ms
     for rows in every:
@@ -91,11 +96,10 @@ def _folded(known: Document, every: Iterable[Rows], defined: Mapping[str, Any]) 
         seqs[rows.writer] = of_writer  # the last in line is the last heard of
     while len(seqs) > _MOST_WRITERS:
         del seqs[next(iter(seqs))]
-    said = {_TALLY: tally.state(), _SEQS: seqs, SHOWN: tally.shown(tally.values)}
-    return Document(said, set_ms)
+    said = Document({_STATE: tally.state(), _SEQS: seqs}, set_ms)
+    return said, Document(tally.shown(tally.values), set_ms)
 
 
 def summary_of(sections: RunSections) -> dict[str, Any]:
     """A run's summary: what its rows come to, and before that what was set by hand."""
-    logged: dict[str, Any] = sections.shared.get(LOGGED, {}).get(SHOWN) or {}
-    return {**logged, **sections.shared.get(_SUMMARY, {})}
+    return {**sections.shared.get(LOGGED, {}), **sections.shared.get(_SUMMARY, {})}
