@@ -79,6 +79,7 @@ def test_tokens_of_services(token: str, around: str) -> None:
     [
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "EXAMPLE123",  # of Amazon
         MIXED[:86] + "==",  # of an Azure storage account
+        "abc8" + "Q~" + MIXED[:31] + ".~-",  # of an Azure client
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "login('{}')", "x={};", "say {}, please", "[{}]", "a\n{}\nb"])
@@ -132,6 +133,10 @@ def test_addresses_of_web_hooks(dirty: str, clean: str) -> None:
         ("PASSWORD=a,b;c python t.py", "PASSWORD=*** python t.py"),
         ("login(token=abcdefg, host=h)", "login(token=***, host=h)"),
         ('{\\"api_key\\": \\"abcdefg\\", \\"lr\\": 1}', '{\\"api_key\\": \\"***\\", \\"lr\\": 1}'),
+        ("curl -u me:pw1 https://host", "curl -u me:*** https://host"),
+        (f"wandb login {HEX[:40]} now", "wandb login *** now"),
+        (f"Authorisation token {HEX[:40]}", "Authorisation token ***"),
+        ("bot 123456789:" + "AA" + MIXED[:33], "bot 123456789:***"),
         ("SLACK_WEBHOOK=https://x.example/y", "SLACK_WEBHOOK=***"),
     ],
 )
@@ -141,7 +146,14 @@ def test_other_places(dirty: str, clean: str) -> None:
 
 def test_words_of_a_command_line_that_belong_together() -> None:
     assert command(["curl", "-u", "me:pw", "host"]) == ["curl", "-u", "me:***", "host"]
-    assert command(["run", "Bearer", "abc"]) == ["run", "Bearer", "***"]
+    assert command(["run", "Bearer", "abc1"]) == ["run", "Bearer", "***"]
+    assert command(["wandb", "login", HEX[:40]]) == ["wandb", "login", "***"]
+    assert command(["huggingface-cli", "login", "--token", "abc"]) == [
+        "huggingface-cli",
+        "login",
+        "--token",
+        "***",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,6 +171,8 @@ def test_words_of_a_command_line_that_belong_together() -> None:
         "sk-learn-comparison-of-models-2024-v1.py",
         "hf_to_megatron_converter_2024.py",
         "key-value-store",
+        "the token is missing; login failed for user 12",
+        "python -u train.py --lr 0.1",
         "meta-llama/Llama-3.1-8B-Instruct@main",
         "2024-05-01T12:30:45Z",
     ],

@@ -53,7 +53,8 @@ _MOST_BLANKS = 32
 _LONGEST_NAME = 256
 # `curl -u me:password`
 _USER_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
-_SCHEMES = ("bearer ", "basic ")
+# What comes before a secret in a header, a message, or a command: `wandb login KEY`.
+_SCHEMES = ("bearer ", "basic ", "token ", "login ")
 _SHORTEST_USER_SECRET = 6
 
 
@@ -72,7 +73,7 @@ def command(arguments: Sequence[str]) -> list[str]:
             clean.append(HIDDEN if is_secret(option, argument) else argument)
         elif before in _USER_OPTIONS and colon:
             clean.append(f"{user}:{HIDDEN}")
-        elif before.lower() == "bearer" and not argument.startswith("-"):
+        elif f"{before.lower()} " in _SCHEMES and _is_shown(f"{before.lower()} ", argument):
             clean.append(HIDDEN)
         elif equals and _is_name(name) and is_secret(name, value):
             clean.append(f"{name}={HIDDEN}")
@@ -91,7 +92,7 @@ def text(value: str) -> str:
     >>> text("export PASSWORD='a b'; curl -H 'Authorization: Bearer abc' https://me:abc@host/")
     "export PASSWORD='***'; curl -H 'Authorization: ***' https://me:***@host/"
     """
-    return hide(_without_bearers(_without_assigned(_without_users(url(value)))))
+    return hide(_without_bearers(_without_options(_without_assigned(_without_users(url(value))))))
 
 
 def entries(value: Any, name: str = "") -> Any:
@@ -233,8 +234,26 @@ def _without_users(value: str) -> str:
     return "".join(clean) + value[copied:]
 
 
+def _without_options(value: str) -> str:
+    """Text without what follows a colon after `-u`, as `curl` has it."""
+    for option in _USER_OPTIONS:
+        clean, copied = [], 0
+        at = value.find(f"{option} ")
+        while at >= 0:
+            begin = end = at + len(option) + 1
+            while end < len(value) and value[end] not in _VALUE_ENDS:
+                end += 1
+            colon = value.find(":", begin, end)
+            if colon >= 0 and (at == 0 or value[at - 1] in _BLANKS):
+                clean += [value[copied : colon + 1], HIDDEN]
+                copied = end
+            at = value.find(f"{option} ", end)
+        value = "".join(clean) + value[copied:]
+    return value
+
+
 def _without_bearers(value: str) -> str:
-    """Text without what follows `bearer`, and `basic` where it looks like base64."""
+    """Text without what follows `bearer`, and what looks like a secret after other words of this kind."""
     lower = value.lower()
     if len(lower) != len(value):
         return value
@@ -255,10 +274,14 @@ def _without_bearers(value: str) -> str:
 
 
 def _is_shown(scheme: str, word: str) -> bool:
-    """Whether a word after `bearer` or `basic` is what is shown to be let in."""
+    """Whether a word after `bearer` or its like is what is shown to be let in."""
     digit = any(map(str.isdigit, word))
+    if word.startswith("-"):
+        return False
     if scheme == "bearer ":
-        return len(word) >= 8 or (digit and len(word) >= 4)
+        return len(word) >= 8 or (digit and len(word) >= 3)
+    if scheme != "basic ":
+        return len(word) >= 20 and digit and _NAME.issuperset(word) and not word.isdigit()
     return len(word) >= 6 and (digit or word.endswith("=") or not (word.islower() or word.istitle()))
 
 

@@ -18,6 +18,8 @@ _NAME = _ALNUM | frozenset("_-.")
 _BASE64 = _ALNUM | frozenset("+/")
 # An escape before a token, as URLs and JSON have them: `%3Dghp_…`, `\nghp_…`.
 _ESCAPED = ("\\n", "\\r", "\\t")
+_AZURE = _NAME | {"~"}
+_AZURE_MARK = "Q~"
 _AWS_KEY_LENGTH = 40
 _LONG_KEY_LENGTH = 64
 
@@ -46,6 +48,10 @@ def _mixed(rest: str) -> bool:
 
 def _hex_32(rest: str) -> bool:
     return len(rest) == 32 and _HEX.issuperset(rest)
+
+
+def _telegram(rest: str) -> bool:
+    return len(rest) == 33 and any(map(str.isdigit, rest)) and any(map(str.islower, rest))
 
 
 def _aws_id(rest: str) -> bool:
@@ -92,6 +98,7 @@ _FORMS: tuple[_Form, ...] = (
     # the rest
     *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_ ntn_", _NAME, _name_with_digit),
     *_forms("AGE-SECRET-KEY-1", _UPPER_AND_DIGITS, _name_with_digit),
+    *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the number of a bot
     *_forms("eyJ", _NAME, _mixed),  # a JSON web token
 )  # fmt: skip
 _PREFIXES = tuple(dict.fromkeys(prefix for prefix, _, _ in _FORMS))
@@ -125,6 +132,8 @@ def hide(value: str) -> str:
             for form in _FORMS:
                 if form[0] == prefix:
                     value = _without_form(value, form)
+    if _AZURE_MARK in value:
+        value = _without_azure_secrets(value)
     return _without_long_keys(value)
 
 
@@ -202,6 +211,23 @@ def _without_form(value: str, form: _Form) -> str:
             clean += [value[copied:at], HIDDEN]
             copied = end
         at = value.find(prefix, end)
+    return "".join(clean) + value[copied:]
+
+
+def _without_azure_secrets(value: str) -> str:
+    """Client secrets of Azure: 40 signs, of which the fifth and sixth are `Q~`."""
+    clean, copied = [], 0
+    at = value.find(_AZURE_MARK)
+    while at >= 0:
+        begin, end = at, at + len(_AZURE_MARK)
+        while begin > copied and value[begin - 1] in _AZURE and at - begin < 8:
+            begin -= 1
+        while end < len(value) and value[end] in _AZURE and end - at < 64:
+            end += 1
+        if at - begin == 4 and value[at - 1] in _DIGITS and 31 <= end - at - len(_AZURE_MARK) <= 34:
+            clean += [value[copied:begin], HIDDEN]
+            copied = end
+        at = value.find(_AZURE_MARK, end)
     return "".join(clean) + value[copied:]
 
 
