@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from runvitals.store import zstd
 NONE, ZSTD, ZLIB = 0, 1, 2
 _HEAD = struct.Struct("<BI")
 _ITEM = 8
+_AT_ONCE = 4 << 20
+"""Bytes that are unpacked in one go."""
 HEAD_BYTES = _HEAD.size
 
 
@@ -59,6 +62,29 @@ def unpack(body: bytes | memoryview, columns: int) -> tuple[Integers, Floats]:
     t = np.frombuffer(raw, "<i8", rows)
     values = np.frombuffer(raw, "<f8", rows * columns, offset=rows * _ITEM)
     return t, values.reshape(columns, rows).T
+
+
+def unpack_column(
+    bodies: Sequence[bytes], rows: int, columns: int, column: int
+) -> tuple[Integers, Floats] | None:
+    """Times and one column of bodies of the same shape, a row for each; None where one is not of it, damaged
+    or not packed with zstd: then unpack them one by one.
+    """
+    head = _HEAD.pack(ZSTD, rows)
+    if not all(body.startswith(head) for body in bodies):
+        return None
+    size, first = rows * (1 + columns) * _ITEM, (1 + column) * rows
+    t, values = np.empty((len(bodies), rows), np.int64), np.empty((len(bodies), rows))
+    at_once = max(1, _AT_ONCE // max(size, 1))
+    for start in range(0, len(bodies), at_once):
+        some = bodies[start : start + at_once]
+        raw = zstd.decompress_all([memoryview(body)[_HEAD.size :] for body in some], size)
+        if raw is None:
+            return None
+        t[start : start + len(some)] = np.frombuffer(raw, "<i8").reshape(len(some), -1)[:, :rows]
+        unpacked = np.frombuffer(raw, "<f8").reshape(len(some), -1)
+        values[start : start + len(some)] = unpacked[:, first : first + rows]
+    return t, values
 
 
 def rows(body: bytes | memoryview) -> int:

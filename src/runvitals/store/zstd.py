@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import zstandard
 
@@ -20,6 +21,23 @@ _OF_THREAD = _OfThread()
 def compress(data: bytes) -> bytes:
     """One frame, with a checksum."""
     return _OF_THREAD.compressor.compress(data)
+
+
+def decompress_all(frames: Sequence[bytes | memoryview], size: int) -> bytes | None:
+    """The contents of frames, one after the other, each of which must be `size` bytes; None where one is not,
+    or this Python's zstd cannot do many at once: then do them one by one.
+    """
+    decompressor = _OF_THREAD.decompressor
+    if not frames or not hasattr(decompressor, "multi_decompress_to_buffer"):
+        return None
+    try:
+        if any(zstandard.frame_content_size(frame) != size for frame in frames):
+            return None
+        found = decompressor.multi_decompress_to_buffer(list(frames))
+    except zstandard.ZstdError:
+        return None
+    data = b"".join(found[number].tobytes() for number in range(len(found)))
+    return data if len(data) == size * len(frames) else None
 
 
 def decompress(frame: bytes | memoryview, size: int) -> bytes:

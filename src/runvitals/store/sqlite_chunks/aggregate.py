@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
@@ -80,6 +81,9 @@ class _Month:
             try:
                 runs = self._runs(self._connection)
                 days = self._days(self._connection, runs)
+                if len(runs) > _FEW:
+                    for run in self._add_alike(self._connection, runs):
+                        del runs[run]
                 packed = self._packs(self._connection, runs)
             except sqlite3.Error as error:
                 damaged.append(self._reader.damage(self._month, error))
@@ -94,6 +98,21 @@ class _Month:
             else:
                 damaged += self._add_loose(run, packed.get(run, []))
         return damaged
+
+    def _add_alike(self, connection: sqlite3.Connection, runs: Mapping[int, _Run]) -> list[int]:
+        """Add runs that are packs alone, as short runs are, many at a time; which those were."""
+        loose = {run for run, row in runs.items() if not row.has_chunks} - self._blocks.keys()
+        question = self._question
+        shapes = packs.alike(connection, loose, question.metric, question.t0, question.t1)
+        seen = Counter(run for one in shapes for run in one.runs)
+        again = {run for run, count in seen.items() if count > 1}  # a metric in two packs: put them together
+        for one in shapes:
+            found = None if again.intersection(one.runs) else one.series()
+            if found is None:
+                again.update(one.runs)
+            else:
+                self._tally.add_many(one.runs, *found)
+        return list(loose - again)
 
     def _add_chunks(self, run: int, row: _Run, packed: list[Pack]) -> list[Damage]:
         blocks = self._blocks.get(run, [])

@@ -8,14 +8,14 @@ ones (10 ticks: 1.5 bytes a value against 4.3 with pcodec).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from runvitals.buckets import Floats, Integers
 from runvitals.store import body
 from runvitals.store.codec import Corrupt
 from runvitals.store.sqlite_chunks.blocks import Block, Group, on_disk
-from runvitals.store.sqlite_chunks.columns import add_columns, unpack_columns
+from runvitals.store.sqlite_chunks.columns import add_columns, read_columns, unpack_columns
 
 
 class Pack(NamedTuple):
@@ -61,6 +61,20 @@ class Pack(NamedTuple):
         return t, values
 
 
+class PackedAlike(NamedTuple):
+    """Packs of one shape, each of another run. `column`: where the metric in question is among `columns`."""
+
+    columns: int
+    ticks: int
+    column: int
+    runs: list[int]
+    bodies: list[bytes]
+
+    def series(self) -> tuple[Integers, Floats] | None:
+        """Times and values, runs × ticks; None where they must be read one by one."""
+        return body.unpack_column(self.bodies, self.ticks, self.columns, self.column)
+
+
 _SELECT = """SELECT pack.id, run, metrics, t0, t1, ticks, body
     FROM pack LEFT JOIN columns ON columns.id = pack.columns"""
 
@@ -73,6 +87,26 @@ def of_run(connection: sqlite3.Connection, run: int) -> list[Pack]:
 def of_all(connection: sqlite3.Connection, t0: int, t1: int) -> Iterator[Pack]:
     """The packs of all runs that reach into a range."""
     return map(_pack, connection.execute(f"{_SELECT} WHERE t0<=? AND t1>=? ORDER BY run", (t1, t0)))
+
+
+def alike(connection: sqlite3.Connection, runs: Set[int], metric: int, t0: int, t1: int) -> list[PackedAlike]:
+    """The packs of these runs that have a metric and reach into a range, by their shapes."""
+    places = {
+        number: (metrics.index(metric), len(metrics))
+        for number, metrics in read_columns(connection).items()
+        if metric in metrics
+    }
+    rows = connection.execute("SELECT run, columns, ticks, body FROM pack WHERE t0<=? AND t1>=?", (t1, t0))
+    found: dict[tuple[int, int], PackedAlike] = {}
+    for run, columns, ticks, packed in rows:
+        if run in runs and columns in places:
+            some = found.get((columns, ticks))
+            if some is None:
+                column, count = places[columns]
+                some = found[columns, ticks] = PackedAlike(count, ticks, column, [], [])
+            some.runs.append(run)
+            some.bodies.append(packed)
+    return list(found.values())
 
 
 def _pack(row: tuple[int, int, bytes | None, int, int, int, bytes]) -> Pack:

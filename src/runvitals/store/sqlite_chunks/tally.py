@@ -67,6 +67,11 @@ class Tally:
         """
         self._samples.append((self._group(run), t, values))
 
+    def add_many(self, runs: Sequence[int], t: Integers, values: Floats) -> None:
+        """Samples of many runs: runs × samples of each."""
+        of_runs = np.array([self._group(run) for run in runs], np.int64)
+        self._add_in_buckets(np.repeat(of_runs, t.shape[1]), t.ravel(), values.ravel())
+
     def add_days(self, days: Sequence[Day]) -> None:
         """Rows of the roll-up."""
         runs, numbers, packed = zip(*days, strict=True)
@@ -113,6 +118,10 @@ class Tally:
         groups = np.repeat(np.array([group for group, _, _ in self._samples], np.int64), lengths)
         t = np.concatenate([t for _, t, _ in self._samples])
         values = np.concatenate([values for _, _, values in self._samples])
+        self._add_in_buckets(groups, t, values)
+
+    def _add_in_buckets(self, groups: Integers, t: Integers, values: Floats) -> None:
+        """Samples, and of which group each is."""
         rows = (t >= self.question.t0) & (t <= self.question.t1) & ~np.isnan(values)
         t, values = t[rows], values[rows]
         self._groups.append(groups[rows])
