@@ -131,13 +131,13 @@ class AmdSmi:
         self._static.close()
 
     def _read_static(self, mono_s: float) -> None:
-        # Without it there are no limits and no addresses; everything else goes on.
+        # Without it limits and addresses stay what they were, or unknown; everything else goes on.
         try:
             output = _output(self._static, mono_s)
             if output is not None:
                 self._known = {each.index: each for each in amd_smi.parse_static(loosejson.find(output))}
         except (ToolFailed, ValueError):
-            self._known = {}
+            return
 
 
 class RocmSmi:
