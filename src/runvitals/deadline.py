@@ -54,3 +54,9 @@ def passed() -> bool:
     """Whether the time is over. Without a deadline it never is."""
     until_s = _until_s.get()
     return until_s is not _NEVER and time.monotonic() > until_s
+
+
+def left_s() -> float | None:
+    """How much time is left, at least a millisecond; None without a deadline."""
+    until_s = _until_s.get()
+    return None if until_s is _NEVER else max(0.001, until_s - time.monotonic())

@@ -85,6 +85,9 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A connection that sees what was committed. On SQLite all that it reads is of one moment."""
         with self.engine.connect() as connection, connection.begin():
+            left_s = deadline.left_s()
+            if left_s is not None and not self.is_sqlite:  # SQLite asks by itself: see `_prepare`
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(left_s * 1000) + 1}")
             yield connection
 
     def write(self, work: Callable[[Connection], T], durable: bool = True) -> T:
