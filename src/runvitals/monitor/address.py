@@ -77,7 +77,11 @@ class Address:
         return f"\0runvitals-{os.geteuid()}-{self._part}" if sys.platform == "linux" else None
 
     def call(self) -> _socket.socket | None:
-        """A connection to the process of our own user that listens here; None where there is none."""
+        """A connection to the process of our own user that listens here; None where there is none, as on
+        systems without monitors.
+        """
+        if not hasattr(os, "posix_spawn"):
+            return None
         if self.name is not None:
             sock = _connected(self.name)
             if sock is not None and is_ours(sock):
