@@ -168,11 +168,24 @@ def test_who_does_not_read_what_was_asked_for_is_sent_away(impatient: Served) ->
 
 def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: Path) -> None:
     with serving(tmp_path, Bounds(connections=4)) as served:
-        idle = [served.connect() for _ in range(4)]
-        deadline_s = time.monotonic() + 20
-        while httpx.get(f"{served.url}/healthz").status_code != 503:  # they are accepted after a moment
-            assert time.monotonic() < deadline_s
-        for connection in idle:
+        used = [served.connect() for _ in range(4)]
+        for connection in used:
+            connection.sendall(GET + b"\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert httpx.get(f"{served.url}/healthz").status_code == 503
+        for connection in used:
             connection.close()
+        deadline_s = time.monotonic() + 20
         while httpx.get(f"{served.url}/healthz").status_code != 200:
             assert time.monotonic() < deadline_s
+
+
+def test_connections_that_ask_for_nothing_make_room_for_others(tmp_path: Path) -> None:
+    with serving(tmp_path, Bounds(connections=4, silent_s=0.0)) as served:
+        silent = [served.connect() for _ in range(4)]
+        deadline_s = time.monotonic() + 20
+        while len(served.http.server_state.connections) < 4:
+            assert time.monotonic() < deadline_s
+        assert httpx.get(f"{served.url}/healthz").status_code == 200
+        for connection in silent:
+            connection.close()

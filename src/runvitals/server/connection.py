@@ -8,6 +8,7 @@ Sizes of bodies are a matter of what a request is for, and are looked at by the 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ _PIECE_BYTES = 16 * _KIB
 _SMALL_HEAD_BYTES = 4 * _KIB
 """Heads that have come so far are not counted together: ten thousand of them are 40 MiB."""
 _SHORT_BODY_BYTES = 64 * _KIB
+_ENDED_AT_ONCE = 64
 _READ_BYTES = 16 * _KIB
 """A client reads an answer that waits for it at least so far within the time it has, and again."""
 _DROPPED_BYTES = 64 * _KIB * _KIB
@@ -40,6 +42,7 @@ class Bounds:
         connections: as many may be open at once; the next is answered 503.
         head_bytes: of a request line and its header fields, and of trailers: beyond it 414 or 431.
         fields: of a head.
+        silent_s: where there is no room for another, those that asked for nothing for so long make some.
         heads_bytes: of all heads that are not complete yet, of those larger than a few KiB.
         pipelined: requests that are sent before the one before them was answered.
         head_s: for a head to arrive, from the connection's or its own beginning.
@@ -53,6 +56,7 @@ class Bounds:
     connections: int = 10_000
     head_bytes: int = 64 * _KIB
     fields: int = 128
+    silent_s: float = 2.0
     heads_bytes: int = 32 * _KIB * _KIB
     pipelined: int = 32
     head_s: float = 30.0
@@ -153,14 +157,24 @@ class Connection(HttpToolsProtocol):
         self._deaf = self._refused = False
         self._dropped = 0
         self._doing: tuple[str, int] = ("head", 0)
-        self._since_s = self.loop.time()
+        self._opened_s = self._since_s = self.loop.time()
 
     # What comes
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._bounds.connections:
+        if len(self.connections) > self._bounds.connections and not self._make_room():
             self._refuse(503, f"{self._bounds.connections} connections are open already: come again later")
+
+    def _make_room(self) -> bool:
+        """End some connections that were opened a while ago and never asked for anything."""
+        before_s = self.loop.time() - self._bounds.silent_s
+        others = cast(set[Connection], self.connections)
+        silent = (one for one in others if one.cycle is None and one._opened_s < before_s)
+        found = list(itertools.islice(silent, _ENDED_AT_ONCE))
+        for one in found:
+            one.transport.abort()
+        return bool(found)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._hold(0)
