@@ -18,6 +18,7 @@ from runvitals.journal import frames
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
 from runvitals.model.records import INFO, decoded
+from runvitals.query.opened import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
 from runvitals.sdk.fields import Fields
 from runvitals.sdk.values import Values
@@ -309,6 +310,25 @@ def test_a_large_array_is_looked_at_in_part() -> None:
 def test_numbers_that_are_not_finite_are_no_part_of_a_histogram() -> None:
     found = row({"x": numpy.array([1.0, 2.0, numpy.nan, numpy.inf] * 20)})["x"]
     assert (found["min"], found["max"], found["not_finite"], found["count"]) == (1.0, 2.0, 40, 80)
+
+
+def test_settings_that_are_too_long_for_a_record(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            labels = {"a": "x" * 500_000, "\\ud800": "y"}
+            tags = ["b", "a", "b", *map(str, range(2000))]
+            run = runvitals.init(notes="n" * 20_000_000, tags=tags, settings={"labels": labels})
+            run.log({"loss": 1})
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert err.count("kept as well as can be") == 3
+    run = open_run("latest", str(journals.directory))
+    assert (run.state, run.problems) == ("finished", [])
+    assert run.facts.notes.startswith("nnn")
+    assert (run.facts.tags[:3], len(run.facts.tags)) == (["b", "a", "0"], 1000)
 
 
 def test_a_training_goes_on(train: Start, journals: Journals) -> None:

@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runvitals.journal import paths
+from runvitals.model.values import Mending
 from runvitals.sdk.console import tell
 from runvitals.sdk.folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
 from runvitals.sdk.line import Earlier, MonitorLine
 from runvitals.sdk.run import Run
 from runvitals.sdk.settings import SettingError, Settings, resolve
+
+_MOST_TAGS = 1000
 
 _active: Run | None = None
 _hooked = False
@@ -123,7 +126,8 @@ def _recorded(values: dict[str, Any]) -> Run:
         return _unrecorded(values)
 
 
-def _begin(values: dict[str, Any]) -> Run:
+def _begin(given: Mapping[str, Any]) -> Run:
+    values = _bounded(given)
     identity = identify(values, os.environ)
     directory = usable_directory(values["dir"], identity.run_id, values["resume"])
     folder = paths.run_dir(identity.run_id, directory)
@@ -137,6 +141,19 @@ def _begin(values: dict[str, Any]) -> Run:
     if not values["quiet"] and not run.rank:
         tell(f"run {run.id} ({run.name}) of project {run.project}, kept in {run.dir}")
     return run
+
+
+def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with texts that a record can hold."""
+    mending = Mending()
+    bounded = {key: mending.value(values[key]) for key in ("notes", "labels")}
+    tags = list(dict.fromkeys(values["tags"]))
+    if len(tags) > _MOST_TAGS:
+        mending.fault(f"more than {_MOST_TAGS} tags", len(tags) - _MOST_TAGS)
+    bounded["tags"] = [mending.value(tag) for tag in tags[:_MOST_TAGS]]
+    for fault in mending.faults:
+        tell(f"the run's notes, tags or labels have {fault}: they are kept as well as can be")
+    return {**values, **bounded}
 
 
 def _in_notebook() -> bool:
