@@ -108,6 +108,13 @@ def test_the_api_speaks_them_too(data: Path, how: dict[str, object]) -> None:
     assert about.keys() == IN_MLFLOW.keys()
     memory = about["system/gpu_0_memory_usage_megabytes"]
     assert (memory["unit"], memory["last"], memory["subject"]) == ("MB", pytest.approx(2000.0), "GPU")
+    ours = {one["key"]: one["mlflow"] for one in client.ask("runs/abc/series")}
+    assert ours["gpu.0.memoryAllocatedBytes"] == {
+        "name": "system/gpu_0_memory_usage_megabytes",
+        "unit": "MB",
+        "factor": 1e-6,
+    }
+    assert ours["system.load1"] is None
     told = {one["key"]: one["mean"] for one in client.ask("runs/abc/statistics", names="mlflow")}
     assert told == pytest.approx(IN_MLFLOW)
     table = client.get("/api/v1/runs/abc/metrics", params={"names": "mlflow", "format": "csv", **how})

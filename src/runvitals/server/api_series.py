@@ -36,7 +36,7 @@ async def run_series(
     """Which series a run has, rates included, and what the catalogue says of each; 10,000 an answer."""
 
     def read(view: RunView) -> bytes:
-        return json_bytes([series.info(one) for one in view.summaries(chosen, skip)])
+        return json_bytes(series.infos(view.summaries(chosen, skip)))
 
     return await _list(request, run, read)
 

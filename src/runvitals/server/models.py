@@ -142,6 +142,14 @@ class RunDetail(RunRow):
     problems: list[str] = Field(description="What could not be read of the run's files.")
 
 
+class MlflowName(BaseModel):
+    """What MLflow calls a series."""
+
+    name: str
+    unit: str
+    factor: float = Field(description="Makes a value of MLflow's unit from one of ours.")
+
+
 class SeriesInfo(BaseModel):
     """A series that a run has, and what the catalogue says of it."""
 
@@ -165,6 +173,7 @@ class SeriesInfo(BaseModel):
     )
     max: Number
     last: Number = Field(description="The newest value.")
+    mlflow: MlflowName | None = Field(None, description="None of what MLflow has no name for.")
 
 
 class MetricGroup(BaseModel):

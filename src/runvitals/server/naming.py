@@ -29,8 +29,8 @@ class MlflowView:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
 
-    def summaries(self, chosen: Chosen) -> list[SeriesSummary]:
-        return [self._summary(one) for one in self._view.summaries(chosen)]
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        return [self._summary(one) for one in self._view.summaries(chosen, skip)]
 
     def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
         return [self._series(one) for one in self._view.samples(chosen, t0, t1, at_most)]

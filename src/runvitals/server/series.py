@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
-from runvitals.catalog import SUBJECTS
+from runvitals.catalog import SUBJECTS, mlflow
 from runvitals.query.columns import Series
 from runvitals.query.keys import find, unit
 from runvitals.server.views import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary, TooMuch
@@ -22,8 +22,19 @@ STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n 
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 
 
-def info(series: SeriesSummary) -> dict[str, Any]:
-    """The `SeriesInfo` of a series. A key the catalogue does not know is charted alone."""
+def infos(found: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
+    """The `SeriesInfo` of each of a run's series."""
+    with_host_memory = {one.host for one in found if one.key == mlflow.OF_HOST}
+    return [{**_info(one), "mlflow": _in_mlflow(one.key, one.host in with_host_memory)} for one in found]
+
+
+def _in_mlflow(key: str, host_memory: bool) -> dict[str, Any] | None:
+    named = mlflow.rename(key, host_memory)
+    return None if named is None else {"name": named[0], "unit": mlflow.unit_of(named[0]), "factor": named[1]}
+
+
+def _info(series: SeriesSummary) -> dict[str, Any]:
+    """A key the catalogue does not know is charted alone."""
     about: dict[str, Any] = {"key": series.key, "host": series.host, "role": series.role}
     match = find(series.key)
     if match is None:

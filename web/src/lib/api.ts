@@ -120,6 +120,8 @@ export interface SeriesInfo {
   min: Value;
   max: Value;
   last: Value;
+  /** What MLflow calls it, and in which unit. */
+  mlflow: { name: string; unit: string; factor: number } | null;
 }
 
 export interface MetricGroup {

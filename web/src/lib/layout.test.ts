@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SeriesInfo } from './api';
-import { plan, search, shorten } from './layout';
+import { inMlflow, plan, search, shorten } from './layout';
 
 function series(key: string, chart: string, subject: string, more: Partial<SeriesInfo> = {}): SeriesInfo {
   return {
@@ -20,6 +20,7 @@ function series(key: string, chart: string, subject: string, more: Partial<Serie
     min: 0,
     max: 1,
     last: 1,
+    mlflow: null,
     ...more,
   };
 }
@@ -103,4 +104,31 @@ it('search finds charts by all the words in section, title or keys', () => {
   expect(search(sections, 'disk read').map((section) => section.title)).toEqual(['Disk']);
   expect(search(sections, 'disk cpu')).toEqual([]);
   expect(search(sections, ' ').length).toBe(2);
+});
+
+describe("MLflow's names", () => {
+  const gpu = (i: number): SeriesInfo =>
+    series(`gpu.${i}.memoryAllocatedBytes`, 'GPU memory used', 'GPU', {
+      unit: 'bytes',
+      mlflow: { name: `system/gpu_${i}_memory_usage_megabytes`, unit: 'MB', factor: 1e-6 },
+    });
+
+  it('find a chart whichever names are shown', () => {
+    expect(search(plan([gpu(0), series('cpu', 'CPU', 'CPU')]), 'gpu_0_memory_usage')).toHaveLength(1);
+  });
+
+  it('are drawn in units of MLflow where it has a name for all of a chart', () => {
+    const [chart] = inMlflow(plan([gpu(0), gpu(1)]))[0]!.charts;
+    expect(chart!.unit).toBe('MB');
+    expect(chart!.series.map((one) => [one.label, one.factor])).toEqual([
+      ['system/gpu_0_memory_usage_megabytes', 1e-6],
+      ['system/gpu_1_memory_usage_megabytes', 1e-6],
+    ]);
+  });
+
+  it('leave a chart in our unit where MLflow has no name for some of it', () => {
+    const other = series('gpu.0.memoryReserved', 'GPU memory used', 'GPU', { unit: 'bytes' });
+    const [chart] = inMlflow(plan([gpu(0), other]))[0]!.charts;
+    expect([chart!.unit, chart!.series.map((one) => one.factor)]).toEqual(['bytes', [1, 1]]);
+  });
 });

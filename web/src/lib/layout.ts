@@ -20,6 +20,9 @@ export interface PlannedSeries {
   role: string;
   label: string;
   text: string;
+  mlflow: SeriesInfo['mlflow'];
+  /** What values are multiplied with before they are drawn. */
+  factor: number;
 }
 
 export interface Section {
@@ -114,7 +117,7 @@ function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
       const short = keys.get(one.key)!;
       const named = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
       const label = twice.has(`${one.host}\n${one.key}`) ? `${named} (${one.role})` : named;
-      return { key: one.key, host: one.host, role: one.role, label, text: one.text };
+      return { key: one.key, host: one.host, role: one.role, label, text: one.text, mlflow: one.mlflow, factor: 1 };
     })
     .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key) || compareNaturally(a.role, b.role));
   return {
@@ -149,6 +152,25 @@ export function shorten(keys: readonly string[]): Map<string, string> {
   );
 }
 
+/** The same charts with MLflow's names; in its units where it has a name for all that a chart draws. */
+export function inMlflow(sections: readonly Section[]): Section[] {
+  return sections.map((section) => ({ ...section, charts: section.charts.map(chartInMlflow) }));
+}
+
+function chartInMlflow(chart: ChartPlan): ChartPlan {
+  const units = new Set(chart.series.map((one) => one.mlflow?.unit));
+  const [unit] = units;
+  const whole = units.size === 1 && unit !== undefined;
+  const hosts = new Set(chart.series.map((one) => one.host)).size;
+  const series = chart.series.map((one) => {
+    if (!one.mlflow) return one;
+    const label = hosts > 1 ? `${one.host} · ${one.mlflow.name}` : one.mlflow.name;
+    return { ...one, label, factor: whole ? one.mlflow.factor : 1 };
+  });
+  const only = chart.series.length === 1 ? chart.series[0]!.mlflow : null;
+  return { ...chart, series, title: only?.name ?? chart.title, unit: whole ? unit : chart.unit };
+}
+
 /** The sections with only those charts that have all the words in their title or keys. */
 export function search(sections: readonly Section[], words: string): Section[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
@@ -159,6 +181,7 @@ export function search(sections: readonly Section[], words: string): Section[] {
 }
 
 function hasAll(section: Section, chart: ChartPlan, wanted: string[]): boolean {
-  const text = [section.title, chart.title, ...chart.series.map((one) => one.key)].join(' ').toLowerCase();
+  const names = chart.series.map((one) => `${one.key} ${one.mlflow?.name ?? ''}`);
+  const text = [section.title, chart.title, ...names].join(' ').toLowerCase();
   return wanted.every((word) => text.includes(word));
 }

@@ -32,6 +32,13 @@ export function fromMetrics(answer: Metrics): Map<string, Points> {
   return found;
 }
 
+/** The same points in another unit. */
+export function scaled(points: Points, factor: number): Points {
+  if (factor === 1) return points;
+  const times = (values: Value[]): Value[] => values.map((value) => (value === null ? null : value * factor));
+  return { x: points.x, y: times(points.y), low: points.low && times(points.low), high: points.high && times(points.high) };
+}
+
 /** What was logged: by name, a line for each process. */
 export function fromLogged(answer: Logged): Map<string, Map<string, Points>> {
   const found = new Map<string, Map<string, Points>>();
