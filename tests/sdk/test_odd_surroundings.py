@@ -79,7 +79,7 @@ def test_it_is_delivered_from_such_a_folder(tmp_path: Path) -> None:
         env={
             **environment(tmp_path, RUNVITALS_DESTINATIONS=f"files:{out}"),
             "RUNVITALS_DIR": os.fsdecode(folder),
-            "RUNVITALS_NOTES": os.fsdecode(b"caf\xe9"),
+            **{f"RUNVITALS_{name}": os.fsdecode(b"caf\xe9") for name in ("NOTES", "NAME", "PROJECT", "TAGS")},
             "RUNVITALS_DELIVERY_TIMEOUT": "20",
         },
         capture_output=True,
@@ -89,6 +89,8 @@ def test_it_is_delivered_from_such_a_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "delivered to files:" in done.stderr
     assert list(out.rglob("*run1*"))
+    run = open_run("run1", os.fsdecode(folder))
+    assert (run.facts.name, run.facts.project, run.facts.tags, run.problems) == ("caf�", "caf�", ["caf�"], [])
 
 
 def test_a_command_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:

@@ -151,8 +151,10 @@ def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
     if len(tags) > _MOST_TAGS:
         mending.fault(f"more than {_MOST_TAGS} tags", len(tags) - _MOST_TAGS)
     bounded["tags"] = [mending.value(tag) for tag in tags[:_MOST_TAGS]]
+    for key in ("project", "name", "group", "job_type"):
+        bounded[key] = mending.value(values[key])
     for fault in mending.faults:
-        tell(f"the run's notes, tags or labels have {fault}: they are kept as well as can be")
+        tell(f"what the run is called has {fault}: it is kept as well as can be")
     return {**values, **bounded}
 
 
