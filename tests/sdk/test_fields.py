@@ -124,12 +124,17 @@ def test_a_training_that_changes_its_config(train: Start, journals: Journals) ->
             run.config.setdefault("batch", 32)
             del run.config.seed
             run.config.pop("opt")
+            run.config.net = {"depth": 3, "layers": [1]}
+            run.config.net["depth"] = 4
+            run.config.net["layers"].append(2)
             print(dict(run.config))
             run.finish()
         """)
     )
     assert code == 0, err
-    assert open_run("run1", str(journals.directory)).config == eval(out) == {"lr": 0.2, "batch": 32}
+    assert open_run("run1", str(journals.directory)).config == eval(out)
+    expected = {"lr": 0.2, "batch": 32, "net": {"depth": 4, "layers": [1, 2]}}
+    assert eval(out) == expected
     listed = RunList(str(journals.directory)).run("run1", now_ms())
     assert listed is not None
-    assert listed.config == {"lr": 0.2, "batch": 32}
+    assert listed.config == expected

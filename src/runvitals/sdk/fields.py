@@ -14,7 +14,8 @@ Write = Callable[[Mapping[Any, Any], Sequence[Any]], None]
 class Fields(dict[Any, Any]):
     """A dictionary whose entries are attributes too, and whose changes are written to the journal.
 
-    Entries of a mapping that lies in an entry are not watched: assign the entry again to have them written.
+    What changes within a mapping or list that lies in an entry is written at the run's end, or when the entry
+    is assigned again.
 
     Args:
         write: called with the entries that are set and the names of those that are removed.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from runvitals.sdk.stopping import StopHandler
 
 _INTERRUPTED = 130  # Python ends by SIGINT itself then; this is a shell's word for it
+_SIMPLE = frozenset((str, int, float, bool, type(None)))
 LEVELS = ("info", "warning", "error")
 # How much may be logged until the summary so far is written down. Readers of a list look at the last 64 KiB.
 _SUMMARY_EVERY_BYTES = 48 * 1024
@@ -78,6 +79,7 @@ class Run:
             self._tell_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
+        self._inner: dict[tuple[str, str], Any] = {}  # lists and mappings in config and summary, as written
         self._tally = Tally()
         self._unsummed_bytes = 0  # logged since the summary was written down
         self._sum_up_at_bytes = _SUMMARY_EVERY_BYTES
@@ -267,6 +269,7 @@ class Run:
         if self._stop is not None:
             message["stopped"] = self._stop.asked
             self._stop.restore()
+        self._write_inner_changes()
         self._turns.do(lambda: self._say_finished(message))
 
     def _say_finished(self, message: Mapping[str, object]) -> None:
@@ -308,12 +311,26 @@ class Run:
             record["removed"] = {section: list(self._values.facts(dict.fromkeys(removed)))}
         if changes:
             facts = self._values.facts(changes)
-            if section == "config":
-                from runvitals.collectors import redaction  # only where there is a configuration
-
-                facts = redaction.entries(facts)
-            record[section] = facts
+            self._inner.update(
+                ((section, name), value) for name, value in facts.items() if type(value) in (dict, list)
+            )
+            record[section] = _without_secrets(section, facts)
         self._write(frames.INFO, **record)
+
+    def _write_inner_changes(self) -> None:
+        """Write the entries within which something was changed since they were set: `config["net"]["lr"] = 1`
+        is told to nobody.
+        """
+        for section, fields in (("config", self.config), ("summary", self.summary)):
+            inner = {name: value for name, value in fields.items() if type(value) not in _SIMPLE}
+            facts = Values(_shrug).facts(inner)
+            changed = {
+                name: value
+                for name, value in facts.items()
+                if self._inner.get((section, name), value) != value
+            }
+            if changed:
+                self._write(frames.INFO, **{section: _without_secrets(section, changed)})
 
     def _now_ms(self) -> int:
         """The time of a record; 0 where nothing is recorded."""
@@ -383,6 +400,19 @@ class Run:
         """Start another monitor if ours has died. One system call, 1 µs, when it has not."""
         if self._line is not None and self._journal_pid == self.opened_by:
             self._turns.do(self._line.mind)
+
+
+def _without_secrets(section: str, facts: dict[str, Any]) -> dict[str, Any]:
+    if section != "config":
+        return facts
+    from runvitals.collectors import redaction  # only where there is a configuration
+
+    kept: dict[str, Any] = redaction.entries(facts)
+    return kept
+
+
+def _shrug(fault: str) -> None:
+    """It was told when the entry was set."""
 
 
 def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:
