@@ -28,6 +28,9 @@ _HEAD_SIZE = SAMPLE_HEAD.size
 # its own, so that "not read" costs nothing; past this many, a set joins one wide schema and its gaps are NaN,
 # so that flapping keys cannot multiply schemas.
 MAX_EXACT_SCHEMAS = 64
+# But for single keys: of a program that tells its readings one by one, each new one would make the wide
+# schema longer, and each value would be written as long as all of them.
+MAX_SINGLE_SCHEMAS = 16_384
 
 
 class Packer:
@@ -53,7 +56,8 @@ class Packer:
         schema_id = self._ids.get(keys)
         if schema_id is not None:
             return None, self._structs[schema_id].pack(schema_id, 0, time_ms, *values.values())
-        if len(self._ids) < MAX_EXACT_SCHEMAS:
+        most = MAX_SINGLE_SCHEMAS if len(keys) == 1 else MAX_EXACT_SCHEMAS
+        if len(self._ids) < most:
             schema_id = self._ids[keys] = self._declare(keys)
             return self.schema(schema_id), self._structs[schema_id].pack(
                 schema_id, 0, time_ms, *values.values()

@@ -167,6 +167,7 @@ class WriterSamples:
         self.tables: dict[tuple[str, ...], Table] = {}
         self._keys: Sequence[str] | None = None
         self._table: Table | None = None
+        self._of_key: dict[str, list[Table]] = {}
 
     def add(self, record: Record) -> None:
         table = self._table
@@ -175,6 +176,8 @@ class WriterSamples:
             table = self.tables.get(keys)
             if table is None:
                 table = self.tables[keys] = Table(keys)
+                for key in keys:
+                    self._of_key.setdefault(key, []).append(table)
             self._keys, self._table = record.keys, table
         table.seqs.append(record.seq)
         table.times.append(record.time_ms)
@@ -186,7 +189,7 @@ class WriterSamples:
 
     @property
     def keys(self) -> dict[str, None]:
-        return {key: None for table in self.tables.values() for key in table.keys}
+        return dict.fromkeys(self._of_key)
 
     def count_after(self, seq: int) -> int:
         """How many samples came after a sequence number."""
@@ -217,7 +220,7 @@ class WriterSamples:
 
     def column(self, key: str) -> tuple[Column, Column]:
         """(times, values) of a key in order of time, empty for a key this writer never wrote."""
-        tables = [table for table in self.tables.values() if key in table.keys]
+        tables = self._of_key.get(key, [])
         if numpy is None:
             return _merged_lists(tables, key)
         return _merged_arrays(tables, key)
