@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -174,3 +176,49 @@ def test_a_heartbeat_where_nothing_is_new(tmp_path: Path, training: Training) ->
         await client.aclose()  # type: ignore[attr-defined]
 
     run(quiet)
+
+
+def test_a_client_that_leaves_before_it_was_told_anything(tmp_path: Path, training: Training) -> None:
+    class Slow(Opened):
+        async def use(self, work: Callable[[RunView], Any], quick: bool = False) -> Any:
+            await anyio.sleep(60)
+
+    async def leaving() -> None:
+        client = Feeds(anyio.Event()).stream(Slow(tmp_path), follower())
+        assert await anext(client) == b"retry: 1000\n\n"
+        with anyio.move_on_after(0.01):
+            await anext(client)
+
+    run(leaving)
+    gc.collect()  # what was not closed would be complained of here
+
+
+def test_one_who_leaves_takes_nothing_from_the_others(tmp_path: Path, training: Training) -> None:
+    class Halting(Opened):
+        """Lets who waits for it leave after the run was looked at."""
+
+        halts: anyio.Event | None = None
+
+        async def use(self, work: Callable[[RunView], Any], quick: bool = False) -> Any:
+            found = await super().use(work, quick)
+            if self.halts is not None:
+                self.halts.set()
+                await anyio.sleep(0.05)
+            return found
+
+    async def leaving() -> None:
+        opened = Halting(tmp_path)
+        feeds = Feeds(anyio.Event())
+        stays, leaves = feeds.stream(opened, follower()), feeds.stream(opened, follower())
+        assert times(await news(stays)) == [0, 1, 2]
+        assert await anext(leaves) == b"retry: 1000\n\n"
+        training.advance(1)
+        opened.halts = anyio.Event()
+        task = asyncio.ensure_future(anext(leaves))
+        await opened.halts.wait()
+        opened.halts = None
+        task.cancel()
+        assert times(await news(stays)) == [3]
+        await stays.aclose()  # type: ignore[attr-defined]
+
+    run(leaving)

@@ -170,7 +170,9 @@ class Connection(HttpToolsProtocol):
         """End some connections that were opened a while ago and never asked for anything."""
         before_s = self.loop.time() - self._bounds.silent_s
         others = cast(set[Connection], self.connections)
-        silent = (one for one in others if one.cycle is None and one._opened_s < before_s)
+        silent = (
+            one for one in others if one is not self and one.cycle is None and one._opened_s <= before_s
+        )
         found = list(itertools.islice(silent, _ENDED_AT_ONCE))
         for one in found:
             one.transport.abort()

@@ -44,6 +44,17 @@ class Feed:
             UnknownRun, TooSlow, Busy: what is new for it cannot be told.
         """
         ours, theirs = anyio.create_memory_object_stream[bytes](_MOST_UNREAD)
+        # To its end even where this client leaves meanwhile: what is new for the others is told only once.
+        joining = asyncio.get_running_loop().create_task(self._take_in(ours, follower))
+        try:
+            await asyncio.shield(joining)
+        except BaseException:
+            theirs.close()
+            joining.add_done_callback(lambda done: _end(ours, done))
+            raise
+        return theirs
+
+    async def _take_in(self, client: _Events, follower: Follower) -> None:
         async with self._lock:
             shared = self._shared
 
@@ -55,12 +66,11 @@ class Feed:
             news, own = await self._opened.use(both, quick=True)
             self._publish(news)
             if own:
-                ours.send_nowait(own)
-            self._clients.add(ours)
+                client.send_nowait(own)
+            self._clients.add(client)
             if self._shared is None:
                 self._shared = follower
                 self._task = asyncio.get_running_loop().create_task(self._run())
-        return theirs
 
     async def _run(self) -> None:
         try:
@@ -109,12 +119,19 @@ class Feed:
         for one in list(self._clients):
             try:
                 one.send_nowait(news)
-            except (anyio.WouldBlock, anyio.BrokenResourceError):
+            except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 self._drop(one)
 
     def _drop(self, one: _Events) -> None:
         self._clients.discard(one)
         one.close()
+
+
+def _end(client: _Events, joined: asyncio.Task[None]) -> None:
+    """Of a client that did not wait until it had joined, or could not."""
+    client.close()
+    if not joined.cancelled():
+        joined.exception()  # told to nobody: who asked has left
 
 
 class Feeds:
