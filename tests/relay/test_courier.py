@@ -142,6 +142,19 @@ def test_a_run_that_is_not_let_in_holds_up_no_other(
     assert [run for run, _ in relay.told] == ["first"]
 
 
+def test_what_a_server_never_takes_is_told_once(journal: Journal, receiver: Receiver, relay: Relay) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    for second in range(3):
+        journal.monitor.sample(1000 + second, {"cpu": 1.0})  # 1970
+        journal.sample(second, cpu=2.0)
+        relay.work(10)
+    ((run_id, text),) = relay.told
+    assert run_id == RUN
+    assert "the year 2000" in text
+    assert cursor.refused_path in text
+    assert len(receiver.samples()["cpu"]) == 3
+
+
 def test_a_run_that_is_thrown_away_and_brought_back_goes_on_where_it_was(
     journal: Journal, receiver: Receiver, relay: Relay
 ) -> None:
