@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.model import limits
 from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
 
 
@@ -119,3 +120,8 @@ def test_a_misspelt_setting_is_answered_with_the_right_one() -> None:
 def test_a_number_that_is_none_is_refused(name: str, value: object) -> None:
     with pytest.raises(SettingError, match=f"{name} = .* is not allowed: it must be a number of seconds"):
         Settings(**{name: value})
+
+
+def test_a_label_is_cut_before_it_is_searched_for_secrets() -> None:
+    labels = SETTINGS["labels"].check({"cell": "x" * 3_000_000})
+    assert len(labels["cell"]) == limits.TEXT_CHARACTERS + 1

@@ -14,6 +14,7 @@ from typing import Any
 from runvitals.collectors import launcher
 from runvitals.journal import paths
 from runvitals.journal.jsontext import loads
+from runvitals.model import limits
 from runvitals.sdk import source_settings, trust
 from runvitals.sdk.setting import Setting
 from runvitals.sdk.setting import SettingError as SettingError
@@ -133,7 +134,9 @@ def _labels(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise TypeError
     # What is secret is hidden here and now: labels are written into every journal and shown to everybody.
-    labels: dict[str, str] = source_settings.hidden({_name(key): str(text) for key, text in value.items()})
+    # One character more than a record holds: that it is too long is reported where it is recorded.
+    texts = {_name(key): str(text)[: limits.TEXT_CHARACTERS + 1] for key, text in value.items()}
+    labels: dict[str, str] = source_settings.hidden(texts)
     return labels
 
 
