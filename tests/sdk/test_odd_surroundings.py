@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,7 +15,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.query.opened import open_run
 from tests.journal.test_full_disk import NAMESPACE, needs_mounts
-from tests.sdk.runs import Journals, Start, environment, finished
+from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
 
 TRAINING = """
     import runvitals
@@ -24,6 +25,9 @@ TRAINING = """
     run.alert("title")
     run.finish()
 """
+
+# What programs put there to have all that is said in a log file, too.
+ODD_STDERR = "import io, sys\nclass Odd(io.TextIOBase):\n    write = lambda self, text: len(text)\n    "
 
 
 def logged(journals: Journals) -> list[int]:
@@ -42,6 +46,10 @@ def logged(journals: Journals) -> list[int]:
         "import os, sys; os.environ.clear(); os.environ['RUNVITALS_DIR'] = sys.argv[1]",
         "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
         "import sys; sys.argv = sys.orig_argv = None",
+        "import pathlib, sys; sys.path += [pathlib.Path('/'), None, b'site-packages']",
+        ODD_STDERR + "fileno = NotImplemented\nsys.stderr = Odd()",
+        ODD_STDERR + "fileno = lambda self: None\nsys.stderr = Odd()",
+        ODD_STDERR + "write = lambda self, text: {}[text]\nsys.stderr = Odd()",
     ],
 )
 def test_a_training_in_odd_surroundings(before: str, journals: Journals, tmp_path: Path) -> None:
@@ -56,6 +64,28 @@ def test_a_training_in_odd_surroundings(before: str, journals: Journals, tmp_pat
     assert logged(journals) == [0, 1, 2]
     assert journals.end("run1")["state"] == "finished"
     assert len(journals.samples("run1")) >= 2
+    assert "sh:" not in done.stderr
+
+
+def test_a_training_that_ends_by_sigpipe_does_not_end_with_its_monitor(
+    train: Start, journals: Journals
+) -> None:
+    process = train(
+        """
+        import signal, runvitals
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        run = runvitals.init(id="run1")
+        input()
+        run.finish()
+        """
+    )
+    (monitor,) = eventually(lambda: len(journals.samples("run1")) and journals.monitors())
+    os.kill(monitor, signal.SIGKILL)
+    eventually(lambda: not Path(f"/proc/{monitor}").exists())
+    say(process, "")
+    code, _, err = finished(process)
+    assert code == 0, err
+    assert journals.end("run1")["state"] == "finished"
 
 
 def test_a_data_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:

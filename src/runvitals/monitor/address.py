@@ -19,6 +19,8 @@ import sys
 import time
 import zlib
 
+# How to send to a process that may have gone: a training that gave SIGPIPE back its default would end by it.
+NO_SIGNAL: int = getattr(_socket, "MSG_NOSIGNAL", 0)
 _BACKLOG = 1024  # ranks of a host that may come at once, before the monitor is up
 _UCRED_SIZE = 12
 # How long to wait in a listener's full queue, as `struct timeval`: whoever holds the name may never accept.

@@ -10,17 +10,19 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 # `sh` starts the program in the background and ends: it is nobody's child, so the trainer's `os.wait()`
 # never sees it, and forking the (possibly huge) trainer twice is not needed. An asynchronous command of `sh`
 # ignores INT and QUIT from its first moment.
-_IN_BACKGROUND = 'exec 0</dev/null >/dev/null 2>&1; "$0" "$@" &'
+_IN_BACKGROUND = '"$0" "$@" &'
+
 
 _LONG_VARIABLE = 4096  # letters
 
 
 def start(
-    command: Sequence[str], file_actions: Sequence[tuple[int, ...]], environ: Mapping[str, str]
+    command: Sequence[str], file_actions: Sequence[tuple[Any, ...]], environ: Mapping[str, str]
 ) -> None:
     """Start a program in a session of its own; 1 to 2 ms.
 
@@ -32,21 +34,24 @@ def start(
         OSError: it cannot be started.
     """
     shell = ["/bin/sh", "-c", _IN_BACKGROUND, *command]
+    # Before the shell begins, which complains of a working folder that was deleted.
+    silence: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+    actions = [*silence, *file_actions]
     try:
-        pid = _spawn(shell, file_actions, environ)
+        pid = _spawn(shell, actions, environ)
     except OSError as error:
         if error.errno != errno.E2BIG:
             raise
         # A script may set variables that no program can be started with.
         short = {name: text for name, text in environ.items() if len(text) <= _LONG_VARIABLE}
-        pid = _spawn(shell, file_actions, short)
+        pid = _spawn(shell, actions, short)
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:
         pass  # SIGCHLD is ignored in this process: the shell is already reaped
 
 
-def _spawn(shell: list[str], file_actions: Sequence[tuple[int, ...]], environ: Mapping[str, str]) -> int:
+def _spawn(shell: list[str], file_actions: Sequence[tuple[Any, ...]], environ: Mapping[str, str]) -> int:
     try:
         return os.posix_spawn(shell[0], shell, environ, file_actions=file_actions, setsid=True)
     except NotImplementedError:  # a C library whose posix_spawn cannot make a session

@@ -19,7 +19,7 @@ from typing import Any
 from runvitals.journal import descriptor
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor import background
-from runvitals.monitor.address import Address
+from runvitals.monitor.address import NO_SIGNAL, Address
 
 _ORDER_FD, _DOOR_FD, _TRAINER_FD = 3, 4, 5
 _ATTEMPTS = 5
@@ -66,7 +66,7 @@ class Line:
         if not self.is_ours():
             return False
         try:
-            self._sock.sendall(dumps(message) + b"\n")
+            self._sock.sendall(dumps(message) + b"\n", NO_SIGNAL)
         except OSError:
             return False
         return True

@@ -19,7 +19,7 @@ import zlib
 from runvitals.backoff import Backoff
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.monitor import background
-from runvitals.monitor.address import Address
+from runvitals.monitor.address import NO_SIGNAL, Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def ask(directory: str, message: Mapping[str, object], timeout_s: float) -> dict
         return None
     sock.settimeout(timeout_s)
     try:
-        sock.sendall(dumps(message) + b"\n")
+        sock.sendall(dumps(message) + b"\n", NO_SIGNAL)
         return read_answer(sock)
     except OSError:
         return None

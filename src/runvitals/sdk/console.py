@@ -14,9 +14,11 @@ _SHORTEST_TOKEN = 12
 def tell(text: str) -> None:
     """One line for the person, on stderr, without secrets and without what a terminal would obey.
 
-    A stderr that is closed, or none, is no reason to end a training.
+    A stderr that is closed, or none, or anything that a script has put in its place, is no reason to end a
+    training.
     """
-    if sys.stderr is None or not _is_open(sys.stderr):
+    stream = getattr(sys, "stderr", None)
+    if stream is None or not _is_open(stream):
         return
     if _may_hold_a_secret(text):
         from runvitals.collectors import redaction  # 1 ms that most messages need not pay
@@ -24,9 +26,9 @@ def tell(text: str) -> None:
         text = redaction.text(text)
     try:
         # In one piece, or what the command prints at the same moment comes between the text and its newline.
-        sys.stderr.write(f"runvitals: {inert(text)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
+        stream.write(f"runvitals: {inert(text)}\n")
+        stream.flush()
+    except Exception:  # noqa: BLE001 - it may be an object of the script's, which raises what it likes
         return
 
 
@@ -47,6 +49,6 @@ def _is_open(stream: TextIO) -> bool:
         return not getattr(stream, "closed", False)
     except OSError:
         return False
-    except AttributeError:  # anything that somebody put there
+    except Exception:  # noqa: BLE001 - an object of the script's, which is no file
         return True
     return True

@@ -46,6 +46,12 @@ def wandb_run() -> dict[str, Any] | None:
     }
 
 
+def _site_folders() -> list[str]:
+    """Where installed packages lie. Scripts put what they like into `sys.path`; Python heeds texts only."""
+    texts = [path for path in sys.path if isinstance(path, str)]
+    return [path for path in texts if path.endswith(("site-packages", "dist-packages"))]
+
+
 def order(
     values: Mapping[str, Any],
     run_id: str,
@@ -99,7 +105,7 @@ def order(
             "argv": argv,
             "cwd": working_folder(),
         },
-        "site": [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
+        "site": _site_folders(),
     }
 
 
