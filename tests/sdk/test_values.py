@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,11 @@ def test_numbers_of_all_kinds() -> None:
         "h": numpy.bool_(True),
         "i": numpy.array([7.0]),
         "j": numpy.float64(2.5),
+        "k": numpy.longdouble(1.5),
+        "l": Decimal("0.5"),
+        "m": Fraction(1, 4),
+        "n": numpy.ma.masked,
+        "o": {"p": numpy.ma.masked},
     }
     told = values()
     kept = told[0].row(data)
@@ -98,6 +104,11 @@ def test_numbers_of_all_kinds() -> None:
         "h": True,
         "i": 7.0,
         "j": 2.5,
+        "k": 1.5,
+        "l": 0.5,
+        "m": 0.25,
+        "n": None,
+        "o.p": None,
     }
     assert not told[1]
 
@@ -197,6 +208,25 @@ def test_subclasses_of_texts_and_numbers() -> None:
     assert row({"x": Odd(1), "loss": 2})["loss"] == 2
 
 
+def test_a_name_whose_own_code_raises() -> None:
+    class Name(str):
+        __eq__ = raising(ValueError("not comparable"))
+        __hash__ = raising(ValueError("not hashable"))  # type: ignore[assignment]
+
+    class Pairs(BrokenMapping):
+        def items(self) -> Any:
+            return [(Name("x"), numpy.float32(0.5))]
+
+    class Once(str):
+        def __hash__(self) -> int:
+            if hasattr(self, "asked"):
+                raise ValueError("hashed before")
+            self.asked = True
+            return str.__hash__(self)
+
+    assert row(Pairs()) == row({Once("x"): numpy.float32(0.5)}) == {"x": 0.5}
+
+
 def test_names_that_are_no_names() -> None:
     kept = row({(1, 2): 1, "": 2, 7: 3, None: 4, "x" * 600: 5, "_step": 6, "loss": 7})
     assert list(kept.values()) == [1, 2, 3, 4, 5, 6, 7]
@@ -278,7 +308,7 @@ def test_objects_that_are_no_arrays_are_texts() -> None:
             "d": Path("/data"),
             "e": pandas.DataFrame({"x": range(100)}),
             "f": pandas.Series(range(1000)),
-            "g": Decimal("0.5"),
+            "g": Decimal("sNaN"),
         }
     )
     assert kept["a"] == str(moment)
@@ -287,7 +317,7 @@ def test_objects_that_are_no_arrays_are_texts() -> None:
     assert kept["d"] == "/data"
     assert kept["e"].startswith("     x")
     assert (kept["f"]["count"], kept["f"]["max"]) == (1000, 999)
-    assert kept["g"] == "0.5"
+    assert kept["g"] == "sNaN"
 
 
 def test_a_large_array_is_looked_at_in_part() -> None:

@@ -27,6 +27,8 @@ def as_plain(value: object) -> object:
         >>> as_plain(numpy.zeros(1000))["count"]
         1000
     """
+    if is_masked(value):
+        return None
     if not hasattr(value, "tolist") and callable(getattr(value, "numpy", None)):
         value = value.numpy()  # type: ignore[attr-defined]  # TensorFlow
     shape = _shape(value)
@@ -43,7 +45,17 @@ def as_plain(value: object) -> object:
                 return converted
             if type(converted) is not type(value):
                 return str(converted)  # a moment of NumPy's is one of Python's now, a complex number
+    if hasattr(type(value), "__float__"):  # Decimal, Fraction, long doubles of NumPy
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (ValueError, TypeError, OverflowError):
+            return str(value)
     return str(value)
+
+
+def is_masked(value: object) -> bool:
+    """Whether it is NumPy's word for a value that is absent, whose number is zero."""
+    return type(value).__name__ == "MaskedConstant"
 
 
 def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:

@@ -14,7 +14,7 @@ from typing import Any
 from runvitals.model.limits import DEPTH, INT64, RECORD_VALUES, ROW_NAMES
 from runvitals.model.names import name_fault
 from runvitals.model.values import Mending
-from runvitals.sdk.arrays import as_plain
+from runvitals.sdk.arrays import as_plain, is_masked
 
 _SHORT_TEXT = 1000
 _SIMPLE_NAMES = 1000  # of a row that cannot be too long for a record
@@ -93,6 +93,8 @@ class Values:
         row = data.copy()  # another thread may change it
         known = self._known
         for name, value in row.items():
+            if type(name) is not str:
+                return None
             kind = type(value)
             if kind is float or kind is bool or value is None:
                 pass
@@ -107,8 +109,6 @@ class Values:
                 if number is None:
                     return None
                 row[name] = number
-            if type(name) is not str:
-                return None
             if name not in known:
                 if name_fault(name):
                     return None
@@ -136,6 +136,8 @@ def _number(value: object) -> float | int | None:
         if isinstance(value, float):
             return float(value)
         number = value.item()  # type: ignore[attr-defined]
+        if not number and is_masked(value):
+            return None
     except Exception:  # noqa: BLE001 - whatever it is, it is looked at again, and its error reported then
         return None
     kind = type(number)
