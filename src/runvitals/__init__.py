@@ -11,11 +11,14 @@ Everything is loaded on first use, so that the monitor, which is part of this pa
 
 from __future__ import annotations
 
+import sys
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
     from typing import Any
 
     from runvitals.client import Client
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     config: Fields
     summary: Fields
     run: Run | None
+else:
+    ModuleType = type(sys)
 
 __all__ = [
     "Client",
@@ -71,6 +76,19 @@ def _active() -> Run:
     from runvitals import sdk
 
     return sdk.active()
+
+
+class _Package(ModuleType):
+    """This module: `runvitals.config |= …` assigns to the open run's, not to the module."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _OF_ACTIVE_RUN:
+            setattr(_active(), name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:

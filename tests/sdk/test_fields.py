@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from argparse import Namespace
+from collections import UserDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,10 @@ CHANGES: dict[str, Change] = {
     "del": lambda f: f.__delitem__("lr"),
     "del attribute": lambda f: delattr(f, "lr"),
     "pop and set": lambda f: (f.pop("lr"), f.update(lr=5)),
+    "an object's attributes": lambda f: f.update(Namespace(lr=0.3, wd=0.1)),
+    "another mapping's": lambda f: f.update(UserDict(lr=0.4)),
+    "others": lambda f: f.replace({"lr": 3, "new": [1]}),
+    "itself": lambda f: f.replace(f),
     "clear and set": lambda f: (f.clear(), f.update(lr=5)),
 }
 
@@ -80,8 +86,9 @@ def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
             wrong()
     with pytest.raises(AttributeError):
         del fields.x
-    with pytest.raises(TypeError):
-        fields.update(5)
+    for wrong_type in (5, "ab", int, None):
+        with pytest.raises(TypeError):
+            fields.update(wrong_type)
     fields.clear()
     fields.update()
 
@@ -138,3 +145,36 @@ def test_a_training_that_changes_its_config(train: Start, journals: Journals) ->
     listed = RunList(str(journals.directory)).run("run1", now_ms())
     assert listed is not None
     assert listed.config == expected
+
+
+def test_a_config_that_is_assigned_or_changed_within(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import argparse, runvitals
+            first = runvitals.init(id="run1", config=argparse.Namespace(lr=0.1, opt={"name": "adam"}))
+            runvitals.config |= {"seed": 1}
+            runvitals.config["opt"]["name"] = "sgd"
+            runvitals.finish()
+            second = runvitals.init(id="run2", config={"lr": 0.1})
+            runvitals.config |= {"seed": 2}
+            assert runvitals.config is second.config and "config" not in vars(runvitals)
+            second.config = {"seed": 3}
+            runvitals.summary = {"best": 1}
+            second.finish()
+            second.config["late"] = second.summary["late"] = 1
+            for wrong in ("text", 5, argparse.Namespace):
+                try:
+                    runvitals.init(id="run3", config=wrong)
+                except TypeError:
+                    continue
+                assert not "raised"
+        """)
+    )
+    assert code == 0, err
+    directory = str(journals.directory)
+    assert open_run("run1", directory).config == {"lr": 0.1, "opt": {"name": "sgd"}, "seed": 1}
+    assert open_run("run2", directory).config == {"seed": 3}
+    assert open_run("run2", directory).summary == {"best": 1}
+    assert err.count("run run2 is finished: what is set in its config now is not kept") == 1
+    assert "cannot be written" not in err
+    assert [folder.name for folder in journals.folders()] == ["run1", "run2"]

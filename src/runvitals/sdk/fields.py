@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runvitals.sdk.values import entries
@@ -65,12 +65,25 @@ class Fields(dict[Any, Any]):
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Set several entries, and write them as one record."""
-        if len(args) == 1 and isinstance(args[0], Mapping) and not isinstance(args[0], dict):
-            args = (entries(args[0], self._fault),)
+        if len(args) == 1:
+            args = (self._entries(args[0]),)
         changes = dict(*args, **kwargs)
         if changes:
             super().update(changes)
             self._write(changes, ())
+
+    def replace(self, other: Any) -> None:
+        """Have the entries of another mapping, and no others."""
+        if other is not self:
+            fresh = dict(self._entries(other))
+            for name in [name for name in self if name not in fresh]:
+                del self[name]
+            self.update(fresh)
+
+    def _entries(self, given: Any) -> Any:
+        if type(given) is dict:
+            return given
+        return entries(given, self._fault) if isinstance(given, Mapping) else pairs(given)
 
     def setdefault(self, name: Any, default: Any = None) -> Any:
         if name not in self:
@@ -94,6 +107,22 @@ class Fields(dict[Any, Any]):
         super().clear()
         if names:
             self._write({}, names)
+
+
+def pairs(given: object) -> dict[Any, Any]:
+    """The entries that something else than a mapping has: pairs, or an object like `argparse.Namespace`.
+
+    Raises:
+        TypeError, ValueError: it has none.
+    """
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        return dict(given)
+    if not hasattr(given, "__dict__") or callable(given):
+        raise TypeError(
+            f"a mapping is expected, or an object with attributes such as argparse.Namespace,"
+            f" not {type(given).__name__}"
+        )
+    return dict(vars(given))
 
 
 class Summary(Fields):

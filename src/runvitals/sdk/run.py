@@ -62,10 +62,10 @@ class Run:
         self.finished = False
         self.dir = paths.run_dir(run_id, line.directory) if line else ""
         self._values = Values(self._report_fault)
-        self.config = Fields(
+        self._config = Fields(
             lambda changes, removed: self._write_entries("config", changes, removed), self._values.fault
         )
-        self.summary = Summary(
+        self._summary = Summary(
             lambda changes, removed: self._write_entries("summary", changes, removed), self._values.fault
         )
         self.step = 0  # the step a `log()` without one gets
@@ -75,6 +75,7 @@ class Run:
         self._journal = line.journal if line else None
         self._journal_pid = self.opened_by
         self._unwritable = False
+        self._told_finished = False
         if self._journal is not None and self._journal.error is not None:
             self._tell_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
@@ -86,6 +87,24 @@ class Run:
         self._summed_segment = 0
 
     # -- what a script calls
+
+    @property
+    def config(self) -> Fields:
+        """The hyper-parameters. A mapping that is assigned takes the place of all of them."""
+        return self._config
+
+    @config.setter
+    def config(self, entries: Mapping[str, Any]) -> None:
+        self._config.replace(entries)
+
+    @property
+    def summary(self) -> Summary:
+        """The results. A mapping that is assigned takes the place of all of them."""
+        return self._summary
+
+    @summary.setter
+    def summary(self, entries: Mapping[str, Any]) -> None:
+        self._summary.replace(entries)
 
     def log(self, data: Mapping[str, Any], step: int | None = None) -> None:
         """Keep a row of values. One `write()`: about 10 µs; it neither waits for a disk nor for the monitor.
@@ -306,6 +325,11 @@ class Run:
         """Write what was set in one of the sections of facts, and what was taken out of it."""
         if self.disabled:
             return
+        if self.finished:
+            if not self._told_finished:
+                self._told_finished = True
+                tell(f"run {self.id} is finished: what is set in its {section} now is not kept")
+            return
         record: dict[str, Any] = {}
         if removed:
             record["removed"] = {section: list(self._values.facts(dict.fromkeys(removed)))}
@@ -322,7 +346,8 @@ class Run:
         is told to nobody.
         """
         for section, fields in (("config", self.config), ("summary", self.summary)):
-            inner = {name: value for name, value in fields.items() if type(value) not in _SIMPLE}
+            entries = list(fields.items())  # at once: another thread may change them
+            inner = {name: value for name, value in entries if type(value) not in _SIMPLE}
             facts = Values(_shrug).facts(inner)
             changed = {
                 name: value
@@ -346,7 +371,7 @@ class Run:
     def _record_row(self, payload: bytes, row: dict[str, Any], now_ms: int) -> None:
         self._record(frames.HISTORY, payload)
         self._tally.add(row, now_ms)
-        self.summary.note(self._tally.shown(row) if self._tally.definitions else row)
+        self._summary.note(self._tally.shown(row) if self._tally.definitions else row)
         self._unsummed_bytes += len(payload)
         begun = self._journal is not None and self._journal.segment != self._summed_segment
         if begun or self._unsummed_bytes > self._sum_up_at_bytes:

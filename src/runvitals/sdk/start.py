@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.model.values import Mending
 from runvitals.sdk.console import tell
+from runvitals.sdk.fields import pairs
 from runvitals.sdk.folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
 from runvitals.sdk.line import Earlier, MonitorLine
@@ -46,7 +47,7 @@ def init(
 
     Args:
         project, name, tags, notes, group, job_type: how the run is found again.
-        config: hyper-parameters.
+        config: hyper-parameters: a mapping, or an object with attributes such as `argparse.Namespace`.
         id: the run's id; default: `RUNVITALS_RUN_ID`, else eight letters and digits, derived from the
             launcher's job or random. A run without a name is called by its job's, or as `brave-otter-417`.
         resume: `allow` (default: go on with a run of that id if there is one), `must`, `never`.
@@ -68,6 +69,8 @@ def init(
         if not _in_notebook():
             return _active
         _active.finish()
+    if config is not None and not isinstance(config, Mapping):
+        config = pairs(config)
     given = _given(settings)
     arguments = {
         "project": project, "name": name, "tags": tags, "notes": notes, "group": group, "job_type": job_type,
@@ -76,9 +79,9 @@ def init(
     given.update(Settings(**arguments).given)
     values = resolve(given, os.environ, working_folder())
     run = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
+    _active = run
     if config is not None:
         run.config.update(config)
-    _active = run
     return run
 
 
