@@ -207,6 +207,42 @@ def test_ascend_second_die_that_shares_power_and_an_alarm() -> None:
     assert device(read(ASCEND, unknown), 1) == {"temp": 37.0}
 
 
+def test_ascend_whose_name_is_a_number() -> None:
+    text = """\
+| NPU     Name                  | Health          | Power(W)     Temp(C)           Hugepages-Usage(page) |
+| Chip    Device                | Bus-Id          | AICore(%)    Memory-Usage(MB)                        |
++===============================+=================+======================================================+
+| 1       310                   | OK              | 12.5         61                0     / 969           |
+| 0       4                     | 0000:01:00.0    | 7            2000 / 8000                             |
++-------------------------------+-----------------+------------------------------------------------------+
+| 1       310                   | NA              | 13.5         62                0     / 969           |
+| 1       5                     | NA              | 9            4000 / 8000                             |
+"""
+    found = read(ASCEND, text)
+    assert device(found, 4) == {
+        "gpu": 7.0, "memoryAllocated": 25.0, "memoryAllocatedBytes": 2000 * MIB, "temp": 61.0,
+        "powerWatts": 12.5, "healthy": 1.0,
+    }  # fmt: skip
+    assert device(found, 5) == {
+        "gpu": 9.0, "memoryAllocated": 50.0, "memoryAllocatedBytes": 4000 * MIB, "temp": 62.0,
+        "powerWatts": 13.5,
+    }  # fmt: skip
+
+
+def test_ascend_chip_that_is_lost_leaves_its_neighbours_readings_alone() -> None:
+    text = (
+        ASCEND_HEAD.format(phy="      ")
+        + """\
+| 2     910B3               | UNKNOWN       | NA          11                NA   / NA            |
+| NA                        | NA            | NA          NA   / NA         NA   / NA            |
+| 3     910B3               | OK            | 99.5        41                0    / 0             |
+| 0                         | 0000:C1:00.0  | 5           0    / 0          4096 / 65536         |
+"""
+    )
+    assert {key.split(".")[0] for key in read(ASCEND, text)} == {"3"}
+    assert device(read(ASCEND, text), 3)["temp"] == 41.0
+
+
 def test_ascend_without_a_table_says_so() -> None:
     with pytest.raises(
         ValueError, match="no table of NPUs in what was printed: 'dcmi module initialize failed"

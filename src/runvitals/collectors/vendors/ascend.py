@@ -34,14 +34,20 @@ def rows(output: bytes) -> list[Row]:
         words = cells[0].split() if len(cells) == 3 else []
         if not words or not words[0].isdigit():
             continue
-        if all(word.isdigit() for word in words):  # chip, physical id; an NPU's line has its name
-            if npu is not None:
-                chips.append({**npu, **_chip(words, cells)})
+        if npu is not None and _is_of_chip(words, cells[1]):
+            chips.append({**npu, **_chip(words, cells)})
             npu = None
-        elif npu is None:
+        elif len(words) > 1:
             npu = _npu(words, cells)
     _number(chips)
     return chips
+
+
+def _is_of_chip(words: Sequence[str], second: str) -> bool:
+    """Whether a line that follows an NPU's is its chip's: numbers, and an address where an NPU has its health.
+    An NPU's name may be a number as well: "310".
+    """
+    return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
 
 
 def _npu(words: Sequence[str], cells: Sequence[str]) -> Row:
