@@ -172,6 +172,10 @@ def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pyt
          {"powerWatts": 3.684, "gpuRailWatts": 0.3}),
         ("GR3D_FREQ 5%@114 POM_5V_IN 3000/2900", {"gpu": 5.0, "graphicsClock": 114.0, "powerWatts": 3.0}),
         ("POM_5V_CPU 400/1 POM_5V_IN 3000/2900 POM_5V_GPU 700/1", {"powerWatts": 3.0, "gpuRailWatts": 0.7}),
+        # Before JetPack 4; and whatever unit the memory is in.
+        ("RAM 1024/4096MB (lfb 9x4MB) cpu [0%,0%]@102 EMC 0%@1600 VDE 0 GR3D 7%@76 EDP limit 1734",
+         {"gpu": 7.0, "graphicsClock": 76.0, "memoryAllocated": 25.0}),
+        ("RAM 1/4GB GR3D_FREQ 1%", {"gpu": 1.0, "memoryAllocated": 25.0}),
         ("RAM GR3D_FREQ", {}),
         ("", {}),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.vendors.formats import csv, flat, objects, text_of, tree
+from runvitals.collectors.vendors.formats import csv, flat, healthy, objects, text_of, tree
 
 
 def test_csv_with_a_header_after_warnings() -> None:
@@ -14,6 +14,14 @@ def test_csv_with_a_header_after_warnings() -> None:
         {"index": "0", "load": "N/A", "used": "1 MiB"},
     ]
     assert csv("No devices\n", key="index") == []
+
+
+def test_csv_with_a_comma_in_a_quoted_name() -> None:
+    text = 'index, name, power.draw [W]\n0, "Acme, rev. 2", 54.00 W\n"1", "Acme", "55.00 W"\n'
+    assert csv(text, key="index") == [
+        {"index": "0", "name": "Acme, rev. 2", "power.draw": "54.00 W"},
+        {"index": "1", "name": "Acme", "power.draw": "55.00 W"},
+    ]
 
 
 def test_csv_without_a_header() -> None:
@@ -56,3 +64,9 @@ def test_bytes_that_are_no_text_cost_no_reading() -> None:
     assert csv(text_of(b"index, name\n0, \xff\xfe\n"), key="index") == [
         {"index": "0", "name": "\ufffd\ufffd"}
     ]
+
+
+def test_words_for_health() -> None:
+    assert [healthy(word) for word in ("OK", "live", "Online", "running", "normal")] == [1.0] * 5
+    assert [healthy(word) for word in ("Alarm", "dead", "offline", False)] == [0.0] * 4
+    assert [healthy(word) for word in ("NA", "", "unknown", None)] == [None] * 4

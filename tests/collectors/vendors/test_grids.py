@@ -319,9 +319,9 @@ def test_units_that_stand_in_the_head_alone() -> None:
 | 1    B    | N/A      N/A / 600        | N/A / 98304          |
 """
     first, second = (known(row) for row in grid(text, ["npu"]))
-    assert (first["temp"], first["power"], first["limit"]) == ("41", "87", "600")
-    assert (first["memory.used"], first["memory.total"]) == ("768", "98304")
-    assert (second["power"], second["limit"], second["memory.total"]) == ("NA", "600", "98304")
+    assert (first["temp"], first["power"], first["limit"]) == ("41c", "87w", "600w")
+    assert (first["memory.used"], first["memory.total"]) == ("768mb", "98304mb")
+    assert (second["power"], second["limit"], second["memory.total"]) == ("NA", "600w", "98304mb")
     assert "temp" not in second
 
 
@@ -329,3 +329,76 @@ def test_a_limit_in_a_column_of_its_own_is_not_the_draw() -> None:
     text = "| NPU | Power Limit | Power | Temp |\n+=====+=====+=====+====+\n| 0 | 180 W | 53.00 W | N/A |\n"
     (row,) = grid(text, ["npu"])
     assert (row["limit"], row["power"]) == ("180W", "53.00W")
+
+
+def test_the_units_of_the_head_are_those_of_bare_numbers() -> None:
+    text = """\
+| Temp (C) | NPU | Power(mW)  Temp | Memory (GB) used/total | Power Limit(W) | NPU Util(%) |
++==========+=====+=================+========================+================+=============+
+| 36       | 0   | 45000      39   | 1.5 / 64               | 75             | 7           |
+| 37 C     | 1   | 45 W       N/A  | 512MiB / 64GiB         | N/A            | N/A         |
+"""
+    first, second = (known(row) for row in grid(text, ["npu"]))
+    assert first == {
+        "index": "0", "temp": "36c", "power": "45000mw", "limit": "75w", "utilization": "7%",
+        "memory.used": "1.5gb", "memory.total": "64gb",
+    }  # fmt: skip
+    assert (second["temp"], second["power"], second["utilization"]) == ("37C", "45W", "NA")
+    assert (second["memory.used"], second["memory.total"]) == ("512MiB", "64GiB")
+
+
+def test_heat_and_load_of_the_memory_are_not_the_devices() -> None:
+    text = """\
+| NPU | HBM Temp | Mem-Temp | HBM-Util | VRAM Util | Temp | NPU-Util | VRAM-Usage |
++=====+==========+==========+==========+===========+======+==========+============+
+| 0   | 80C      | 81C      | 55%      | 66%       | 36C  | 7%       | 5/10 GiB   |
+| 1   | 80C      | 81C      | 55%      | 66%       | N/A  | N/A      | 5/10 GiB   |
+"""
+    first, second = (known(row) for row in grid(text, ["npu"]))
+    assert (first["temp"], first["utilization"], first["memory.used"]) == ("36C", "7%", "5GiB")
+    assert "temp" not in second
+    assert second["utilization"] == "NA"
+
+
+def test_a_temperature_beside_power_is_neither_draw_nor_limit() -> None:
+    text = """\
+| NPU | Temp/Power  |
++=====+=============+
+| 0   | 36C / 100W  |
+| 1   | 36C / N/A   |
+| 2   | N/A / 100W  |
+"""
+    rows = [known(row) for row in grid(text, ["npu"])]
+    assert rows == [
+        {"index": "0", "temp": "36C", "power": "100W"},
+        {"index": "1", "temp": "36C"},
+        {"index": "2", "power": "100W"},
+    ]
+    (bare,) = grid("| NPU | Power/Temp |\n+====+====+\n| 0 | 100 / 36 |\n", ["npu"])
+    assert (bare["power"], bare["temp"]) == ("100", "36")
+
+
+def test_borders_of_box_characters() -> None:
+    text = """\
+┏━━━━━┳━━━━━━┳━━━━━━━┓
+┃ NPU ┃ Temp ┃ Power ┃
+┡━━━━━╇━━━━━━╇━━━━━━━┩
+│ 0   │ 36C  │ 10 W  │
+├─────┼──────┼───────┤
+│ 1   │ 37C  │ N/A   │
+└─────┴──────┴───────┘
+"""
+    rows = [known(row) for row in grid(text, ["npu"])]
+    assert rows == [
+        {"index": "0", "temp": "36C", "power": "10W"},
+        {"index": "1", "temp": "37C"},
+    ]
+
+
+def test_a_line_that_is_broken_among_blanks() -> None:
+    head = "| NPU  Name        | Temp\n    Power |\n+==================+=============+\n"
+    broken = "| 0    Acme        |     \n 36C 10 W |\n"
+    trailing = "| 1    Acme        | 37C    11 W |   \n"
+    rows = [known(row) for row in grid(head + broken + trailing, ["npu"])]
+    told = [(row["index"], row["temp"], row["power"]) for row in rows]
+    assert told == [("0", "36C", "10W"), ("1", "37C", "11W")]

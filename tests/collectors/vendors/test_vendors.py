@@ -594,6 +594,20 @@ def test_hygon_says_sizes_in_bytes_or_mebibytes_and_in_any_spelling() -> None:
     }
 
 
+def test_hygons_table_with_clocks() -> None:
+    text = """\
+DCU  Temp   AvgPwr  SCLK     MCLK    Fan     Perf  PwrCap  VRAM%  DCU%
+0    46.0c  32.0W   700Mhz   1200Mhz 12.0%   auto  320.0W   20%   84%
+1    N/A    N/A     N/A      N/A     N/A     auto  320.0W   0%    0%
+"""
+    found = read(HYGON, text)
+    assert device(found, 0) == {
+        "gpu": 84.0, "memoryAllocated": 20.0, "temp": 46.0, "powerWatts": 32.0, "powerPercent": 10.0,
+        "enforcedPowerLimitWatts": 320.0, "fanSpeed": 12.0, "graphicsClock": 700.0, "memoryClock": 1200.0,
+    }  # fmt: skip
+    assert device(found, 1) == {"gpu": 0.0, "memoryAllocated": 0.0, "enforcedPowerLimitWatts": 320.0}
+
+
 def test_rebellions_numbers_devices_with_texts_or_numbers() -> None:
     text = """{"KMD_version": "2.0", "devices": [
  {"npu": "1", "name": "RBLN-CA25", "uuid": "u1", "pci": {"bus_id": "0000:83:00.0"}, "temperature": "41C",

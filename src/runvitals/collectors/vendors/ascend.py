@@ -44,8 +44,8 @@ def rows(output: bytes) -> list[Row]:
 
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
-    """Whether a line that follows an NPU's is its chip's: numbers, and an address where an NPU has its health.
-    An NPU's name may be a number as well: "310".
+    """Whether a line that follows an NPU's is its chip's: numbers, and an address where an NPU has its
+    health. An NPU's name may be a number as well: "310".
     """
     return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
 

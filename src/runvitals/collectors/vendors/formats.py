@@ -48,7 +48,7 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     header = list(names)
     rows: list[Row] = []
     for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
+        cells = [cell.strip() for cell in _split(line)]
         plain = [cell.partition("[")[0].strip() for cell in cells]
         if not header:
             header = plain if key in plain else []
@@ -57,12 +57,25 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     return rows
 
 
+def _split(line: str) -> list[str]:
+    """A line at its commas, but for those in quotes: names may have some."""
+    cells = [""]
+    for number, part in enumerate(line.split('"')):
+        first, *others = [part] if number % 2 else part.split(",")
+        cells[-1] += first
+        cells += others
+    return cells
+
+
 _WELL = (
     "ok",
     "good",
     "normal",
     "healthy",
     "alive",
+    "live",
+    "online",
+    "running",
     "active",
     "available",
     "ready",

@@ -24,10 +24,19 @@ if TYPE_CHECKING:
 # No line of a table is longer; one without an end is not put together for ever.
 _WIDEST = 2000
 _RULER = frozenset("|+-=*_~: ")
+# Lines that some tools draw with characters of their own.
+_DRAWN = {
+    **dict.fromkeys(map(ord, "│┃║┆┊"), "|"),
+    **dict.fromkeys(map(ord, "─━═┄┈"), "-"),
+    **dict.fromkeys(map(ord, "┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋╔╗╚╝╠╣╦╩╬╒╕╘╛╞╡╤╧╪╭╮╰╯┡┩╇"), "+"),
+}
 _BORDERS = "|*"
 _NOTHING = ("N/A", "[N/A]", "NA", "-", "--")
 _CELSIUS, _WATTS, _BYTES, _MHZ = FACTORS["°C"], FACTORS["W"], FACTORS["bytes"], FACTORS["MHz"]
 _UNITS = {"%", *_CELSIUS, *_WATTS, *_BYTES, *_MHZ}
+# What has a load, a temperature or a size of its own beside the device's.
+_MEMORIES = ("mem", "hbm", "ram")
+_NO_LOADS = (*_MEMORIES, "enc", "dec", "fb", "pci", "vpu", "cpu", "band")
 
 
 def grid(text: str, numbered: Sequence[str]) -> list[Row]:
@@ -43,7 +52,7 @@ def grid(text: str, numbered: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     heads: Lines = []
     place = 0
-    for group in _groups(text):
+    for group in _groups(text.translate(_DRAWN)):
         found = _column(group, numbered)
         if found is not None:
             width = len(next(cells for cells in group if _begins(cells, found, numbered)))
@@ -102,8 +111,9 @@ def _whole_lines(text: str) -> Iterator[str]:
     """Lines; one that a narrow terminal has broken, so that its border is on the next, is put together."""
     begun = ""
     for line in text.splitlines():
-        line = line.rstrip()
-        if begun and line[:1] not in ("|", "+", "") and len(begun) < _WIDEST:
+        goes_on = line[:1] not in ("|", "+", "") and len(begun) < _WIDEST
+        # Blanks behind a border may be the rest of the line's width, or a cell that is broken there.
+        if begun and goes_on and (begun.rstrip()[-1:] != "|" or line.rstrip()[-1:] == "|"):
             line = begun + line
         elif begun:
             yield begun
@@ -194,24 +204,38 @@ def _name(heads: Sequence[str], record: Lines, place: int) -> Row:
 
 
 def _recognised(head: str, cell: str) -> Row:
-    small, words = head.lower(), _words(cell)
+    small = head.lower().replace(" (", "(")
+    words = _with_units(small, _words(cell))
     row: Row = {}
     address = next((word for word in cell.split() if pci.normal(word)), None)
     if address is not None:
         row["pci"] = address
-    if "temp" in small:
+    if _tells_temperature(small):
         row["temp"] = _of_unit(_CELSIUS, words) or _at("temp", small, words)
     if "pwr" in small or "power" in small:
         row["power"], row["limit"] = _power(small, words)
-    if any("mem" in title and not title.startswith("vmem") for title in small.split()):
+    if any(_is_of_memory(title) for title in small.split()):
         row.update(_memory(small, words))
     if "clock" in small:
         row.update(_clocks(small, words))
     if _tells_load(small):
         row["utilization"] = _per_cent("util", small, words)
-    if "fan" in small.split():
+    if any(title.partition("(")[0] == "fan" for title in small.split()):
         row["fan"] = _per_cent("fan", small, words)
     return {name: value for name, value in row.items() if value}
+
+
+def _tells_temperature(head: str) -> bool:
+    """Whether a head is about how hot the device is, and not its memory."""
+    words = head.split()
+    return any(
+        "temp" in word and not any(memory in word or before == memory for memory in (*_MEMORIES, "memory"))
+        for before, word in zip(["", *words], words, strict=False)
+    )
+
+
+def _is_of_memory(title: str) -> bool:
+    return any(memory in title for memory in _MEMORIES) and not title.startswith("vmem")
 
 
 def _tells_load(head: str) -> bool:
@@ -220,9 +244,32 @@ def _tells_load(head: str) -> bool:
     for before, word in zip(["", *words], words, strict=False):
         if word in ("%gpu", "dused"):
             return True
-        if "util" in word and not any(other in before + word for other in ("mem", "enc", "dec", "fb")):
+        if "util" in word and not any(other in before + word for other in _NO_LOADS):
             return True
     return False
+
+
+def _with_units(head: str, words: Sequence[str]) -> list[str]:
+    """Bare numbers with the units that stand behind their names in the head.
+
+    Example:
+        >>> _with_units("temp(c) power(mw)", ["36", "45000"]), _with_units("memory(gb)", ["1.5", "/", "64"])
+        (['36c', '45000mw'], ['1.5gb', '/', '64gb'])
+    """
+    units = [title.partition("(")[2].rstrip(")") for title in head.split()]
+    places: list[int] = []  # of each word; "54 / 250" is in one
+    for before, word in zip(["/", *words], words, strict=False):
+        behind = places[-1] if places else 0
+        places.append(behind if "/" in (before, word) else behind + 1)
+    known = {unit for unit in units if unit in _UNITS}
+    if max(places, default=0) == 0 and len(known) == 1:
+        units = list(known)
+    elif len(units) != max(places, default=0) + 1:
+        return list(words)
+    return [
+        word + units[place] if units[place] in _UNITS and _is_bare(word) else word
+        for place, word in zip(places, words, strict=True)
+    ]
 
 
 def _words(cell: str) -> list[str]:
@@ -259,12 +306,15 @@ def _of_unit(units: Mapping[str, float], words: Sequence[str]) -> str:
 
 def _at(what: str, head: str, words: Sequence[str]) -> str:
     """The bare number in a cell that stands where its name stands in the head."""
-    place = next((place for place, word in enumerate(head.split()) if what in word), len(words))
+    titles = head.replace("/", " / ").split()
+    place = next((place for place, word in enumerate(titles) if what in word), len(words))
     return words[place] if place < len(words) and _is_bare(words[place]) else ""
 
 
 def _power(head: str, words: Sequence[str]) -> tuple[str, str]:
     """Draw and limit: "87W / 600W", "105W  300W" under a head that tells of a cap, "51W"."""
+    if any("temp" in title and ("pwr" in title or "power" in title) for title in head.split()):
+        return _of_unit(_WATTS, words) or _at("power", head, words) or _at("pwr", head, words), ""
     for place in range(1, len(words) - 1):
         pair = words[place - 1], words[place + 1]
         if words[place] == "/" and (any(_has_unit(word, _WATTS) for word in pair) or _are_bare(pair, head)):

@@ -76,6 +76,8 @@ HYGON = Vendor(
         ),
         Reading(LIMIT, "W", "max graphics package power", "PwrCap"),
         Reading("fanSpeed", "%", "fan speed", "Fan"),
+        Reading("graphicsClock", "MHz", "sclk clock speed", "SCLK"),
+        Reading("memoryClock", "MHz", "mclk clock speed", "MCLK"),
     ),
     identity={
         "index": ("index",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from runvitals.collectors.base import MIB
 from runvitals.collectors.quantity import amount
 from runvitals.collectors.tool import Stream
 from runvitals.collectors.vendors import rails
@@ -32,9 +31,9 @@ def parse(line: str) -> Device:
     for name, value in pairwise(words):
         if name == "RAM":
             used, _, total = value.partition("/")
-            _set(gauges, USED, amount(used, "1"), MIB)
-            _set(gauges, TOTAL, amount(total, "bytes"))
-        elif name == "GR3D_FREQ":
+            _set(gauges, USED, amount(used, "bytes", total.lstrip("0123456789.") or "MB"))
+            _set(gauges, TOTAL, amount(total, "bytes", "MB"))
+        elif name in ("GR3D_FREQ", "GR3D"):  # the latter before JetPack 4
             share, _, clock = value.partition("@")
             _set(gauges, "gpu", amount(share, "%"))
             _set(gauges, "graphicsClock", amount(clock.strip("[]").partition(",")[0], "MHz"))
@@ -61,9 +60,9 @@ def _is_rail(name: str, value: str) -> bool:
     return name[:1].isalpha() and (watts or (len(parts) > 1 and all(part.isdigit() for part in parts)))
 
 
-def _set(gauges: dict[str, float], key: str, value: float | None, factor: float = 1.0) -> None:
+def _set(gauges: dict[str, float], key: str, value: float | None) -> None:
     if value is not None:
-        gauges[key] = value * factor
+        gauges[key] = value
 
 
 class Tegrastats:
