@@ -18,11 +18,17 @@ from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, static  # noqa: F401
 
 LONG = "W" * 20_000
-BROKEN = "window.fetch = ((real) => async (url, how) => {{ const answer = await real(url, how); " + (
-    "if (!String(url).includes({path})) return answer; const found = await answer.json(); "
-    "const rows = found.runs ?? [found]; for (const one of rows) one[{field}] = {value}; "
-    "return new Response(JSON.stringify(found), {{status: answer.status}}); }})(window.fetch)"
-)
+# Without the event stream: its first event would bring the true facts.
+BROKEN = """
+window.EventSource = class extends EventTarget {{ close() {{}} }};
+window.fetch = ((real) => async (url, how) => {{
+    const answer = await real(url, how);
+    if (!String(url).includes({path})) return answer;
+    const found = await answer.json();
+    for (const one of found.runs ?? [found]) one[{field}] = {value};
+    return new Response(JSON.stringify(found), {{status: answer.status}});
+}})(window.fetch)
+"""
 
 
 def now_ms() -> int:
