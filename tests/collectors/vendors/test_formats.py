@@ -16,11 +16,14 @@ def test_csv_with_a_header_after_warnings() -> None:
     assert csv("No devices\n", key="index") == []
 
 
-def test_csv_with_a_comma_in_a_quoted_name() -> None:
-    text = 'index, name, power.draw [W]\n0, "Acme, rev. 2", 54.00 W\n"1", "Acme", "55.00 W"\n'
+def test_csv_with_commas_in_a_name_and_a_number() -> None:
+    text = (
+        'index, name, power.draw [W]\n0, "Acme, rev. 2", 54.00 W\n"1", "Acme", "55.00 W"\n2, Acme, 55,5 W\n'
+    )
     assert csv(text, key="index") == [
         {"index": "0", "name": "Acme, rev. 2", "power.draw": "54.00 W"},
         {"index": "1", "name": "Acme", "power.draw": "55.00 W"},
+        {"index": "2", "name": "Acme", "power.draw": "55,5 W"},
     ]
 
 

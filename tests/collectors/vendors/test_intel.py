@@ -123,6 +123,23 @@ def test_totals_that_fall_and_files_that_cannot_be_read_are_gaps(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("no_tool")
+def test_a_gpu_that_may_not_sleep_is_not_always_busy(tmp_path: Path) -> None:
+    parts = intel(plant(tmp_path, I915 | {"sys/class/drm/card0/gt/gt0/rc6_residency_ms": "0\n"}))
+    look(parts, 100.0)
+    assert "gpu.0.gpu" not in look(parts, 101.0).gauges
+
+
+@pytest.mark.usefixtures("no_tool")
+def test_the_first_of_several_monitors_is_the_cards(tmp_path: Path) -> None:
+    device = "sys/bus/pci/devices/0000:4d:00.0/hwmon"
+    tree = {path.replace("hwmon4", "hwmon9"): text for path, text in XE.items()}
+    parts = intel(plant(tmp_path, tree | {f"{device}/hwmon10/energy1_input": "7000000\n"}))
+    first = look(parts, 100.0)
+    assert first.counters == {"gpu.0.energyJoules": 5.0}
+    assert first.gauges["gpu.0.temp"] == 52.0
+
+
+@pytest.mark.usefixtures("no_tool")
 def test_a_processors_graphics_beside_a_card_and_beside_nvidia(tmp_path: Path) -> None:
     parts = intel(plant(tmp_path, I915 | XE | pci("0000:01:00.0", "10de", "03")))
     gauges = look(parts, 1.0).gauges
@@ -176,6 +193,25 @@ def test_lines_of_several_cards_of_which_the_newest_counts(tmp_path: Path) -> No
         "gpu.1.gpu": 3.0,
         "gpu.1.powerWatts": 1.0,
         "gpu.1.memoryAllocatedBytes": 7.0 * 1024 * 1024,
+    }
+
+
+def test_decimal_commas_move_no_number_into_anothers_column(tmp_path: Path) -> None:
+    text = HEADER + "16.8, 0, 12,5, 281,5, 20,0, 7\n16.8,1,12,5,281,5,20,0,7\n"
+    source = printing(tmp_path, text)
+    tick = Tick(1.0)
+
+    def first() -> bool:
+        source.sample(tick)
+        return bool(tick.gauges)
+
+    soon(first)
+    source.close()
+    assert tick.gauges == {
+        "gpu.0.gpu": 12.5,
+        "gpu.0.powerWatts": 281.5,
+        "gpu.0.memoryAllocated": 20.0,
+        "gpu.0.memoryAllocatedBytes": 7.0 * 1024 * 1024,
     }
 
 

@@ -48,7 +48,7 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     header = list(names)
     rows: list[Row] = []
     for line in text.splitlines():
-        cells = [cell.strip() for cell in _split(line)]
+        cells = commas(line, len(header))
         plain = [cell.partition("[")[0].strip() for cell in cells]
         if not header:
             header = plain if key in plain else []
@@ -57,14 +57,22 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
     return rows
 
 
-def _split(line: str) -> list[str]:
-    """A line at its commas, but for those in quotes: names may have some."""
+def commas(line: str, count: int) -> list[str]:
+    """The cells of a line between commas, but for commas in quotes, and those without a blank behind them
+    where only so there are as many cells as wanted: names and localised numbers have some.
+
+    Example:
+        >>> commas('0, "Acme, rev. 2", 54.00 W', 3), commas("0, 54,5 W, 61", 3)
+        (['0', 'Acme, rev. 2', '54.00 W'], ['0', '54,5 W', '61'])
+    """
     cells = [""]
     for number, part in enumerate(line.split('"')):
         first, *others = [part] if number % 2 else part.split(",")
         cells[-1] += first
         cells += others
-    return cells
+    wider = line.split(", ")
+    found = wider if len(cells) > count == len(wider) else cells
+    return [cell.strip(' "') for cell in found]
 
 
 _WELL = (

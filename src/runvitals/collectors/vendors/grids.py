@@ -47,7 +47,7 @@ def grid(text: str, numbered: Sequence[str]) -> list[Row]:
 
     Example:
         >>> grid("| NPU | Temp |\\n+=====+======+\\n| 0   | 38C  |\\n", ["npu"])
-        [{'NPU': '0', 'index': '0', 'Temp': '38C', 'temp': '38C'}]
+        [{'NPU': '0', 'Temp': '38C', 'index': '0', 'temp': '38C'}]
     """
     rows: list[Row] = []
     heads: Lines = []
@@ -70,7 +70,7 @@ def columns(text: str, numbered: Sequence[str]) -> list[Row]:
 
     Example:
         >>> columns("HCU  Temp   Mode\\n0    46.0C  Normal\\n", ["hcu"])
-        [{'HCU': '0', 'index': '0', 'Temp': '46.0C', 'Mode': 'Normal'}]
+        [{'HCU': '0', 'Temp': '46.0C', 'Mode': 'Normal', 'index': '0'}]
     """
     rows: list[Row] = []
     heads: list[tuple[int, str]] = []

@@ -107,7 +107,8 @@ class Card:
             watts = self._energy.of(joules, mono_s)
             if watts is not None:
                 device.gauges[POWER] = watts
-        idle = [rate.of(rate.total.read(), mono_s) for rate in self._awake]
+        # One that has never slept counts nothing: power saving is off, in a virtual machine for example.
+        idle = [rate.of(rate.total.read() or None, mono_s) for rate in self._awake]
         known = [share for share in idle if share is not None]
         if known:
             device.gauges["gpu"] = min(max(100.0 - 100.0 * sum(known) / len(known), 0.0), 100.0)

@@ -72,8 +72,10 @@ def names(folder: str) -> list[str]:
 
 def hwmon(device: str) -> str | None:
     """The folder of a device's sensors."""
-    found = [name for name in names(f"{device}/hwmon") if name.startswith("hwmon")]
-    return f"{device}/hwmon/{found[0]}" if found else None
+    numbers = [name.removeprefix("hwmon") for name in names(f"{device}/hwmon")]
+    found = [int(number) for number in numbers if number.isdigit()]
+    # The first is the card's; i915 has others for the tiles behind it.
+    return f"{device}/hwmon/hwmon{min(found)}" if found else None
 
 
 def labelled(sensors: str, kind: str, label: str) -> str | None:

@@ -9,6 +9,7 @@ from runvitals.collectors.printed import MOST_LINES
 from runvitals.collectors.quantity import heading
 from runvitals.collectors.tool import StillFailing, Stream, ToolFailed
 from runvitals.collectors.vendors.adapter import POWER, SHARE, USED, Device, Reading, write
+from runvitals.collectors.vendors.formats import commas, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class XpuSmi:
         """Of each card the newest line."""
         newest: dict[int, Device] = {}
         for line in lines:
-            cells = [cell.strip(' "') for cell in line.decode("utf-8", "replace").split(",")]
+            cells = commas(text_of(line), len(self._columns))
             if any(cell.lower() in _DEVICE for cell in cells):
                 self._columns = [heading(cell) for cell in cells]
                 if _KNOWN.isdisjoint(name for name, _ in self._columns):
@@ -120,6 +121,8 @@ class XpuSmi:
         return list(newest.values())
 
     def _device(self, cells: Sequence[str]) -> Device | None:
+        if len(cells) > len(self._columns):
+            return None  # which cell is of which column is not known
         row: dict[str, object] = {}
         for (name, unit), cell in zip(self._columns, cells, strict=False):
             row[name] = {"value": cell, "unit": unit}
