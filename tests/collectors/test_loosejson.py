@@ -13,6 +13,7 @@ from runvitals.collectors.loosejson import find
         b'{"card0": {"a": "1"}}',
         b'WARNING: No such thing\n{"card0": {"a": "1"}}\n',
         b'[WARN] {driver} is old [2]\n\n  {"card0": {"a": "1"}}\nDone. {really}\n',
+        b'{"level": "warn"}\n[WARN] {driver}\n{"card0": {"a": "1"}}\n{"level": "info"}\n{"lev',
         b'warning: 3 of [4] {"card0": {"a": "1"}}',
         b'\xef\xbb\xbf{"card0": {"a": "1"}}',
     ],

@@ -15,7 +15,8 @@ MOST_STARTS, MOST_BLANKS = 200, 200
 
 
 def find(output: bytes) -> Any:
-    """The first JSON object, or list of objects, in what a program printed.
+    """The longest JSON object, or list of objects, in what a program printed: messages of its own may be
+    objects as well.
 
     Bytes that are not UTF-8 become replacement characters: a broken product name costs no reading.
 
@@ -27,17 +28,26 @@ def find(output: bytes) -> Any:
         {'card0': {'GPU use (%)': '7'}}
     """
     text = output.decode("utf-8", "replace")
+    found: Any = None
+    longest = end = 0
     for start in _starts(text):
+        if start < end:
+            continue  # in what was read
         try:
-            value, _ = jsontext.loads_at(text, start)
+            value, end = jsontext.loads_at(text, start)
         except ValueError as error:
-            if text[start + 1 : start + MOST_BLANKS].lstrip()[:1] in ("{", "[", '"'):
-                # Not a bracket in a remark. What follows must not be searched: in a text that breaks off,
-                # some inner object is whole, and would be taken for all.
-                raise ValueError(f"damaged JSON was printed: {error}: {first_lines(output)}") from None
-        else:
-            if isinstance(value, dict) or (isinstance(value, list) and _objects(value)):
-                return value
+            if text[start + 1 : start + MOST_BLANKS].lstrip()[:1] not in ("{", "[", '"'):
+                continue  # a bracket in a remark
+            if longest:
+                break
+            # What follows must not be searched: in a text that breaks off, some inner object is whole, and
+            # would be taken for all.
+            raise ValueError(f"damaged JSON was printed: {error}: {first_lines(output)}") from None
+        is_told = isinstance(value, dict) or (isinstance(value, list) and _objects(value))
+        if is_told and end - start > longest:
+            found, longest = value, end - start
+    if longest:
+        return found
     lines = first_lines(output)
     raise ValueError("nothing was printed" if lines == "nothing" else f"no JSON in what was printed: {lines}")
 
