@@ -10,6 +10,8 @@ import select
 import shutil
 import socket
 import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -127,7 +129,7 @@ class Bench:
     def close(self) -> None:
         for child in self._children:
             child.kill()
-            child.wait()
+            child.communicate()
         for client in (*self._clients, *self.monitor._clients.values()):
             client.close()
         self.monitor.door.close()
@@ -141,6 +143,32 @@ class Bench:
         self._children.append(child)
         self.monitor.attach(child.pid, {"role": "train"})
         return child
+
+    def script(self, ending: str) -> subprocess.Popen[bytes]:
+        """A process of the run that is connected, and ends as it is told when `end` says so."""
+        words = f"""
+            import os, socket
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.connect({self._address!r})
+            print(flush=True)
+            input()
+            {ending}
+        """
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(words)]
+        child = subprocess.Popen(command, stdin=pipe, stdout=pipe)
+        self._children.append(child)
+        assert child.stdout is not None
+        child.stdout.readline()
+        self.monitor.attach(child.pid, {"role": "train"})
+        return child
+
+    def let_end(self, child: subprocess.Popen[bytes]) -> None:
+        """Let a script end, and wait until that is to be seen."""
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
     def client(self) -> socket.socket:
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -309,6 +337,60 @@ def test_without_a_pidfd_an_exit_is_seen_within_a_second_however_long_the_interv
     assert bench.clock.now_s - killed_s <= 1.0
     assert bench.end()["signal"] == 9
     bench.close()
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "exit_code", "by_signal"),
+    [
+        ("os._exit(0)", "finished", 0, None),
+        ("os._exit(3)", "failed", 3, None),
+        ("os.kill(os.getpid(), 9)", "crashed", None, 9),
+    ],
+)
+def test_without_a_pidfd_the_end_of_a_connection_tells_how_a_process_ends(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, ending: str, state: str, exit_code: int, by_signal: int
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    child = bench.script(ending)
+    bench.turn()
+    bench.let_end(child)
+    bench.turn()
+    child.wait()  # from here on the kernel knows it no more
+    bench.monitor.run()
+    end = bench.end()
+    assert (end["state"], end["exit_code"], end["signal"]) == (state, exit_code, by_signal)
+
+
+def test_a_process_of_whose_end_nothing_is_known_did_not_finish(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    child = bench.process()
+    bench.turn()
+    child.kill()
+    child.wait()
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["exit_code"], bench.end()["signal"]) == ("crashed", None, None)
+
+
+def test_an_exit_code_that_nobody_knows_is_not_zero(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    child = bench.process()
+    bench.turn()
+    bench.finish(child.pid, closing=True, exit_code=None)
+    bench.turn(2)
+    child.kill()
+    child.wait()
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["exit_code"]) == ("finished", None)
+
+
+def test_last_words_are_heard_though_the_end_is_seen_first(bench: Bench) -> None:
+    child = bench.script("""sock.send(b'{"op": "finish", "exit_code": 3}\\n'); os._exit(0)""")
+    bench.turn()
+    bench.let_end(child)
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["exit_code"]) == ("failed", 3)
 
 
 def test_a_worker_killed_for_want_of_memory_is_no_reason_for_later_kills(bench: Bench) -> None:

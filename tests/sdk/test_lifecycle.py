@@ -415,3 +415,21 @@ def test_steps_are_whole_numbers_of_any_kind(train: Start, journals: Journals) -
     )
     assert code == 0, err
     assert [(row["step"], row["data"]) for row in journals.history()] == [(7, {"x": 0.5})]
+
+
+def test_the_connection_lasts_as_long_as_the_process(train: Start, journals: Journals) -> None:
+    code, out, err = finished(
+        train("""
+            import atexit, os, sys
+            def sockets():
+                return sum(os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")
+                           for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}"))
+            before = sockets()
+            atexit.register(lambda: print(sockets() - before))
+            import runvitals
+            runvitals.init(id="run1")
+            sys.exit(3)
+        """)
+    )
+    assert (code, out.strip()) == (3, "1"), err
+    assert (journals.end("run1")["state"], journals.end("run1")["exit_code"]) == ("failed", 3)

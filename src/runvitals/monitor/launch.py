@@ -93,6 +93,12 @@ class Line:
         value: dict[str, Any] = loads(answer.partition(b"\n")[0])
         return value
 
+    def leave_open(self) -> None:
+        """Let go of the connection, which the system closes when the process ends: so the monitor learns of
+        the end in time to see how it comes.
+        """
+        self._sock.detach()
+
     def close(self) -> None:
         if self.is_ours():
             self._sock.close()

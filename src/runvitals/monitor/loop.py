@@ -294,6 +294,8 @@ class Monitor:
         self._descriptors.forget(client.fd)
         del self._clients[client.fd]
         client.close()
+        for process in self._of(client.pid):
+            process.foresee_exit()
 
     def _obey(self, client: Client, message: dict[str, Any]) -> None:
         op = message.get("op")
@@ -368,6 +370,9 @@ class Monitor:
 
     def _gone(self, process: Process) -> None:
         """A process has ended: write it down at once, for we may be killed with it."""
+        # What it said before it ended may not have been heard yet.
+        for client in [client for client in self._clients.values() if client.pid == process.pid]:
+            self._hear(client)
         if process.over:
             return
         for _ in range(_EXIT_STATUS_LOOKS):

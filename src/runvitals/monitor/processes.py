@@ -55,14 +55,18 @@ _PENDING_KILL = 1 << 8  # of SIGKILL in a mask of signals
 
 
 class Exit:
-    """How a process ended: an exit code, or a signal, or (old kernel, already reaped) neither is known."""
+    """How a process ended: an exit code, or a signal, or (old kernel, already reaped) neither is known.
 
-    __slots__ = ("exit_code", "out_of_memory", "signal")
+    `silent`: neither is, and it did not say that it would end, as every interpreter does that is not killed.
+    """
+
+    __slots__ = ("exit_code", "out_of_memory", "signal", "silent")
 
     def __init__(self, exit_code: int | None, signal: int | None) -> None:
         self.exit_code = exit_code
         self.signal = signal
         self.out_of_memory = False
+        self.silent = False
 
     @property
     def known(self) -> bool:
@@ -156,7 +160,9 @@ class Process:
     def vanish(self) -> None:
         """It has ended. What it said of its end counts where nothing else is known."""
         if not self.exit.known and self.state == CLOSING:
-            self.exit = Exit(self._said or 0, None)
+            self.exit = Exit(self._said, None)
+        elif not self.exit.known:
+            self.exit.silent = True
         self._end(GONE)
 
     def look(self, now_s: float) -> bool:
@@ -215,6 +221,14 @@ class Process:
                 break
         return self.exit
 
+    def foresee_exit(self) -> None:
+        """Its connection has ended, perhaps since it is ending itself. Then the kernel already tells how; a
+        moment later its parent may have reaped it, and only new kernels still do.
+        """
+        status = self._exit_from_stat()
+        if status is not None:
+            self.exit = exit_of(status)
+
     def _exit_from_pidfd(self) -> int | None:
         if self.pidfd < 0:
             return None
@@ -237,7 +251,8 @@ class Process:
             fields = self._stat.read().rpartition(b")")[2].split()
         except OSError:
             return None
-        return int(fields[-1]) if fields and fields[0] in (b"Z", b"X") else None
+        ends = bool(fields) and (fields[0] in (b"Z", b"X") or bool(int(fields[6]) & _PF_EXITING))
+        return int(fields[-1]) if ends else None
 
     def release(self) -> None:
         """Let go of what it is watched with."""
@@ -282,6 +297,8 @@ def stop_signal(pid: int) -> int:
 
 def state_of(exit: Exit) -> str:
     """The state a run has when this is how its process ended."""
+    if exit.silent:
+        return "crashed"
     if exit.signal is not None:
         return "stopped" if exit.signal in _STOP_SIGNALS else "crashed"
     if exit.exit_code in (128 + 2, 128 + 15):

@@ -83,7 +83,11 @@ class Tie:
                 return None
             answer = self._line.ask(message, max(0.0, until_s - self._clock()))
             lives = self._line.alive()
-            self.close()
+            if answer is not None and message.get("closing"):
+                self._line.leave_open()
+                self._line = None
+            else:
+                self.close()
             if answer is not None or lives:
                 return answer
         return None
