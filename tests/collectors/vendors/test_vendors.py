@@ -229,6 +229,19 @@ def test_ascend_whose_name_is_a_number() -> None:
     }  # fmt: skip
 
 
+def test_ascend_that_does_not_know_its_power_says_0() -> None:
+    text = """\
+| NPU     Name                  | Health          | Power(W)     Temp(C)           Hugepages-Usage(page) |
+| Chip    Device                | Bus-Id          | AICore(%)    Memory-Usage(MB)                        |
++===============================+=================+======================================================+
+| 0       310B4                 | Alarm           | 0.0          56                15    / 15            |
+| 0       0                     | NA              | 0            1000 / 4000                             |
+"""
+    assert device(read(ASCEND, text), 0) == {
+        "gpu": 0.0, "memoryAllocated": 25.0, "memoryAllocatedBytes": 1000 * MIB, "temp": 56.0, "healthy": 0.0,
+    }  # fmt: skip
+
+
 def test_ascend_chip_that_is_lost_leaves_its_neighbours_readings_alone() -> None:
     text = (
         ASCEND_HEAD.format(phy="      ")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # The size of the device's memory: a fact about it, and what its used share is taken of; not a key.
 TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
+_LEAST_WATTS = 1e-6  # nothing runs on 0 W: a tool that does not know says so
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 
 # How a tool ended that had answered before, among what is absent.
@@ -60,7 +61,7 @@ class Reading:
         bare: unit of a number without one, where the tool's is another than the key's.
         counter: a running total rather than a level.
         most: a greater value is nonsense, and left out; 100 % of a share, if it is not given. A value below 0
-            is, too, of all but temperatures.
+            is, too, of all but temperatures, and 0 W.
     """
 
     __slots__ = ("bare", "counter", "key", "least", "most", "names", "unit")
@@ -81,7 +82,7 @@ class Reading:
         self.counter = counter
         share = unit == "%" and key != "fanSpeed"  # fans may turn faster than meant
         self.most = most if most is not None else 100.0 if share else float("inf")
-        self.least = float("-inf") if unit == "°C" else 0.0
+        self.least = float("-inf") if unit == "°C" else _LEAST_WATTS if key == POWER else 0.0
 
     def of(self, row: Row) -> float | None:
         """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
