@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -69,6 +72,30 @@ def test_other_values_become_lists_or_text() -> None:
 def test_what_is_not_json_is_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         loads(text)
+
+
+def test_so_it_is_in_a_process_that_has_not_loaded_the_json_package() -> None:
+    script = """
+import sys
+sys.path.append(sys.argv[1])
+from runvitals.journal.jsontext import loads
+for text in sys.argv[2:]:
+    try:
+        loads(text)
+    except ValueError as error:
+        print(error)
+assert "json" not in sys.modules
+"""
+    broken = ["{", "[1,", "[1 2]", '{"a"', '{"a":1', '"a', '"\\q"', '"\\ud8"', "nul", "-", '[{"a":1}, {']
+    source = Path(__file__).parents[2] / "src"
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-E", "-c", script, str(source), *broken],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert said.stdout.count("not JSON") == len(broken), said.stdout
 
 
 def test_a_value_that_holds_itself_is_a_value_error() -> None:

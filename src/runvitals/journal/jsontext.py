@@ -95,6 +95,9 @@ def loads_at(source: str, start: int) -> tuple[Any, int]:
 
             return json.JSONDecoder().raw_decode(source, start)
         value, end = make_scanner(_ScannerContext)(source, start)  # type: ignore[arg-type]
+    except SystemError:
+        # The C code takes its error from `json.decoder`, and fails over it where nobody has imported that.
+        raise ValueError(f"not JSON from character {start} on: {source[start : start + 80]!r}") from None
     except StopIteration as stop:
         raise ValueError(f"not JSON at character {stop.value}: {source[start : start + 80]!r}") from None
     except RecursionError:
