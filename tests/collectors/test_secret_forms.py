@@ -48,6 +48,39 @@ TOKENS = [
     "SK" + HEX[:32],
     "key-" + HEX[:32],
     "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2,
+    "SG." + MIXED[:22] + "." + MIXED[:43],
+    "LTAI" + MIXED[:20],
+    "p8e-" + MIXED[:32],
+    "pat" + MIXED[:14] + "." + HEX,
+    "dt0c01." + "ST2EY72KQINMH574WMNVI7YN." + "G3DFPBEJYMODIDAEX454" * 3,
+    "EZAK" + MIXED[:54],
+    "fo1_" + MIXED[:43],
+    "HRKU-" + "AA" + MIXED[:58],
+    "pat-na1-" + "0123abcd-0123-0123-0123-0123456789ab",
+    "sdk-" + "0123abcd-0123-4123-8123-0123456789ab",
+    "nfp_" + MIXED[:36],
+    "NRII-" + MIXED[:32],
+    "secret_" + MIXED[:43],
+    "sha256~" + MIXED[:43],
+    "pscale_pw_" + MIXED[:43],
+    "pnu_" + MIXED[:36],
+    "shippo_live_" + HEX[:40],
+    "xoxc-" + "123456789012-1234567890123-" + HEX,
+    "sqp_" + HEX[:40],
+    "sgp_" + HEX[:16] + "_" + HEX[:40],
+    "sb_secret_" + MIXED[:31],
+    "tfp_" + MIXED[:59],
+    "s." + MIXED[:24],
+    "pa-" + MIXED[:43],
+    "ak-" + MIXED[:22],
+    "local-" + HEX[:40],
+    "AQVN" + MIXED[:38],
+    "sk_" + HEX[:48],
+    "pcsk_" + MIXED[:64],
+    "rpa_" + MIXED[:42],
+    "CFPAT-" + MIXED[:43],
+    "live_" + HEX[:35],
+    "MTk4" + "NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ." + MIXED[:27],
     "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcDEF123456",
 ]
 
@@ -138,6 +171,9 @@ def test_addresses_of_web_hooks(dirty: str, clean: str) -> None:
         (f"Authorisation token {HEX[:40]}", "Authorisation token ***"),
         ("bot 123456789:" + "AA" + MIXED[:33], "bot 123456789:***"),
         ("SLACK_WEBHOOK=https://x.example/y", "SLACK_WEBHOOK=***"),
+        ("secrets=['a b', 'c'] lr=1", "secrets=*** lr=1"),
+        ("auth=('me', 'hunter2')", "auth=***"),
+        ("--passcode abc123 --pw=abc123", "--passcode *** --pw=***"),
     ],
 )
 def test_other_places(dirty: str, clean: str) -> None:
@@ -146,6 +182,7 @@ def test_other_places(dirty: str, clean: str) -> None:
 
 def test_words_of_a_command_line_that_belong_together() -> None:
     assert command(["curl", "-u", "me:pw", "host"]) == ["curl", "-u", "me:***", "host"]
+    assert command(["curl", "--user=me:pw", "-ume:pw"]) == ["curl", "--user=me:***", "-ume:***"]
     assert command(["run", "Bearer", "abc1"]) == ["run", "Bearer", "***"]
     assert command(["wandb", "login", HEX[:40]]) == ["wandb", "login", "***"]
     assert command(["huggingface-cli", "login", "--token", "abc"]) == [
@@ -175,6 +212,23 @@ def test_words_of_a_command_line_that_belong_together() -> None:
         "python -u train.py --lr 0.1",
         "meta-llama/Llama-3.1-8B-Instruct@main",
         "2024-05-01T12:30:45Z",
+        "--sort-key created",
+        "--group_by_key=user",
+        "--key val_loss",
+        "monitor_key=val/loss",
+        "best_key: val_acc",
+        "webhook=False, credentials=None, secrets=[]",
+        "use_auth_token=True",
+        "password_required=no",
+        "time_to_first_token=12.5ms",
+        "Basic Usage12 of this library",
+        "running on login frontier-login-0001-abcdefgh",
+        "ops_per_second_forward_pass_rank0",
+        "SG.linear.layer1.weight.norm2",
+        "ddp_bucket_view_of_gradients_in_layer_12_of_rank_3",
+        "test_loss_of_epoch_12 and live_objects_count_12",
+        "pat.train.shards-00012.parquet",
+        "author/key_loss=3.5",
     ],
 )
 def test_what_is_no_secret_stays(harmless: str) -> None:
@@ -196,6 +250,24 @@ def test_entries_of_a_configuration() -> None:
         "api_key": "***", "hf": {"token": "***"}, "password": "***", "WANDB_API_KEY": "***",
         "aws_secret": "***", "auth_token": "***", "urls": ["https://me:***@host"],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("https://host/x?access_token=abc1defg&n=1", "https://host/x?access_token=***&n=1"),
+        ("https://host/x#access_token=abc1defg", "https://host/x#access_token=***"),
+        ("https://host/c?sv=1&sig=abc1defg%3D&se=2", "https://host/c?sv=1&sig=***&se=2"),
+        ("WANDB_API_KEY=abcdefg python t.py", "WANDB_API_KEY=*** python t.py"),
+        ("host=h user=me password=abcdefg", "host=h user=me password=***"),
+        ("X-Api-Key: abcdefg", "X-Api-Key: ***"),
+        ("curl -u me:pw https://host", "curl -u me:*** https://host"),
+        ("sort by key: loss; key=val", "sort by key: loss; key=val"),
+        ("auth: disabled", "auth: disabled"),
+    ],
+)
+def test_texts_of_a_configuration(dirty: str, clean: str) -> None:
+    assert entries({"note": dirty, "a": [{"b": dirty}]}) == {"note": clean, "a": [{"b": clean}]}
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,17 @@ costs a password.
 
 from __future__ import annotations
 
+from binascii import a2b_base64
+
 from runvitals.collectors.secret_forms import HIDDEN as HIDDEN
 from runvitals.collectors.secret_forms import hide as hide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
+
+    _Judge = Callable[[str, str], bool]  # whether a value is secret for its name
 
 # fmt: off
 # Secret wherever they stand in a name.
@@ -26,16 +30,23 @@ _ALWAYS = frozenset((
 # Secret as the last word of a name, unless the value is a small number or a yes or no: `--pad-token=0`.
 _AT_THE_END = frozenset((
     "token", "key", "pass", "pwd", "auth", "pat", "sas", "signature", "sig", "dsn", "bearer",
+    "pw", "passcode", "cred", "creds", "otp",
 ))
 # The last words of names whose value is secret only if it looks like one: `label_key`, `data.auth`.
 _OFTEN_HARMLESS = frozenset(("key", "pass", "auth", "pat", "sas", "signature", "sig", "token"))
 # Tokens that a model reads: pad_token, eos_token.
 _BEFORE_MODEL_TOKEN = frozenset((
-    "pad", "padding", "eos", "bos", "unk", "sep", "cls", "mask", "eot", "eod", "image", "audio", "video",
+    "first", "next", "last", "think", "reward", "tool", "call", "prediction", "label", "pad", "padding",
+    "eos", "bos", "unk", "sep", "cls", "mask", "eot", "eod", "image", "audio", "video",
     "start", "end", "stop", "begin", "special", "prefix", "suffix", "separator",
 ))
+# Keys that find or order something.
+_BEFORE_HARMLESS_KEY = frozenset((
+    "sort", "group", "by", "label", "image", "text", "cache", "primary", "foreign", "monitor", "best", "rng",
+    "registry", "config", "dataset", "data", "metric", "unexpected", "missing", "partition", "dict", "state",
+))
 _ENDINGS = ("token", "password", "secret", "apikey")
-_PLAIN_VALUES = frozenset(("", "true", "false", "yes", "no", "on", "off", "none", "null"))
+_PLAIN_VALUES = frozenset(("", "true", "false", "yes", "no", "on", "off", "none", "null", "[]", "{}", "()"))
 # After one of these, "key" and "token" are secret wherever they stand: AWS_ACCESS_KEY_ID, --api-keys-json.
 _BEFORE_KEY = frozenset((
     "api", "access", "secret", "private", "auth", "account", "bearer", "session", "security",
@@ -50,12 +61,16 @@ _HOST_ENDS = _BLANKS | frozenset("/?#\\")
 _VALUE_ENDS = _BLANKS | frozenset("&|")
 _MAYBE_VALUE_ENDS = frozenset(",;)}]")
 _MOST_BLANKS = 32
+_ANY_SECRET = "Secret123"  # a value that is secret after every name that may have one
 _LONGEST_NAME = 256
 # `curl -u me:password`
 _USER_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
 # What comes before a secret in a header, a message, or a command: `wandb login KEY`.
 _SCHEMES = ("bearer ", "basic ", "token ", "login ")
 _SHORTEST_USER_SECRET = 6
+_LONGEST_PLAIN_WORD = 6
+_BRACKETS = {"[": "]", "(": ")"}
+_LONGEST_LIST = 4096
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -71,8 +86,10 @@ def command(arguments: Sequence[str]) -> list[str]:
         user, colon, _ = argument.partition(":")
         if option and not argument.startswith("--"):
             clean.append(HIDDEN if is_secret(option, argument) else argument)
-        elif before in _USER_OPTIONS and colon:
+        elif colon and (before in _USER_OPTIONS or (argument[:2] in _USER_OPTIONS and len(user) > 2)):
             clean.append(f"{user}:{HIDDEN}")
+        elif name in _USER_OPTIONS and equals and ":" in value:
+            clean.append(f"{name}={value.partition(':')[0]}:{HIDDEN}")
         elif f"{before.lower()} " in _SCHEMES and _is_shown(f"{before.lower()} ", argument):
             clean.append(HIDDEN)
         elif equals and _is_name(name) and is_secret(name, value):
@@ -81,7 +98,7 @@ def command(arguments: Sequence[str]) -> list[str]:
             clean.append(text(argument))
         before = argument
         option = argument if argument.startswith("-") and _is_name(argument) else ""
-        if option and not is_secret(option, "value"):
+        if option and not is_secret(option, _ANY_SECRET):
             option = ""
     return clean
 
@@ -92,7 +109,12 @@ def text(value: str) -> str:
     >>> text("export PASSWORD='a b'; curl -H 'Authorization: Bearer abc' https://me:abc@host/")
     "export PASSWORD='***'; curl -H 'Authorization: ***' https://me:***@host/"
     """
-    return hide(_without_bearers(_without_options(_without_assigned(_without_users(url(value))))))
+    return _clean(value, is_secret)
+
+
+def _clean(value: str, is_secret: _Judge) -> str:
+    value = _without_assigned(_without_users(url(value)), is_secret)
+    return hide(_without_bearers(_without_options(value)))
 
 
 def entries(value: Any, name: str = "") -> Any:
@@ -107,7 +129,7 @@ def entries(value: Any, name: str = "") -> Any:
         return [entries(one, name) for one in value]
     if not isinstance(value, str):
         return value
-    return HIDDEN if _is_secret_entry(name, value) else hide(_without_users(url(value)))
+    return HIDDEN if _is_secret_entry(name, value) else _clean(value, _is_secret_entry)
 
 
 def _is_secret_entry(name: str, value: str) -> bool:
@@ -172,17 +194,31 @@ def is_secret(name: str, value: str) -> bool:
     if name in _HARMLESS:
         return False
     words = list(_words(name))
+    if value.lower() in _PLAIN_VALUES:
+        return False
     if any(word in _ALWAYS for word in words):
         return True
     if any(word in _KEYS and words[at] in _BEFORE_KEY for at, word in enumerate(words[1:])):
         return True
     if not words or not (words[-1] in _AT_THE_END or words[-1].endswith(_ENDINGS)):
         return False
-    if words[-1] == "token" and len(words) > 1 and words[-2] in _BEFORE_MODEL_TOKEN:
+    before = words[-2] if len(words) > 1 else ""
+    if words[-1] == "token" and before in _BEFORE_MODEL_TOKEN:
+        return False
+    if words[-1] == "key" and (before in _BEFORE_HARMLESS_KEY or _are_words(value)):
         return False
     plain = value.strip("\"'").lower()
-    number = len(plain) <= 6 and plain.lstrip("-").replace(".", "", 1).isdigit()
-    return not (number or plain in _PLAIN_VALUES)
+    if plain in _PLAIN_VALUES:
+        return False
+    return not (len(plain) <= 6 and plain.lstrip("-").replace(".", "", 1).isdigit())
+
+
+def _are_words(value: str) -> bool:
+    """Whether a value is a short word, or words that are put together: `loss`, `val_loss`, `val/loss`."""
+    words = value.strip("\"'").replace("/", "_").replace("-", "_").replace(".", "_").split("_")
+    return all(word.isalpha() and word.islower() for word in words) and (
+        len(words) > 1 or len(words[0]) <= _LONGEST_PLAIN_WORD
+    )
 
 
 def _words(name: str) -> Iterator[str]:
@@ -280,12 +316,22 @@ def _is_shown(scheme: str, word: str) -> bool:
         return False
     if scheme == "bearer ":
         return len(word) >= 8 or (digit and len(word) >= 3)
-    if scheme != "basic ":
-        return len(word) >= 20 and digit and _NAME.issuperset(word) and not word.isdigit()
-    return len(word) >= 6 and (digit or word.endswith("=") or not (word.islower() or word.istitle()))
+    if scheme == "basic ":
+        return _is_user_and_password(word)
+    return len(word) >= 20 and digit and word.replace("_", "").isalnum() and not word.isdigit()
 
 
-def _without_assigned(value: str) -> str:
+def _is_user_and_password(word: str) -> bool:
+    """Whether a word is `user:password` in base64."""
+    if not word.isascii() or len(word) < _SHORTEST_USER_SECRET:
+        return False
+    try:
+        return b":" in a2b_base64(word + "=" * (-len(word) % 4))
+    except ValueError:
+        return False
+
+
+def _without_assigned(value: str, is_secret: _Judge) -> str:
     """Text in which the values of secret names are hidden: `name=value`, `name: value`, `--name value`."""
     clean, copied, at = [], 0, 0
     while at < len(value):
@@ -293,7 +339,7 @@ def _without_assigned(value: str) -> str:
             at += 1
             continue
         name = _name_before(value, at)
-        if not is_secret(name, "value") or (value[at] in " \t" and not name.startswith("--")):
+        if not is_secret(name, _ANY_SECRET) or (value[at] in " \t" and not name.startswith("--")):
             at += 1
             continue
         start = _value_after(value, at)
@@ -335,6 +381,11 @@ def _value_after(value: str, at: int) -> int:
 def _value_end(value: str, start: int, whole: bool) -> int:
     """Where a value ends: at its closing quote, else at a blank or sign; a whole one at the line's end."""
     quote = value[start - 1]  # a value has a sign before it
+    bracket = _BRACKETS.get(value[start])
+    if bracket is not None and quote not in "'\"":
+        end = value.find(bracket, start, start + _LONGEST_LIST)
+        if end >= 0:
+            return end + 1
     if quote in "'\"":
         end = value.find(quote, start)
         end = len(value) if end < 0 else end

@@ -41,9 +41,18 @@ def _short_name_with_digit(rest: str) -> bool:
     return len(rest) >= 8 and any(map(str.isdigit, rest))
 
 
+def _long_with_digit(rest: str) -> bool:
+    """As long as what follows a prefix must be that names in programs may begin with, too: `ddp_`, `key_`."""
+    return len(rest) >= 24 and any(map(str.isdigit, rest))
+
+
 def _mixed(rest: str) -> bool:
     kinds = any(map(str.isupper, rest)) and any(map(str.islower, rest)) and any(map(str.isdigit, rest))
     return kinds and len(rest) >= 14
+
+
+def _mixed_or_long_hex(rest: str) -> bool:
+    return len(rest) >= 32 and any(map(str.isdigit, rest)) and any(map(str.isalpha, rest))
 
 
 def _hex_32(rest: str) -> bool:
@@ -52,6 +61,34 @@ def _hex_32(rest: str) -> bool:
 
 def _telegram(rest: str) -> bool:
     return len(rest) == 33 and any(map(str.isdigit, rest)) and any(map(str.islower, rest))
+
+
+def _discord(rest: str) -> bool:
+    """The number of a bot, a time and a sum, each in base64."""
+    parts = rest.split(".")
+    return len(parts) == 3 and 20 <= len(parts[0]) <= 26 and len(parts[1]) == 6 and len(parts[2]) >= 27
+
+
+def _airtable(rest: str) -> bool:
+    name, dot, secret = rest.partition(".")
+    return bool(dot) and len(name) == 14 and len(secret) == 64 and _HEX.issuperset(secret)
+
+
+def _uuid(rest: str) -> bool:
+    return len(rest) == 36 and [at for at, sign in enumerate(rest) if sign == "-"] == [8, 13, 18, 23]
+
+
+def _lob(rest: str) -> bool:
+    return (len(rest) == 35 and _HEX.issuperset(rest)) or (len(rest) == 40 and _mixed(rest))
+
+
+def _hex_40(rest: str) -> bool:
+    return len(rest) == 40 and _HEX.issuperset(rest)
+
+
+def _letters_of(length: int) -> Callable[[str], bool]:
+    """The rule for short prefixes: exactly so many signs, of them capitals, small letters and digits."""
+    return lambda rest: len(rest) == length and _mixed(rest)
 
 
 def _aws_id(rest: str) -> bool:
@@ -94,10 +131,38 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xapp-", _NAME, _short_name_with_digit),
     # money and mail
     *_forms("sk_live_ sk_test_ rk_live_ rk_test_ whsec_ rzp_live_ rzp_test_", _ALNUM, _short_name_with_digit),
-    *_forms("SG. xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _name_with_digit),
+    *_forms("SG.", _NAME, _mixed),
+    *_forms("xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _name_with_digit),
     # the rest
-    *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_ ntn_", _NAME, _name_with_digit),
+    *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_eyJ ntn_", _NAME, _name_with_digit),
     *_forms("AGE-SECRET-KEY-1", _UPPER_AND_DIGITS, _name_with_digit),
+    *_forms("dt0c01. dnkey- FLWSECK_TEST- FLWSECK- HRKU- pat-na1- pat-eu1- glffct- gloas- GR1348941", _NAME,
+            _name_with_digit),
+    *_forms("access-sandbox- access-development- access-production- xoxc- xoxd- s-s4t2ud- tk-us- CFPAT-",
+            _NAME | {"%"}, _name_with_digit),
+    *_forms("pscale_pw_ pscale_tkn_ pscale_oauth_ sb_secret_ duffel_live_ duffel_test_ tfp_ pcsk_ fo1_ AQVN",
+            _NAME, _mixed),
+    *_forms("sha256~ v1.0- fm1r_ fm2_ fm1a_", _NAME | _BASE64, _mixed_or_long_hex),
+    *_forms("bkua_ nfp_ pnu_ rdme_ sqp_ squ_ sqa_ slk_ ddp_ rnd_ vcp_ vck_ phc_ rpa_ key_ sk_ secret_ pat_",
+            _ALNUM, _long_with_digit),
+    *_forms("p8e- ico- NRII- EZAK EZTK cio", _ALNUM, _long_with_digit),
+    *_forms("sgp_", _ALNUM | {"_"}, _long_with_digit),
+    *_forms("sm_aat_ shippo_live_ shippo_test_ rk_prod_ sk_prod_ sk_org_live_ sk_org_test_ NRJS- endr+",
+            _ALNUM, _letters_and_digits),
+    *_forms("LTAI", _ALNUM, _name_with_digit),
+    *_forms("LTAI", _ALNUM, _letters_of(12)),
+    *_forms("4b1d", _ALNUM, _letters_of(38)),
+    *_forms("s.", _ALNUM, _letters_of(24)),
+    *_forms("ak- as-", _ALNUM, _letters_of(22)),
+    *_forms("pa-", _NAME, _letters_of(43)),
+    *_forms("live_ test_", _NAME, _lob),
+    *_forms("pubkey-", _HEX, _hex_32),
+    *_forms("local-", _HEX, _hex_40),  # a key of W&B's own server
+    *_forms("api- sdk- mob-", _NAME, _uuid),
+    *_forms("pat", _NAME, _airtable),
+    *_forms("oauth:", _ALNUM, _long_with_digit),
+    *_forms("API- A3-", _UPPER_AND_DIGITS | {"-"}, _long_with_digit),
+    *_forms("MT Mz Nj Nz OD OT", _NAME, _discord),
     *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the number of a bot
     *_forms("eyJ", _NAME, _mixed),  # a JSON web token
 )  # fmt: skip

@@ -269,7 +269,7 @@ SETTINGS: dict[str, Setting] = {
             "destinations",
             [],
             _listed(_destination),
-            "NAME, NAME:ADDRESS or a server's URL, without a password: a list, or with commas between them",
+            "NAME, NAME:ADDRESS or a server's URL, without a password; a list, or with commas between them",
             "Where else the run is delivered to; docs/destinations.md.",
             hide=source_settings.without_secrets,
         ),
