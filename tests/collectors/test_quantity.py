@@ -54,6 +54,20 @@ def test_what_is_no_value_or_another_kind_of_value_is_none(value: object) -> Non
     assert amount(value, "%") is None
 
 
+@pytest.mark.parametrize(
+    "value", ["2147483647", "9223372036854775807", "18446744073709551615", 1.8446744073709552e19, 2**63 - 1]
+)
+def test_fields_of_ones_are_none_as_texts_and_floats_too(value: object) -> None:
+    assert amount(value, "bytes") is None
+
+
+def test_temperatures_that_cannot_be_are_none() -> None:
+    assert amount("-256 C", "°C") is None
+    assert amount("45000", "°C") is None
+    assert amount("45000", "°C", "mC") == 45.0
+    assert amount("-12 C", "°C") == -12.0
+
+
 def test_a_decimal_comma_is_read_where_it_can_be_nothing_else() -> None:
     assert amount("36,5 C", "°C") == 36.5
     assert amount("1,25W", "W") == 1.25

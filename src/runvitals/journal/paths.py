@@ -6,6 +6,10 @@ import errno
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 SUFFIX = ".rvj"
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -27,9 +31,21 @@ def data_dir() -> str:
         home = os.environ.get("XDG_DATA_HOME", "")
         if not os.path.isabs(home):  # the XDG specification: a relative one is to be ignored
             home = os.path.expanduser("~/.local/share")
-    if home.startswith("~"):
+    if not os.path.isabs(home):  # `~` that stands for nothing, or a relative `HOME`
         return os.path.abspath(".runvitals")
     return os.path.join(home, "runvitals")
+
+
+def config_dir(environ: Mapping[str, str]) -> str:
+    """The folder of this user's configuration: `runvitals` in his configuration home.
+
+    Never one in the current folder, whatever `HOME` is, or where there is none: a cloned repository may have
+    brought its own.
+    """
+    home = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(home):
+        home = os.path.expanduser("~/.config")
+    return os.path.join(os.sep, home, "runvitals")
 
 
 def check_run_id(run_id: str) -> str:

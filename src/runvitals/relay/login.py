@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.journal.paths import config_dir
 from runvitals.relay.web import Web
 
 VARIABLE = "RUNVITALS_TOKEN"
@@ -25,8 +26,7 @@ _CHECK_TIMEOUT_S = 10.0
 
 def login_file(environ: Mapping[str, str]) -> str:
     """Where tokens are kept: `runvitals/login.toml` in the user's configuration home."""
-    home = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(home, "runvitals", "login.toml")
+    return os.path.join(config_dir(environ), "login.toml")
 
 
 def token(url: str, environ: Mapping[str, str]) -> str | None:

@@ -49,7 +49,8 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
         fallback = os.path.join(
             tempfile.gettempdir(), f"runvitals-data-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
         )
-        usable = not _cannot_write(fallback) and _is_ours(fallback)
+        paths.make_private(fallback)
+        usable = _is_ours(fallback) and not _cannot_write(fallback)
     except OSError:
         fallback, usable = "the folder for temporary files", False
     if not usable:

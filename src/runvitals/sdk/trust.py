@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from runvitals.journal.jsontext import dumps, loads
+from runvitals.journal.paths import config_dir
 from runvitals.sdk.console import tell
 from runvitals.terminal import inert
 
@@ -20,8 +21,7 @@ _said: set[str] = set()
 
 def home(environ: Mapping[str, str]) -> str:
     """The folder of this user's configuration of runvitals."""
-    base = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(base, "runvitals")
+    return config_dir(environ)
 
 
 def kept_in(environ: Mapping[str, str]) -> str:
