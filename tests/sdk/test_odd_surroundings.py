@@ -150,6 +150,24 @@ def test_a_relative_data_folder_in_a_working_folder_that_was_deleted(tmp_path: P
     assert open_run("run1", str(folder)).state == "finished"
 
 
+def test_nothing_is_made_where_a_link_of_somebody_elses_leads(
+    train: Start, journals: Journals, tmp_path: Path
+) -> None:
+    temporary, victims = tmp_path / "tmp", tmp_path / "victims"
+    temporary.mkdir()
+    victims.mkdir()
+    (temporary / f"runvitals-data-{os.getuid()}").symlink_to(victims)
+    script = f"""
+        import os
+        os.environ["RUNVITALS_DIR"] = "/proc/nowhere"
+        {textwrap.dedent(TRAINING).strip().replace(chr(10), chr(10) + " " * 8)}
+    """
+    code, _, err = finished(train(script, TMPDIR=str(temporary)))
+    assert code == 0, err
+    assert "this training is not recorded" in err
+    assert not list(victims.iterdir())
+
+
 def test_no_folder_at_all(train: Start, journals: Journals) -> None:
     before = "import tempfile; tempfile.tempdir = '/proc/no'"
     script = f"{before}\n{textwrap.dedent(TRAINING)}\nprint('trained', run.disabled)"
