@@ -42,6 +42,26 @@ def test_without_it_the_users_data_home(
     assert paths.data_dir() == expected
 
 
+@pytest.mark.parametrize("home", [".", "relative", "~nobody-has-this-name"])
+def test_a_home_that_is_no_place(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's user may be a bare number."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RUNVITALS_DIR", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", home)
+    assert paths.data_dir() == str(tmp_path / ".runvitals")
+    for config_home in ("", "config", "."):
+        found = paths.config_dir({"XDG_CONFIG_HOME": config_home})
+        assert Path(found).is_absolute()
+        assert not Path(found).is_relative_to(tmp_path), "whoever made this folder is not the user"
+
+
+def test_the_users_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert paths.config_dir({}) == "/home/ann/.config/runvitals"
+    assert paths.config_dir({"XDG_CONFIG_HOME": "/etc/ann"}) == "/etc/ann/runvitals"
+
+
 @pytest.mark.parametrize("run_id", ["abc", "a", "2026-11-21_lr0.1", "x" * 128])
 def test_run_ids_that_may_name_a_folder(run_id: str) -> None:
     assert paths.check_run_id(run_id) == run_id

@@ -6,8 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What stands for "no value" in fields of 16, 32 and 64 bits.
-SENTINELS = frozenset((0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
+# What stands for "no value" in fields of 16, 32 and 64 bits, with and without a sign; as a float, the longest
+# are powers of 2.
+SENTINELS = frozenset((0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64))
+# Beyond these a sensor is off, or the number's unit is another than it seems.
+_COLDEST, _HOTTEST = -100.0, 300.0
 
 # Unit in lower case -> factor to ours. Vendors write MB and mean MiB, and nobody means megawatts by "MW".
 FACTORS: Mapping[str, Mapping[str, float]] = {
@@ -141,4 +144,6 @@ def amount(value: object, unit: str, default: str | None = None) -> float | None
         return None
     factors = FACTORS[unit]
     factor = 1.0 if default is None else factors.get(default.lower())
-    return None if factor is None else value * factor
+    if factor is None or (unit == "°C" and not _COLDEST <= value * factor <= _HOTTEST):
+        return None
+    return value * factor

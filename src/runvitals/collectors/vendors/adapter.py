@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 # The size of the device's memory: a fact about it, and what its used share is taken of; not a key.
 TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
-_LEAST_WATTS = 1e-6  # nothing runs on 0 W: a tool that does not know says so
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 
 # How a tool ended that had answered before, among what is absent.
@@ -44,9 +43,8 @@ _EXIT = "exit"
 STALE_S = 10.0
 # Where a worse way of asking works, the best is tried again so often.
 AGAIN_S = 300.0
-# No tool has more to say of all devices of a host; reading it takes the monitor half a second at most.
-MOST_BYTES = 1 << 20
-# More devices than this in one host, or a greater number of one, is nonsense.
+MOST_BYTES = 1 << 20  # no tool has more to say; reading it takes the monitor half a second at most
+# More devices in one host, or a greater number of one, is nonsense.
 MOST_DEVICES, GREATEST_INDEX = 512, 9999
 MOST_LETTERS = 200  # of a device's name, serial number and so on
 
@@ -60,8 +58,8 @@ class Reading:
         names: in the rows of the tool; the first with a number counts.
         bare: unit of a number without one, where the tool's is another than the key's.
         counter: a running total rather than a level.
-        most: a greater value is nonsense, and left out; 100 % of a share, if it is not given. A value below 0
-            is, too, of all but temperatures, and 0 W.
+        most: a greater value is nonsense, and left out; 100 % of a share, if it is not given. So is one below
+            0 of all but temperatures.
     """
 
     __slots__ = ("bare", "counter", "key", "least", "most", "names", "unit")
@@ -82,7 +80,8 @@ class Reading:
         self.counter = counter
         share = unit == "%" and key != "fanSpeed"  # fans may turn faster than meant
         self.most = most if most is not None else 100.0 if share else float("inf")
-        self.least = float("-inf") if unit == "°C" else _LEAST_WATTS if key == POWER else 0.0
+        # Nothing runs on 0 W: a tool that does not know says so.
+        self.least = float("-inf") if unit == "°C" else 1e-6 if key == POWER else 0.0
 
     def of(self, row: Row) -> float | None:
         """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
