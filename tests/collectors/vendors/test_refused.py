@@ -132,7 +132,23 @@ BIREN = """\
 |   0      | BR106        |   45°C        |  250W   |  8GB/32GB      |
 +--------------------------------------------------------------------+
 """
+THEAD = """\
++-----------------------------------------------------------------------------+
+| PPU-SMI 9.9.9        Driver Version: 9.9.9                                  |
+|-------------------------------+----------------------+----------------------+
+| PPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | PPU-Util  Compute M. |
+|===============================+======================+======================|
+|   2  PPU-X9            On     | 00000000:09:00.0 Off |                    0 |
+| N/A   61C   P0   300W / 400W  |  24576MiB / 98304MiB |     97%      Default |
++-------------------------------+----------------------+----------------------+
+"""
 EXPECTED = {
+    "thead": {
+        "2.gpu": 97.0, "2.temp": 61.0, "2.powerWatts": 300.0, "2.powerPercent": 75.0,
+        "2.enforcedPowerLimitWatts": 400.0, "2.memoryAllocated": 25.0,
+        "2.memoryAllocatedBytes": 24576 * MIB,
+    },
     "enflame": {
         "0.gpu": 5.0, "0.temp": 39.0, "0.powerWatts": 75.0, "0.powerPercent": 25.0,
         "0.enforcedPowerLimitWatts": 300.0,
@@ -172,6 +188,7 @@ TOOLS = {
     "rebellions": ("rbln-stat", "1eff", REBELLIONS, 1),
     "enflame": ("efsmi", "1e36", ENFLAME, 1),
     "biren": ("brsmi", "1ee0", BIREN, 1),
+    "thead": ("ppu-smi", "1ded", THEAD, 1),
     "furiosa": ("furiosa-smi", "1ed2", FURIOSA, 2),
 }
 

@@ -1,9 +1,10 @@
-"""T-Head PPU (Alibaba): ppu-smi."""
+"""T-Head PPU (Alibaba): ppu-smi, by query or, where it knows none of ours, by its table."""
 
 from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import csv, text_of
+from runvitals.collectors.vendors.grids import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ _COMMON = (
 
 
 def rows(output: bytes) -> list[Row]:
-    return csv(text_of(output), key="index")
+    text = text_of(output)
+    return grid(text, ("ppu",)) or csv(text, key="index")
 
 
 THEAD = Vendor(
@@ -24,23 +26,24 @@ THEAD = Vendor(
     title="T-Head PPU",
     programs=("ppu-smi",),
     folders=("/usr/local/PPU_SDK/bin",),
-    # A release that does not know one of the names answers nothing at all.
+    # A release that does not know one of the names answers nothing at all. The table tells more than memory.
     commands=(
         (f"--query-ppu={_COMMON},gpu_bus_id,power.limit", "--format=csv"),
         (f"--query-ppu={_COMMON}", "--format=csv"),
+        (),
         ("--query-ppu=index,name,uuid,memory.used,memory.total", "--format=csv"),
     ),
     rows=rows,
     readings=(
-        Reading("gpu", "%", "utilization.ppu"),
+        Reading("gpu", "%", "utilization.ppu", "utilization"),
         Reading("memory", "%", "utilization.memory"),
         Reading(USED, "bytes", "memory.used", bare="MiB"),
         Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
-        Reading("temp", "°C", "temperature.ppu"),
-        Reading(POWER, "W", "power.draw"),
-        Reading(LIMIT, "W", "power.limit"),
+        Reading("temp", "°C", "temperature.ppu", "temp"),
+        Reading(POWER, "W", "power.draw", "power"),
+        Reading(LIMIT, "W", "power.limit", "limit"),
     ),
-    identity={"index": ("index",), "name": ("name",), "uuid": ("uuid",), "pci": ("gpu_bus_id",)},
+    identity={"index": ("index",), "name": ("name",), "uuid": ("uuid",), "pci": ("gpu_bus_id", "pci")},
 )
 
 
