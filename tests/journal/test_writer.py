@@ -66,6 +66,15 @@ def test_a_full_file_is_followed_by_one_that_can_be_read_alone(tmp_path: Path) -
     assert len(samples(rest)) >= 10
 
 
+def test_a_next_file_that_an_interrupted_call_has_made_already(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "train.n1.7", {"run": "abc"}, segment_bytes=1000)
+    Path(paths.segment_path(str(tmp_path), "train.n1.7", 1)).touch()
+    assert all(journal.json(frames.HISTORY, {"t": n, "data": {"n": n}}) for n in range(100))
+    assert journal.lost == 0
+    rows = [record.value["data"]["n"] for record in read(tmp_path) if record.type == frames.HISTORY]
+    assert rows == list(range(100))
+
+
 def test_two_writers_share_a_folder(tmp_path: Path) -> None:
     one = Writer(str(tmp_path), "monitor.n1.1", {})
     other = Writer(str(tmp_path), "monitor.n2.1", {})

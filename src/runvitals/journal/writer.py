@@ -181,7 +181,14 @@ class Writer:
         if self._fd < 0:
             if not self.seq:
                 make_private(self.folder)
-            self._open(os.O_CREAT | os.O_EXCL)
+            try:
+                self._open(os.O_CREAT | os.O_EXCL)
+            except FileExistsError:
+                if not self.seq:
+                    raise
+                # It was made before, and an exception of a signal's handler came right then, as Ctrl-C does.
+                self._begin_another()
+                self._open(os.O_CREAT | os.O_EXCL)
         about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": self.segment}
         if "t" not in self.about:  # an import or a simulation tells of other times than its own
             about |= {"t": self.clock.now_ms(), "since_boot_ms": self.clock.since_boot_ms()}
