@@ -739,3 +739,5 @@ def test_thead() -> None:
         "0.gpu": 6.0, "0.memoryAllocated": 25.0, "0.memoryAllocatedBytes": 24576 * MIB, "0.powerWatts": 83.03
     }  # fmt: skip
     assert who(THEAD, text) == [{"name": "PPU", "uuid": "GPU-1", "pci": "0000:08:00.0"}]
+    nameless = text.replace("GPU-1", "[Not Supported]").replace("PPU,", "[Unknown],")
+    assert who(THEAD, nameless) == [{"pci": "0000:08:00.0"}]

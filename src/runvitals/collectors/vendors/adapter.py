@@ -24,6 +24,7 @@ from runvitals.collectors.printed import first_lines
 from runvitals.collectors.quantity import amount, whole
 from runvitals.collectors.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.formats import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 
-# How a tool ended that had answered before, among what is absent.
-_EXIT = "exit"
+_EXIT = "exit"  # among what is absent: how a tool ended that had answered before
 # Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
 STALE_S = 10.0
 # Where a worse way of asking works, the best is tried again so often.
@@ -479,7 +479,7 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
                 if index is not None:
                     identity["index"] = index
                     break
-            elif text and text.upper() not in ("N/A", "NA", "NONE", "UNKNOWN", "[N/A]"):
+            elif text.strip("[]").lower() not in UNKNOWN:
                 identity[what] = text
                 break
     return identity

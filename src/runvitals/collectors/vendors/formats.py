@@ -92,7 +92,8 @@ _WELL = (
     "1",
     "1.0",
 )
-_UNKNOWN = ("", "-", "--", "n/a", "na", "none", "unknown", "not supported")
+# What tools write for a text that they do not know.
+UNKNOWN = ("", "-", "--", "n/a", "na", "none", "null", "unknown", "not supported", "not available")
 
 
 def healthy(value: object) -> float | None:
@@ -102,8 +103,8 @@ def healthy(value: object) -> float | None:
         >>> healthy("OK"), healthy("Alarm"), healthy("NA"), healthy(True), healthy(False)
         (1.0, 0.0, None, 1.0, 0.0)
     """
-    word = str(value).strip().lower()
-    return None if word in _UNKNOWN else float(word in _WELL)
+    word = str(value).strip(" []").lower()
+    return None if word in UNKNOWN else float(word in _WELL)
 
 
 def flat(value: object, prefix: str = "") -> Row:
