@@ -18,7 +18,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
-from runvitals.model.records import INFO, decoded
+from runvitals.model.records import EVENT, INFO, decoded
 from runvitals.query.opened import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
 from runvitals.sdk.fields import Fields
@@ -224,6 +224,10 @@ def test_a_name_whose_own_code_raises() -> None:
             self.asked = True
             return str.__hash__(self)
 
+    class Nobody:
+        __getattribute__ = raising(LookupError("no attributes"))
+
+    assert row({Nobody(): 1, "x": 2}) == {"(Nobody: LookupError)": 1, "x": 2}
     assert row(Pairs()) == row({Once("x"): numpy.float32(0.5)}) == {"x": 0.5}
 
 
@@ -255,6 +259,12 @@ def test_a_mapping_of_which_nothing_can_be_read() -> None:
 def test_what_is_as_large_as_may_be_is_taken_by_readers() -> None:
     kept = values()[0].facts({f"k{n}": n for n in range(RECORD_VALUES + 10)})
     assert decoded(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
+    said = {"name": "marker", "level": "info", "text": values()[0].text(range(RECORD_VALUES))}
+    assert values()[0].text([10**9] * RECORD_VALUES).endswith("…")
+    event = values()[0].event(said, {"layers": [1] * RECORD_VALUES, "t": 5, "level": 6})
+    assert decoded(EVENT, {"t": 1_760_000_000_000, **event})[1] == {}
+    assert (event["name"], event["level"]) == ("marker", "info")
+    assert "t" not in event
 
 
 def test_what_is_wrong_is_told_once_and_counted() -> None:
@@ -359,6 +369,19 @@ def test_settings_that_are_too_long_for_a_record(train: Start, journals: Journal
     assert (run.state, run.problems) == ("finished", [])
     assert run.facts.notes.startswith("nnn")
     assert (run.facts.tags[:3], len(run.facts.tags)) == (["b", "a", "0"], 1000)
+
+
+def test_the_last_step_there_is(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            with runvitals.init(id="run1") as run:
+                run.log({"n": 0}, step=2**53)
+                run.log({"n": 1})
+        """)
+    )
+    assert code == 0, err
+    assert [r["step"] for r in journals.history("run1")] == [2**53, 2**53]
 
 
 def test_a_training_goes_on(train: Start, journals: Journals) -> None:

@@ -127,7 +127,7 @@ class Run:
         self._must_be_open("log")
         row = self._values.row(data)
         step = self.step if step is None else self._whole(step)
-        self.step = step + 1
+        self.step = min(step + 1, STEP)
         now_ms = self._now_ms()
         payload = dumps({"t": now_ms, "step": step, "data": row})
         self._turns.do(lambda: self._record_row(payload, row, now_ms))
@@ -195,9 +195,8 @@ class Run:
         if self.disabled:
             return
         self._must_be_open("mark")
-        fields = self._values.row(about)
-        fields.update(name="marker", level="info", text=self._values.text(text))
-        self._write(frames.EVENT, **{key: value for key, value in fields.items() if key != "t"})
+        said = {"name": "marker", "level": "info", "text": self._values.text(text)}
+        self._write(frames.EVENT, **self._values.event(said, about))
         self._mind_the_monitor()
 
     def on_stop(self, callback: Callable[[], object]) -> None:

@@ -79,12 +79,23 @@ class Values:
         self._note({**mending.faults, **whole.faults})
         return kept
 
+    def event(self, said: Mapping[str, str], about: Mapping[str, Any]) -> dict[str, Any]:
+        """An event's fields: what is said of it, and what else goes with it under other names."""
+        row = {**said, **self.row(about), **said}
+        row.pop("t", None)  # its time
+        whole = Mending()
+        kept: dict[str, Any] = whole.value({"t": 0, **row}, DEPTH + 1)  # as in a record
+        self._note(whole.faults)
+        del kept["t"]
+        return kept
+
     def text(self, value: object) -> str:
         """A text for a person, of anything."""
         mending = _mending()
         made = _value(value, mending)
+        text: str = mending.value(made if isinstance(made, str) else str(made))
         self._note(mending.faults)
-        return made if isinstance(made, str) else str(made)
+        return text
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """A copy of a row of numbers and short texts under valid names; None of any other."""
@@ -207,9 +218,9 @@ def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
 
 
 def _name(key: object, mending: Mending) -> str:
-    if isinstance(key, str):
-        return str.__str__(key)  # of a subclass, which may do anything when it is compared
     try:
+        if isinstance(key, str):
+            return str.__str__(key)  # of a subclass, which may do anything when it is compared
         return str(next(iter(mending.value({key: None}))))
     except Exception as error:  # noqa: BLE001 - the key's own code
         return _stand_in(key, error, mending)
