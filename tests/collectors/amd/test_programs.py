@@ -305,3 +305,10 @@ def test_a_program_fills_in_what_sysfs_lacks_and_nothing_else(tmp_path: Path, bi
     moment = soon(lambda: tick(gpus, 100.0), lambda moment: "gpu.0.powerWatts" in moment.gauges)
     assert (moment.gauges["gpu.0.powerWatts"], moment.gauges["gpu.0.gpu"]) == (150.0, 63.0)
     gpus.close()
+
+
+@pytest.mark.parametrize("number", [-1, 51236, 1e300, "99999999999"])
+def test_a_number_that_no_gpu_has_is_its_place_instead(number: object) -> None:
+    answer = [{"gpu": 0}, {"gpu": number, "usage": {"gfx_activity": "7 %"}}]
+    assert [device.index for device in amd_smi.parse_metric(answer)] == [0, 1]
+    assert rocm_smi.parse({f"card{number}": OLD, "card1": OLD})[0].index == 1

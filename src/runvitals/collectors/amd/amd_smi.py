@@ -6,7 +6,7 @@ number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a whole sec
 
 from __future__ import annotations
 
-from runvitals.collectors.amd.device import Device
+from runvitals.collectors.amd.device import MOST_GPUS, Device
 from runvitals.collectors.quantity import amount
 
 TYPE_CHECKING = False
@@ -137,7 +137,9 @@ def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:
         if isinstance(gpu, dict):
             sections = {str(key).lower(): value for key, value in gpu.items()}
             index = amount(sections.get("gpu", sections.get("gpu_id")), "1")
-            found.append((position if index is None else int(index), sections))
+            if index is None or not 0 <= index < MOST_GPUS:
+                index = position
+            found.append((int(index), sections))
     return found
 
 

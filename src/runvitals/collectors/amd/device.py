@@ -6,6 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# No host has as many: a greater number of a GPU is an id of another kind.
+MOST_GPUS = 512
 # Percentages above this, or negative numbers of anything but a temperature, are errors of a driver.
 _MOST_PERCENT = 100.5
 _PERCENT = ("gpu", "memory", "memoryAllocated")

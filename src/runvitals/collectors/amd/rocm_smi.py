@@ -6,8 +6,8 @@ Names changed over the years, so they are compared in lower case and without the
 
 from __future__ import annotations
 
-from runvitals.collectors.amd.device import Device
-from runvitals.collectors.quantity import amount
+from runvitals.collectors.amd.device import MOST_GPUS, Device
+from runvitals.collectors.quantity import amount, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def parse(answer: Any) -> list[Device]:
         raise ValueError(f"rocm-smi answered with no object of cards: {answer!r:.80}")
     devices = []
     for name, card in merged.items():
-        index = name[4:] if name[:4].lower() == "card" else ""
-        if index.isdigit() and isinstance(card, dict):
-            devices.append(_card(int(index), card))
+        index = whole(name[4:], MOST_GPUS) if name[:4].lower() == "card" else None
+        if index is not None and isinstance(card, dict):
+            devices.append(_card(index, card))
     return devices
 
 
