@@ -201,6 +201,7 @@ def test_it_drops_old_samples_and_says_so_in_json(tmp_path: Path, years: list[st
     options = ["--keep", "90d", "--max-size", "1TB", "--log-format", "json"]
     with serving(tmp_path / "store", *years, *options) as (process, client):
         eventually(lambda: values(client) == [3.0, 4.0, 5.0])
+        eventually(lambda: "runvitals_housekeeping_dropped_samples_total 3" in client.get("/metrics").text)
         assert client.get("/api/v1/runs/no%0A").status_code == 404
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20)

@@ -235,6 +235,12 @@ class Conformance:
         assert (first.t - T0).tolist() == [5, 0]
         assert (second.run, str(second.values[0])) == (2, "-0.0")
 
+    def test_last_times_are_those_of_samples_gaps_too(self, store: SampleStore) -> None:
+        store.append([batch(1, [0, 10], [1.5, np.nan]), batch(2, [5], [2.5])])
+        assert store.last_times([2, 1, 7]) == {1: T0 + 10, 2: T0 + 5}
+        store.flush()
+        assert store.last_times([2, 1, 7]) == {1: T0 + 10, 2: T0 + 5}
+
     def test_latest_goes_back_where_the_newest_value_became_a_gap(self, store: SampleStore) -> None:
         store.append([batch(1, range(50), np.arange(50.0))])
         store.append([batch(2, [48, 49], [np.nan, np.nan])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 
 import numpy as np
@@ -64,7 +64,7 @@ class Model:
         return future
 
     def _series(
-        self, runs: Sequence[int], metrics: Sequence[int] | None
+        self, runs: Sequence[int], metrics: Collection[int] | None
     ) -> Iterator[tuple[int, int, Series]]:
         for run in runs:
             for metric, series in sorted(self.runs.get(run, {}).items()):
@@ -95,17 +95,24 @@ class Model:
             if any(t >= since_ms for series in metrics.values() for t in series)
         )
 
-    def latest(self, runs: Sequence[int]) -> list[Latest]:
+    def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        return {
+            run: max(t for series in self.runs[run].values() for t in series)
+            for run in runs
+            if run in self.runs
+        }
+
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
         found = []
         for run in runs:
             newest = []
-            for _, metric, series in self._series([run], None):
+            for _, metric, series in self._series([run], metrics):
                 times = [t for t, value in series.items() if not math.isnan(value)]
                 if times:
                     newest.append((metric, max(times), series[max(times)]))
             if newest:
-                metrics, t, values = zip(*newest, strict=True)
-                found.append(Latest(run, np.array(metrics), np.array(t), np.array(values)))
+                ids, t, values = zip(*newest, strict=True)
+                found.append(Latest(run, np.array(ids), np.array(t), np.array(values)))
         return found
 
     def aggregate(

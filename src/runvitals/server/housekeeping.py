@@ -130,10 +130,10 @@ class Housekeeping:
         if not samples:
             return
         freed = max(0, before.size_bytes - after.size_bytes)
-        self.kept.samples += samples
-        self.kept.bytes += freed
         fields = {"samples": samples, "bytes": freed, "left_bytes": after.size_bytes}
         log.info("dropped %s", what, extra={"fields": fields})
+        self.kept.samples += samples
+        self.kept.bytes += freed
 
     def _empty_trash(self, now_ms: int) -> None:
         if self._keeping.trash_ms is None:
