@@ -252,6 +252,15 @@ def test_entries_of_a_configuration() -> None:
     }  # fmt: skip
 
 
+def test_entries_within_an_entry_of_a_secret_name_are_hidden() -> None:
+    kept = entries({"secrets": {"db": "abcdefg", "ports": [5432, 1], "on": True, "c": {"d": None, "e": "x"}}})
+    assert kept == {"secrets": {"db": "***", "ports": ["***", 1], "on": True, "c": {"d": None, "e": "***"}}}
+
+
+def test_names_of_entries_that_are_tokens_are_hidden_and_none_is_lost() -> None:
+    assert entries({"rvt_abcdefgh": 1, "rvt_hijklmno": 2, 3: 4}) == {"***": 1, "****": 2, 3: 4}
+
+
 @pytest.mark.parametrize(
     ("dirty", "clean"),
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.model import limits
-from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
+from runvitals.sdk.settings import SETTINGS, SettingError, Settings, find, resolve
 
 
 @pytest.fixture
@@ -120,6 +120,15 @@ def test_a_misspelt_setting_is_answered_with_the_right_one() -> None:
 def test_a_number_that_is_none_is_refused(name: str, value: object) -> None:
     with pytest.raises(SettingError, match=f"{name} = .* is not allowed: it must be a number of seconds"):
         Settings(**{name: value})
+
+
+def test_no_error_about_a_setting_tells_a_secret() -> None:
+    for name in ("tags", "project", "sampling_interval"):
+        with pytest.raises(SettingError) as raised:
+            find(name, "argument").parse(
+                "/ https://me:hunter2@host/?token=hunter2 rvt_hunter2hunter2" * 9, "x"
+            )
+        assert "hunter2" not in str(raised.value)
 
 
 def test_a_label_is_cut_before_it_is_searched_for_secrets() -> None:

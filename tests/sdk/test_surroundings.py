@@ -49,6 +49,29 @@ def test_an_order_has_no_longest_size(train: Start, journals: Journals) -> None:
     assert len(info["notes"]) == 250_000
 
 
+def test_no_secret_of_what_a_script_says_is_recorded(train: Start, journals: Journals) -> None:
+    script = """
+        import runvitals
+        told = "see https://me:hunter2@host/x?access_token=hunter2"
+        about = {"name": "rvt_hunter2hunter2", "notes": told, "tags": ["rvt_hunter2hunter2"]}
+        with runvitals.init(id="run1", **about) as run:
+            run.alert("password: hunter2", told)
+            run.mark(told, place=told)
+            run.summary["link"] = told
+            run.summary.update({"api_key": "hunter2"})
+            run.config["rvt_hunter2hunter2"] = 1
+            run.config["credentials"] = {"me": "hunter2", "pin": 123412, "count": 2}
+            run.config["credentials"]["me"] = "hunter2hunter2"
+    """
+    code, _, err = finished(train(script))
+    assert code == 0, err
+    for journal in journals.folders()[0].glob("*.rvj"):
+        assert b"hunter2" not in journal.read_bytes()
+    configs = [r.value["config"] for r in journals.records() if r.type == frames.INFO and "config" in r.value]
+    assert {"***": 1} in configs
+    assert {"credentials": {"me": "***", "pin": "***", "count": 2}} in configs
+
+
 def test_a_command_with_many_arguments(journals: Journals, tmp_path: Path) -> None:
     words = ["/bin/sh", "-c", "read line", *(f"argument-{number}" for number in range(15_000))]
     command = subprocess.Popen(

@@ -71,6 +71,7 @@ _SHORTEST_USER_SECRET = 6
 _LONGEST_PLAIN_WORD = 6
 _BRACKETS = {"[": "]", "(": ")"}
 _LONGEST_LIST = 4096
+_SMALLEST_PIN = 1000  # smaller numbers are counts: `n_api_keys`
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -117,19 +118,38 @@ def _clean(value: str, is_secret: _Judge) -> str:
     return hide(_without_bearers(_without_options(value)))
 
 
-def entries(value: Any, name: str = "") -> Any:
-    """A configuration, or a part of it, without its secrets; `name` is that of the entry it stands in.
+def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
+    """A configuration, or a part of it, without its secrets.
+
+    Args:
+        name: of the entry it stands in.
+        is_within_secret: whether an entry around it has a name like `credentials`.
 
     >>> entries({"lr": 0.1, "api_key": "abc", "pad_token": "</s>", "data": {"url": "https://me:abc@host"}})
     {'lr': 0.1, 'api_key': '***', 'pad_token': '</s>', 'data': {'url': 'https://me:***@host'}}
     """
     if isinstance(value, dict):
-        return {key: entries(one, str(key)) for key, one in value.items()}
+        kept: dict[Any, Any] = {}
+        for key, one in value.items():
+            shown = hide(key) if isinstance(key, str) else key
+            while shown in kept:
+                shown = f"{shown}*"
+            kept[shown] = entries(one, str(key), is_within_secret or _is_always_secret(str(key)))
+        return kept
     if isinstance(value, list):
-        return [entries(one, name) for one in value]
+        return [entries(one, name, is_within_secret) for one in value]
+    if is_within_secret and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        plain = value.lower() in _PLAIN_VALUES if isinstance(value, str) else abs(value) < _SMALLEST_PIN
+        return value if plain else HIDDEN
     if not isinstance(value, str):
         return value
-    return HIDDEN if _is_secret_entry(name, value) else _clean(value, _is_secret_entry)
+    if _is_secret_entry(name, value):
+        return HIDDEN
+    return _clean(value, is_secret if "://" in value else _is_secret_entry)
+
+
+def _is_always_secret(name: str) -> bool:
+    return is_secret(f"{name} x", _ANY_SECRET)
 
 
 def _is_secret_entry(name: str, value: str) -> bool:

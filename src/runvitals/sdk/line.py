@@ -66,9 +66,12 @@ def order(
     Args:
         identity: what is to be recorded of the run beside its settings; see `Identity.about`.
     """
+    from runvitals.collectors import redaction  # 1 ms that those who only import need not pay
+
     options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
     options = {name: value for name, value in options.items() if value}
-    about = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    said = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    about: dict[str, Any] = redaction.entries(said)
     about.update(identity or {})
     if any(place.partition(":")[0] == "wandb" for place in destinations(values)):
         about["wandb"] = wandb_run()

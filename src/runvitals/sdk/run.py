@@ -179,7 +179,8 @@ class Run:
             return
         self._must_be_open("alert")
         title, text = self._values.text(title), self._values.text(text)
-        self._write(frames.EVENT, name="alert", level=level, title=title, text=text)
+        event = {"name": "alert", "level": level, "title": title, "text": text}
+        self._write(frames.EVENT, **_without_secrets(event))
         self._mind_the_monitor()
 
     def mark(self, text: str, **about: object) -> None:
@@ -196,7 +197,7 @@ class Run:
             return
         self._must_be_open("mark")
         said = {"name": "marker", "level": "info", "text": self._values.text(text)}
-        self._write(frames.EVENT, **self._values.event(said, about))
+        self._write(frames.EVENT, **_without_secrets(self._values.event(said, about)))
         self._mind_the_monitor()
 
     def on_stop(self, callback: Callable[[], object]) -> None:
@@ -337,7 +338,7 @@ class Run:
             self._inner.update(
                 ((section, name), value) for name, value in facts.items() if type(value) in (dict, list)
             )
-            record[section] = _without_secrets(section, facts)
+            record[section] = _without_secrets(facts)
         self._write(frames.INFO, **record)
 
     def _write_inner_changes(self) -> None:
@@ -354,7 +355,7 @@ class Run:
                 if self._inner.get((section, name), value) != value
             }
             if changed:
-                self._write(frames.INFO, **{section: _without_secrets(section, changed)})
+                self._write(frames.INFO, **{section: _without_secrets(changed)})
 
     def _now_ms(self) -> int:
         """The time of a record; 0 where nothing is recorded."""
@@ -426,10 +427,8 @@ class Run:
             self._turns.do(self._line.mind)
 
 
-def _without_secrets(section: str, facts: dict[str, Any]) -> dict[str, Any]:
-    if section != "config":
-        return facts
-    from runvitals.collectors import redaction  # only where there is a configuration
+def _without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
+    from runvitals.collectors import redaction  # only where there is something to say
 
     kept: dict[str, Any] = redaction.entries(facts)
     return kept

@@ -76,6 +76,9 @@ class Setting:
         try:
             return self.check(value)
         except (ValueError, TypeError, OverflowError, RecursionError):
+            from runvitals.collectors import redaction
+
+            shown = redaction.entries(self.shown(value))
             raise SettingError(
-                f"{self.name} = {self.shown(value)!r} ({where}) is not allowed: it must be {self.allowed}"
+                f"{self.name} = {shown!r} ({where}) is not allowed: it must be {self.allowed}"
             ) from None
