@@ -236,7 +236,7 @@ class Conformance:
         assert (second.run, str(second.values[0])) == (2, "-0.0")
 
     def test_last_times_are_those_of_samples_gaps_too(self, store: SampleStore) -> None:
-        store.append([batch(1, [0, 10], [1.5, np.nan]), batch(2, [5], [2.5])])
+        store.append([batch(1, [0, 10], [1.5, np.nan]), batch(2, [5], [2.5], run=2)])
         assert store.last_times([2, 1, 7]) == {1: T0 + 10, 2: T0 + 5}
         store.flush()
         assert store.last_times([2, 1, 7]) == {1: T0 + 10, 2: T0 + 5}
