@@ -402,3 +402,10 @@ def test_a_line_that_is_broken_among_blanks() -> None:
     rows = [known(row) for row in grid(head + broken + trailing, ["npu"])]
     told = [(row["index"], row["temp"], row["power"]) for row in rows]
     assert told == [("0", "36C", "10W"), ("1", "37C", "11W")]
+
+
+def test_units_in_the_head_of_a_table_without_lines() -> None:
+    text = "*Dev  Pwr(mW)  DTemp(C)  DUsed(%)  Mem\n0     56000    34        12.5      N/A\n"
+    assert columns(text, ["dev"]) == [
+        {"Dev": "0", "index": "0", "Pwr": "56000mw", "DTemp": "34c", "DUsed": "12.5%", "Mem": "N/A"}
+    ]

@@ -80,7 +80,11 @@ def columns(text: str, numbered: Sequence[str]) -> list[Row]:
         if first.lower() in numbered and len(words) > 1:
             heads = words
         elif heads and first.isdigit():
-            rows.append({**_under(heads, words), "index": first})
+            found = {
+                head.partition("(")[0]: _with_units(head.lower(), [str(word)])[0]
+                for head, word in _under(heads, words).items()
+            }
+            rows.append({**found, "index": first})
     return rows
 
 
@@ -256,6 +260,8 @@ def _with_units(head: str, words: Sequence[str]) -> list[str]:
         >>> _with_units("temp(c) power(mw)", ["36", "45000"]), _with_units("memory(gb)", ["1.5", "/", "64"])
         (['36c', '45000mw'], ['1.5gb', '/', '64gb'])
     """
+    if "(" not in head:
+        return list(words)
     units = [title.partition("(")[2].rstrip(")") for title in head.split()]
     places: list[int] = []  # of each word; "54 / 250" is in one
     for before, word in zip(["/", *words], words, strict=False):
