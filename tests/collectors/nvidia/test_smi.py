@@ -366,6 +366,21 @@ def test_a_gpu_that_is_lost_keeps_its_number_and_the_others_theirs(make: Make, t
     assert "GPU 0" not in source.absent
 
 
+def test_a_gpu_that_no_longer_knows_its_uuid_is_lost_and_no_other(make: Make, tmp_path: Path) -> None:
+    whole = document(gpu(0, OLD), gpu(1, NEW))
+    source = make(whole)
+    answer(source, 1.0)
+    (tmp_path / "nvidia-smi.out").write_text(document(gpu(0, EMPTY, "Unknown Error"), gpu(1, NEW)))
+    tick = answer(source, 10.0)
+    assert {key.split(".")[1] for key in tick.gauges} == {"1"}
+    assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_lost", 0)]
+    assert source.facts is not None
+    assert [each["index"] for each in source.facts["gpu_nvidia"]] == [0, 1]  # type: ignore[attr-defined]
+    (tmp_path / "nvidia-smi.out").write_text(whole)
+    tick = answer(source, 20.0)
+    assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_back", 0)]
+
+
 def test_a_tool_that_hangs_is_killed_and_delays_nobody(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

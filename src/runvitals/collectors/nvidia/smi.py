@@ -183,6 +183,8 @@ class NvidiaSmi:
         for place, gpu in enumerate(log.gpus):
             who = _identity(gpu) or str(place)
             card = self._cards.get(who)
+            if card is None and any(known.is_at(who) for known in self._cards.values()):
+                continue  # it tells its address, and no more: lost, and not another
             if card is None:
                 taken = {known.index for known in self._cards.values()}
                 card = self._cards[who] = Card(place if place not in taken else max(taken) + 1, who)
@@ -261,6 +263,9 @@ class Card:
         self.counters: dict[str, float] = {}
         self._own: dict[str, float] = {}
         self._throttled = Throttled()
+
+    def is_at(self, address: str) -> bool:
+        return self.about.get("pci") == address
 
     def read(self, gpu: Gpu, moment_s: float, members: Members) -> None:
         """Take in what an answer tells of it, which was asked for at a moment."""
