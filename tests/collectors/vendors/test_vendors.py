@@ -229,6 +229,26 @@ def test_ascend_whose_name_is_a_number() -> None:
     }  # fmt: skip
 
 
+def test_ascend_goes_by_the_heads_of_its_columns() -> None:
+    text = """\
+| NPU   Name                | Health        | Temp(C)  Hugepages-Usage(page)  Power(W)           |
+| Chip  Phy-ID              | Bus-Id        | HBM-Usage(MB)  AICore(%)   Memory-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 41       0    / 0               99.5               |
+| 0     6                   | 0000:C1:00.0  | 4096 / 65536   7           1000 / 15000            |
+| 1     910B3               | OK            | 42       0    / 0               NA                 |
+| 0     7                   | 0000:C2:00.0  | 0    / 0       NA          1500 / 15000            |
+"""
+    found = read(ASCEND, text)
+    assert device(found, 6) == {
+        "gpu": 7.0, "memoryAllocated": 6.25, "memoryAllocatedBytes": 4096 * MIB, "temp": 41.0,
+        "powerWatts": 99.5, "healthy": 1.0,
+    }  # fmt: skip
+    assert device(found, 7) == {
+        "memoryAllocated": 10.0, "memoryAllocatedBytes": 1500 * MIB, "temp": 42.0, "healthy": 1.0,
+    }  # fmt: skip
+
+
 def test_ascend_that_does_not_know_its_power_says_0() -> None:
     text = """\
 | NPU     Name                  | Health          | Power(W)     Temp(C)           Hugepages-Usage(page) |

@@ -11,10 +11,14 @@ from runvitals.collectors.vendors.formats import cells_of, healthy, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from runvitals.collectors.base import Scope
     from runvitals.collectors.vendors.formats import Row
+
+
+# What the third cell of an NPU's line tells, and that of its chip's.
+_HEADS = ("power(w) temp(c) hugepages-usage(page)", "aicore(%) memory-usage(mb) hbm-usage(mb)")
 
 
 def rows(output: bytes) -> list[Row]:
@@ -24,6 +28,7 @@ def rows(output: bytes) -> list[Row]:
     """
     chips: list[Row] = []
     npu: Row | None = None
+    heads = list(_HEADS)
     text = text_of(output)
     if "NPU" not in text or "Bus-Id" not in text:
         raise ValueError(f"no table of NPUs in what was printed: {' '.join(text.split())[:80]!r}")
@@ -31,16 +36,32 @@ def rows(output: bytes) -> list[Row]:
         if "Process id" in line:
             break
         cells = cells_of(line)
-        words = cells[0].split() if len(cells) == 3 else []
-        if not words or not words[0].isdigit():
+        if len(cells) != 3:
             continue
-        if npu is not None and _is_of_chip(words, cells[1]):
-            chips.append({**npu, **_chip(words, cells)})
+        words = cells[0].split()
+        if words[:1] in (["NPU"], ["Chip"]):
+            heads[words[0] == "Chip"] = cells[2].lower()
+        elif not words or not words[0].isdigit():
+            continue
+        elif npu is not None and _is_of_chip(words, cells[1]):
+            chips.append({**npu, **_chip(words, cells[1], _told(heads[1], _HEADS[1], cells[2]))})
             npu = None
         elif len(words) > 1:
-            npu = _npu(words, cells)
+            npu = _npu(words, cells[1], _told(heads[0], _HEADS[0], cells[2]))
     _number(chips)
     return chips
+
+
+def _told(head: str, usual: str, cell: str) -> dict[str, str]:
+    """What is in a cell, by the names in its head; where there are not as many, by the usual ones."""
+    parts: list[str] = []
+    for word in cell.replace("/", " / ").split():
+        if parts and (word == "/" or parts[-1].endswith("/")):
+            parts[-1] += word
+        else:
+            parts.append(word)
+    names = head.split() if len(head.split()) == len(parts) else usual.split()
+    return {name.partition("(")[0]: part for name, part in zip(names, parts, strict=False)}
 
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
@@ -50,28 +71,24 @@ def _is_of_chip(words: Sequence[str], second: str) -> bool:
     return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
 
 
-def _npu(words: Sequence[str], cells: Sequence[str]) -> Row:
-    values = [*cells[2].split(), "", ""]
+def _npu(words: Sequence[str], health: str, told: Mapping[str, str]) -> Row:
     return {
         "npu": int(words[0]),
         "name": " ".join(words[1:]),
-        "health": healthy(cells[1]),
-        "power": values[0],
-        "temp": values[1],
+        "health": healthy(health),
+        "power": told.get("power", ""),
+        "temp": told.get("temp", ""),
     }
 
 
-def _chip(words: Sequence[str], cells: Sequence[str]) -> Row:
-    """AI core load, then used and total of the memory, then, on chips that have it, of the HBM. A chip with
-    HBM tells 0 of 0 of the other.
-    """
-    load, *sizes = cells[2].replace("/", " ").split() or ["NA"]
-    row: Row = {"chip": int(words[0]), "pci": cells[1], "load": load}
+def _chip(words: Sequence[str], address: str, told: Mapping[str, str]) -> Row:
+    """A chip with HBM tells 0 of 0 of its other memory; one without may tell 0 of 0 of that."""
+    row: Row = {"chip": int(words[0]), "pci": address, "load": told.get("aicore", "NA")}
     if len(words) > 1:
         row["index"] = words[1]
-    pairs = list(zip(sizes[::2], sizes[1::2], strict=False))
+    pairs = [told[name].split("/") for name in ("hbm-usage", "memory-usage") if "/" in told.get(name, "")]
     if pairs:
-        row["used"], row["total"] = pairs[-1] if pairs[-1][1] != "0" else pairs[0]
+        row["used"], row["total"] = pairs[0] if pairs[0][1] != "0" else pairs[-1]
     return row
 
 
