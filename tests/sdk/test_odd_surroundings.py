@@ -212,6 +212,26 @@ def test_few_descriptors_for_good(limit: int, train: Start, journals: Journals) 
     assert [(e["name"], e["count"]) for e in events] == [("records_lost", 2)]
 
 
+@pytest.mark.parametrize(
+    ("ending", "state", "exit_code", "by_signal"),
+    [("exit 3", "failed", 3, None), ("kill -9 $$", "crashed", None, 9), ("true", "finished", 0, None)],
+)
+def test_a_command_for_which_no_monitor_can_be_started(
+    ending: str, state: str, exit_code: int | None, by_signal: int | None, journals: Journals, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 12; exec "$0" -m runvitals run --id run1 --name one -- sh -c "$1"',
+         sys.executable, ending],
+        env=environment(tmp_path), capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == (128 + by_signal if by_signal else exit_code), done.stderr
+    assert "no system metrics" in done.stderr
+    run = open_run("run1", str(tmp_path))
+    assert (run.state, run.facts.name) == (state, "one")
+    end = journals.end("run1")
+    assert (end["exit_code"], end["signal"]) == (exit_code, by_signal)
+
+
 def test_a_run_without_a_monitor_that_fails(train: Start, journals: Journals) -> None:
     script = """
         import resource, runvitals

@@ -10,9 +10,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from runvitals.journal import paths
+from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
+from runvitals.monitor.processes import Exit, state_of
 from runvitals.sdk.console import tell
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.folder import usable_directory
@@ -68,7 +69,10 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     # Python ignores SIGPIPE and SIGXFSZ; the command must have them as everybody has.
     clock = clock_of_run(paths.run_dir(run_id, directory), boot_id())
-    output = Output(_output_journal(values, run_id, directory, clock)) if values["console"] else None
+    journal = (
+        _journal("console", os.getpid(), values, run_id, directory, clock) if values["console"] else None
+    )
+    output = Output(journal) if journal is not None else None
     pid = os.posix_spawn(
         program,
         list(command),
@@ -81,7 +85,12 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
         output.start()
     about = identity.about(values, directory)
     attach = {"pid": pid, "role": "command", **identity.place}
-    tie = Tie(order(values, run_id, directory, attach, list(command), clock, about))
+    ordered = order(values, run_id, directory, attach, list(command), clock, about)
+    tie = Tie(ordered)
+    # Nobody else writes down what the run is called, and how it ends.
+    alone = None if tie.had_one else _journal("train", pid, values, run_id, directory, clock)
+    if alone is not None:
+        alone.json(frames.INFO, {"t": clock.now_ms(), "run": ordered["about"]})
     called = values["name"] or about["default_name"]
     _say(
         values,
@@ -92,11 +101,16 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
         output.finish()
     ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
     answer = tie.ask(ended, values["finish_timeout"])
+    if alone is not None:
+        how = {"exit_code": exit_code, "signal": by_signal, "out_of_memory": False}
+        state = state_of(Exit(exit_code, by_signal))
+        alone.json(frames.LIFECYCLE, {"t": clock.now_ms(), "what": "end", "state": state, **how})
+        alone.close()
     os.waitpid(pid, 0)
     wait_for_delivery(values, run_id, directory, say=not values["quiet"])
-    how = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
+    code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
     state = answer["state"] if answer else "ended"
-    _say(values, f"run {run_id} {state}, {how}; see `runvitals show {run_id}` or `runvitals ui`")
+    _say(values, f"run {run_id} {state}, {code}; see `runvitals show {run_id}` or `runvitals ui`")
     return 128 + by_signal if by_signal else exit_code or 0
 
 
@@ -106,15 +120,22 @@ def _become(program: str, command: Sequence[str]) -> NoReturn:
     os.execv(program, list(command))
 
 
-def _output_journal(values: Mapping[str, Any], run_id: str, directory: str, clock: Clock) -> Writer:
+def _journal(
+    role: str, pid: int, values: Mapping[str, Any], run_id: str, directory: str, clock: Clock
+) -> Writer | None:
+    """A journal of our own beside the monitor's; None where it cannot be begun."""
     host = host_name()
-    about = {"run": run_id, "project": values["project"], "host": host, "role": "console"}
-    return Writer(
-        paths.run_dir(run_id, directory),
-        f"console.{paths.safe_name(host)}.{os.getpid()}.{clock.now_ms():x}",
-        {**about, "pid": os.getpid(), "boot_id": boot_id()},
-        clock=clock,
-    )
+    about = {"run": run_id, "project": values["project"], "host": host, "role": role}
+    try:
+        return Writer(
+            paths.run_dir(run_id, directory),
+            f"{role}.{paths.safe_name(host)}.{pid}.{clock.now_ms():x}",
+            {**about, "pid": pid, "boot_id": boot_id()},
+            clock=clock,
+        )
+    except OSError as error:
+        tell(f"run {run_id} cannot be written: {error}")
+        return None
 
 
 def _say(values: Mapping[str, Any], text: str) -> None:
