@@ -196,8 +196,9 @@ def test_lines_of_several_cards_of_which_the_newest_counts(tmp_path: Path) -> No
     }
 
 
-def test_decimal_commas_move_no_number_into_anothers_column(tmp_path: Path) -> None:
-    text = HEADER + "16.8, 0, 12,5, 281,5, 20,0, 7\n16.8,1,12,5,281,5,20,0,7\n"
+def test_decimal_commas_and_units_in_other_brackets(tmp_path: Path) -> None:
+    head = HEADER.replace("(%)", "[%]").replace("(MiB)", "[GiB]")
+    text = head + "16.8, 0, 12,5, 281,5, 20,0, 7\n16.8,1,12,5,281,5,20,0,7\n"
     source = printing(tmp_path, text)
     tick = Tick(1.0)
 
@@ -211,7 +212,7 @@ def test_decimal_commas_move_no_number_into_anothers_column(tmp_path: Path) -> N
         "gpu.0.gpu": 12.5,
         "gpu.0.powerWatts": 281.5,
         "gpu.0.memoryAllocated": 20.0,
-        "gpu.0.memoryAllocatedBytes": 7.0 * 1024 * 1024,
+        "gpu.0.memoryAllocatedBytes": 7.0 * 1024**3,
     }
 
 

@@ -109,7 +109,7 @@ class XpuSmi:
         for line in lines:
             cells = commas(text_of(line), len(self._columns))
             if any(cell.lower() in _DEVICE for cell in cells):
-                self._columns = [heading(cell) for cell in cells]
+                self._columns = [heading(cell.replace("[", "(").replace("]", ")")) for cell in cells]
                 if _KNOWN.isdisjoint(name for name, _ in self._columns):
                     raise self._streams[0].refuse([line])
                 continue
