@@ -366,3 +366,9 @@ def test_a_machines_own_journals_cannot_be_changed(client: Client) -> None:
         response = client.request(method, f"/api/v1/{path}", json={})
         assert response.status_code == 405
         assert "a shared one (`runvitals server`) can stop" in response.json()["error"]
+
+
+def test_a_refusal_repeats_little_of_what_was_asked(client: Client) -> None:
+    refused = client.get(f"/api/v1/runs?limit={'9' * 20_000}")
+    assert refused.status_code == 422
+    assert len(refused.text) < 1000

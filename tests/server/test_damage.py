@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import numpy as np
 import pytest
 
 from runvitals.server import shared, stored_run
+from runvitals.server.tables import samples
+from runvitals.server.tables.answering import CutOff, metrics_table
+from runvitals.server.tables.formats import Format
+from runvitals.server.views import Chosen
 from runvitals.store.catalogue import Event, Joining
 from tests.server.stored import Shared
 
@@ -28,17 +34,23 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     server.append(who, KEYS, T0 + 1000 * np.arange(6000), values)
     server.append(who, ("lost",), T0 + 1000 * np.arange(2000), values[:2000, :1])
     server.store.flush()
-    connection = sqlite3.connect(tmp_path / "server" / "store" / "samples-2026-10.db")
-    with connection:
-        for metric in (1, 3, 4):
-            connection.execute(
-                "UPDATE data SET data = CAST(substr(data, 1, 40) || x'00ff' AS BLOB) WHERE id = "
-                "(SELECT data FROM chunk WHERE metric = ? ORDER BY t0 LIMIT 1)",
-                (metric,),
-            )
-    connection.close()
+    for metric in (1, 3, 4):
+        _damage(tmp_path, metric)
     yield server
     server.close()
+
+
+def _damage(folder: Path, metric: int, number: int = 0) -> None:
+    """A chunk of a metric; 0 is the oldest."""
+    with (
+        closing(sqlite3.connect(folder / "server" / "store" / "samples-2026-10.db")) as connection,
+        connection,
+    ):
+        connection.execute(
+            "UPDATE data SET data = CAST(substr(data, 1, 40) || x'00ff' AS BLOB) WHERE id = "
+            "(SELECT data FROM chunk WHERE metric = ? ORDER BY t0 LIMIT 1 OFFSET ?)",
+            (metric, number),
+        )
 
 
 WHAT = (
@@ -128,3 +140,57 @@ def test_a_run_of_very_many_names_is_answered_in_parts(
         assert len(wide["last"]["curl"]) == 10
         assert server.ask("runs/wide/metrics", after=metrics["cursor"])["cursor"] == metrics["cursor"]
         server.store.flush()
+
+
+FORMS = pytest.mark.parametrize("form", ["csv", "arrow", "parquet"])
+
+
+@FORMS
+@pytest.mark.parametrize("how", ["resolution=raw", "max_points=500", "max_points=10000"])
+def test_a_table_tells_in_its_head_what_it_lacks(server: Shared, form: str, how: str) -> None:
+    table = server.get(f"/api/v1/runs/abc/metrics?format={form}&{how}&keys=cpu")
+    assert table.status_code == 200
+    assert table.headers["runvitals-problems"] == WHAT
+    whole = server.get(f"/api/v1/runs/abc/metrics?format={form}&{how}&keys=memory")
+    assert "runvitals-problems" not in whole.headers
+
+
+@FORMS
+def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
+    server: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Format
+) -> None:
+    monkeypatch.setattr(samples, "WINDOW_VALUES", 2000)
+    answered = bytearray()
+
+    async def ask() -> None:
+        run = await server.app.state.library.open("abc")
+        chosen = Chosen(keys=("memory",))
+        table = await metrics_table(run, chosen, None, None, None, form, server.now_ms)
+        assert "runvitals-problems" not in table.headers
+        _damage(tmp_path, 2, 1)
+        async for piece in table.body_iterator:
+            answered.extend(bytes(piece))
+
+    with pytest.raises(CutOff, match=r"samples of memory on node1 from .* cannot be read"):
+        anyio.run(ask)
+    if form == "csv":
+        assert len(answered.splitlines()) == 1 + 4000
+    again = server.get(f"/api/v1/runs/abc/metrics?format={form}&resolution=raw&keys=memory")
+    assert "samples of memory on node1" in again.headers["runvitals-problems"]
+
+
+def test_history_as_a_table_tells_what_it_lacks(server: Shared, tmp_path: Path) -> None:
+    (who,) = server.catalogue.writers.join([Joining("abc", "rank.0.node1.2", "digits", started_ms=T0)], T0)
+    steps = np.stack([np.arange(3000.0), np.random.default_rng(2).random(3000)], axis=1)
+    server.append(who, ("_step", "loss"), T0 + 1000 * np.arange(3000), steps)
+    server.store.flush()
+    metric = server.catalogue.metrics.schema(("loss",)).metric_ids[0]
+    _damage(tmp_path, metric)
+    table = server.get("/api/v1/runs/abc/history?format=csv")
+    assert table.status_code == 200
+    assert "samples of loss on 0.node1" in table.headers["runvitals-problems"]
+
+
+@pytest.mark.parametrize("call", ["events", "series"])
+def test_a_number_beyond_what_can_be_counted_is_refused(server: Shared, call: str) -> None:
+    assert server.get(f"/api/v1/runs/abc/{call}?skip={10**20}").status_code == 422

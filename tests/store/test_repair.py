@@ -222,3 +222,14 @@ def test_what_can_be_read_of_a_damaged_log_comes_back(store: Path) -> None:
         samples.append([Batch(1, 1, 99, (1,), np.array([NOW - 1]), np.ones((1, 1)))])
     with SqliteChunks(str(store)) as samples:  # its number was not used before
         assert len(samples.read([1], [1], 0, NOW - 1).series) == 1
+
+
+@pytest.mark.parametrize("claimed", [b"", b"SQLite format 3\0"])
+def test_a_log_of_mere_garbage_is_put_aside(store: Path, claimed: bytes) -> None:
+    """A length that garbage claims to have had is not given back to it."""
+    head = claimed + b"\xff" * 100
+    (store / "log.db").write_bytes(head + np.random.default_rng(1).bytes(50_000))
+    repaired(store)
+    assert problems(store) == []
+    assert (store / "log.db.damaged-1").stat().st_size == len(head) + 50_000
+    assert runs(store) == {f"otter-{n}": 80 for n in range(RUNS)}

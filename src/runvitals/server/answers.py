@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Collection
+from itertools import islice
 from typing import Any
 
 from fastapi import Request
@@ -11,6 +13,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 _PACK_FROM = 2000
+_MOST_TOLD = 10
 
 
 def json_bytes(value: Any) -> bytes:
@@ -25,3 +28,12 @@ async def answer(request: Request, body: bytes) -> Response:
         body = await run_in_threadpool(gzip.compress, body, 1)
         headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
     return Response(body, media_type="application/json", headers=headers)
+
+
+def problem_headers(problems: Collection[str]) -> dict[str, str]:
+    """What could not be read, for an answer that has no room to say so."""
+    if not problems:
+        return {}
+    more = f"; and {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
+    told = "; ".join(islice(problems, _MOST_TOLD)) + more
+    return {"runvitals-problems": "".join(c if " " <= c <= "~" else "?" for c in told)}

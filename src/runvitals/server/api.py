@@ -95,7 +95,9 @@ async def run_events(
     request: Request,
     run: TheRun,
     runs: TheLibrary,
-    skip: Annotated[int, Query(description="Leave out so many of the newest: for older ones.", ge=0)] = 0,
+    skip: Annotated[
+        int, Query(description="Leave out so many of the newest: for older ones.", ge=0, le=2**53)
+    ] = 0,
     limit: Annotated[int, Query(description="The newest so many.", ge=1, le=10_000)] = 10_000,
 ) -> Response:
     """What happened: alerts, failures, gaps, lost records, in order of time."""

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from runvitals.query.statistics import of_columns
 from runvitals.server import live, models, series
-from runvitals.server.answers import answer, json_bytes
+from runvitals.server.answers import answer, json_bytes, problem_headers
 from runvitals.server.feed import ALWAYS_S
 from runvitals.server.naming import MlflowRun, TheNamedRun
 from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
@@ -22,7 +22,6 @@ from runvitals.server.views import OpenedRun, RunView
 
 router = APIRouter()
 MAX_WAIT_S = 30
-_MOST_TOLD = 10
 """Texts in one header."""
 
 
@@ -31,7 +30,9 @@ async def run_series(
     request: Request,
     run: TheNamedRun,
     chosen: TheChosen,
-    skip: Annotated[int, Query(description="Leave out so many: those of the answers before.", ge=0)] = 0,
+    skip: Annotated[
+        int, Query(description="Leave out so many: those of the answers before.", ge=0, le=2**53)
+    ] = 0,
 ) -> Response:
     """Which series a run has, rates included, and what the catalogue says of each; 10,000 an answer."""
 
@@ -81,7 +82,7 @@ async def run_metrics(
         return await answer(request, await _news(request, run, runs, after, wait))
     points = None if resolution == "raw" else max_points
     if format != "json":
-        return await _table(metrics_table(run, chosen, t0, t1, points, format))
+        return await _table(metrics_table(run, chosen, t0, t1, points, format, runs.clock()))
 
     def read(view: RunView) -> bytes:
         return json_bytes(series.metrics(view, chosen, t0, t1, points))
@@ -140,10 +141,7 @@ async def _list(request: Request, run: OpenedRun, read: Callable[[RunView], byte
         return found
 
     response = await answer(request, await _read(run, noting))
-    if problems:
-        more = f"; and {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
-        told = "; ".join(problems[:_MOST_TOLD]) + more
-        response.headers["runvitals-problems"] = "".join(c if " " <= c <= "~" else "?" for c in told)
+    response.headers.update(problem_headers(problems))
     return response
 
 

@@ -71,6 +71,8 @@ def application(library: Library, static: str = page.FOLDER) -> FastAPI:
     return app
 
 
+_MOST_REPEATED = 200
+"""Characters of what was asked, in the answer that refuses it."""
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -83,10 +85,15 @@ async def _no_such_call(request: Request, rest: str) -> None:
 async def _wrong_parameter(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = (
-        f"{'.'.join(str(part) for part in problem['loc'][1:])}={problem.get('input')!r}: {problem['msg']}"
+        f"{'.'.join(map(str, problem['loc'][1:]))}={_shortened(problem.get('input'))}: {problem['msg']}"
         for problem in error.errors()
     )
     return JSONResponse({"error": "; ".join(found)}, status_code=422)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_REPEATED else f"{text[:_MOST_REPEATED]}…"
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:

@@ -11,7 +11,9 @@ from typing import Any
 Row = dict[str, Any]
 _LARGEST = 2**63 - 1
 _HEAD = 100
-_LONGEST = 1 << 46
+_MAGIC = b"SQLite format 3\0"
+_LONGEST = 1 << 40
+"""Bytes. A file that says it was longer is not made so: what says so is damaged too."""
 
 
 def opened(path: str) -> sqlite3.Connection:
@@ -22,7 +24,7 @@ def opened(path: str) -> sqlite3.Connection:
     """
     with open(path, "rb") as file:
         head = file.read(_HEAD)
-    if len(head) == _HEAD:
+    if len(head) == _HEAD and head.startswith(_MAGIC):
         size = (int.from_bytes(head[16:18], "big") or 1) * int.from_bytes(head[28:32], "big")
         if os.path.getsize(path) < size <= _LONGEST:
             os.truncate(path, size)

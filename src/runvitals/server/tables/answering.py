@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import suppress
 
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
@@ -10,6 +11,7 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from runvitals.buckets import grid
 from runvitals.query.columns import Series
 from runvitals.server import series
+from runvitals.server.answers import problem_headers
 from runvitals.server.tables import samples
 from runvitals.server.tables.blocks import Table, bucket_table, call_table, sample_blocks, sample_fields
 from runvitals.server.tables.formats import MEDIA_TYPES, Format
@@ -19,30 +21,58 @@ from runvitals.server.views import Chosen, OpenedRun, RunView
 _SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
 
 
+class CutOff(Exception):
+    """An answer that has begun ends before its end, so that nobody takes it for whole."""
+
+
 async def metrics_table(
-    run: OpenedRun, chosen: Chosen, t0: int | None, t1: int | None, max_points: int | None, format: Format
+    run: OpenedRun,
+    chosen: Chosen,
+    t0: int | None,
+    t1: int | None,
+    max_points: int | None,
+    format: Format,
+    now_ms: int,
 ) -> StreamingResponse:
     """What `series.metrics` answers, as a table; without `max_points` of any length.
+
+    What cannot be read is told in a header as far as it is known when the answer begins. Where it is found
+    later, the rest follows, and then the connection is closed before the answer's end.
 
     Raises:
         ValueError: t1 before t0.
     """
 
+    problems: dict[str, None] = {}
+
     def charted(view: RunView) -> tuple[str, Table | samples.Stretch | list[Series]]:
+        noted = view.note_problems()
         if max_points is None:
-            return view.run_id, samples.stretch(view, chosen, t0, t1)
+            of = samples.stretch(view, chosen, t0, t1)
+            if of.values > samples.WINDOW_VALUES:
+                problems.update(dict.fromkeys(view.run(now_ms).problems))
+            problems.update(noted)
+            return view.run_id, of
         start, end = series.stretch(view, chosen, t0, t1)
         found = view.charted(chosen, start, end, grid(start, end, max_points), max_points)
+        problems.update(noted)
         return view.run_id, found.samples if found.buckets is None else bucket_table(found.buckets)
 
     run_id, found = await run.use(charted)
     if isinstance(found, samples.Stretch):
         writer = table_writer(format, sample_fields(found.keys))
-        return _streamed(_windows(run, chosen, found, writer), run_id, format)
+        windows = samples.windows(run, chosen, found)
+        # Before the answer begins: what cannot be read of a table that is not long is told in its head.
+        first = samples.Window([], [])
+        with suppress(StopAsyncIteration):
+            first = await anext(windows)
+        problems.update(dict.fromkeys(first.problems))
+        pieces = _windows(first, windows, found.keys, writer, problems)
+        return _streamed(pieces, run_id, format, problems)
     if isinstance(found, list):
         keys = sorted({one.key for one in found})
         found = Table(sample_fields(keys), sample_blocks(keys, found))
-    return _written(found, run_id, format)
+    return _written(found, run_id, format, problems)
 
 
 async def history_table(
@@ -54,14 +84,19 @@ async def history_table(
         TooMuch: more values than one answer holds.
     """
 
+    problems: dict[str, None] = {}
+
     def read(view: RunView) -> tuple[str, list[series.Logged]]:
-        return view.run_id, list(series.logged_columns(view, keys, max_points, rank))
+        noted = view.note_problems()
+        logged = list(series.logged_columns(view, keys, max_points, rank))
+        problems.update(noted)
+        return view.run_id, logged
 
     run_id, logged = await run.use(read)
-    return _written(await run_in_threadpool(call_table, logged), f"{run_id}-history", format)
+    return _written(await run_in_threadpool(call_table, logged), f"{run_id}-history", format, problems)
 
 
-def _written(table: Table, name: str, format: Format) -> StreamingResponse:
+def _written(table: Table, name: str, format: Format, problems: Collection[str]) -> StreamingResponse:
     writer = table_writer(format, table.fields)
 
     def pieces() -> Iterator[bytes]:
@@ -70,17 +105,27 @@ def _written(table: Table, name: str, format: Format) -> StreamingResponse:
             yield writer.add(block)
         yield writer.end()
 
-    return _streamed(iterate_in_threadpool(pieces()), name, format)
+    return _streamed(iterate_in_threadpool(pieces()), name, format, problems)
 
 
 async def _windows(
-    run: OpenedRun, chosen: Chosen, of: samples.Stretch, writer: TableWriter
+    first: samples.Window,
+    others: AsyncIterator[samples.Window],
+    keys: Sequence[str],
+    writer: TableWriter,
+    told: Collection[str],
 ) -> AsyncIterator[bytes]:
+    untold: dict[str, None] = {}
     yield writer.begin()
-    async for window in samples.windows(run, chosen, of):
-        async for piece in iterate_in_threadpool(_rows(writer, of.keys, window)):
+    async for piece in iterate_in_threadpool(_rows(writer, keys, first.series)):
+        yield piece
+    async for window in others:
+        untold.update(dict.fromkeys(one for one in window.problems if one not in told))
+        async for piece in iterate_in_threadpool(_rows(writer, keys, window.series)):
             yield piece
     yield await run_in_threadpool(writer.end)
+    if untold:
+        raise CutOff(f"a table lacks what could not be read: {'; '.join(untold)}")
 
 
 def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) -> Iterator[bytes]:
@@ -88,8 +133,11 @@ def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) ->
         yield writer.add(block)
 
 
-def _streamed(pieces: AsyncIterator[bytes], name: str, format: Format) -> StreamingResponse:
+def _streamed(
+    pieces: AsyncIterator[bytes], name: str, format: Format, problems: Collection[str]
+) -> StreamingResponse:
     headers = {
+        **problem_headers(problems),
         "cache-control": "no-store",
         "content-disposition": f'attachment; filename="{name}.{_SUFFIXES[format]}"',
         "vary": "accept",

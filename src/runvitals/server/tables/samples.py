@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runvitals.query.columns import Series
 from runvitals.server import series
@@ -23,6 +24,13 @@ class Stretch:
     values: int
 
 
+class Window(NamedTuple):
+    """Some of the samples, and what of them could not be read."""
+
+    series: list[Series]
+    problems: list[str]
+
+
 def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> Stretch:
     """What a run has between two times; those that are left open are its own.
 
@@ -37,20 +45,25 @@ def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> St
     return Stretch(start, end, sorted({one.key for one in summaries}), sum(one.n for one in summaries))
 
 
-async def windows(run: OpenedRun, chosen: Chosen, of: Stretch) -> AsyncIterator[list[Series]]:
+async def windows(run: OpenedRun, chosen: Chosen, of: Stretch) -> AsyncIterator[Window]:
     """The samples, some at a time, in order of time."""
+
+    def read(view: RunView) -> Window:
+        noted = view.note_problems()
+        return Window(view.samples(chosen, at, until, most), list(noted))
+
     width = max(1, (of.t1 - of.t0 + 1) * WINDOW_VALUES // max(1, of.values))
     at = of.t0
     while at <= of.t1:
         until = min(of.t1, at + width - 1)
         most = 4 * WINDOW_VALUES if until > at else None
         try:
-            found = await run.use(lambda view: view.samples(chosen, at, until, most))  # noqa: B023 - awaited here
+            found = await run.use(read)
         except TooMuch:
             width = max(1, (until - at + 1) // 2)
             continue
-        if found:
+        if found.series or found.problems:
             yield found
         at = until + 1
-        if 4 * sum(len(one) for one in found) < WINDOW_VALUES:
+        if 4 * sum(len(one) for one in found.series) < WINDOW_VALUES:
             width *= 2
