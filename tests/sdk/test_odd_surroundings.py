@@ -212,6 +212,23 @@ def test_few_descriptors_for_good(limit: int, train: Start, journals: Journals) 
     assert [(e["name"], e["count"]) for e in events] == [("records_lost", 2)]
 
 
+@pytest.mark.parametrize("event", ["socket.connect", "socket.bind", "os.posix_spawn"])
+def test_a_sandbox_that_raises_what_it_likes(event: str, train: Start, journals: Journals) -> None:
+    script = f"""
+        import sys
+        def hook(event, arguments):
+            if event == {event!r}:
+                raise RuntimeError("forbidden here")
+        sys.addaudithook(hook)
+        {textwrap.dedent(TRAINING).strip().replace(chr(10), chr(10) + " " * 8)}
+    """
+    code, _, err = finished(train(script))
+    assert code == 0, err
+    assert "no system metrics for run run1 for now: the monitor cannot be reached: forbidden here" in err
+    assert logged(journals) == [0, 1, 2]
+    assert journals.end("run1")["state"] == "finished"
+
+
 @pytest.mark.parametrize(
     ("ending", "state", "exit_code", "by_signal"),
     [("exit 3", "failed", 3, None), ("kill -9 $$", "crashed", None, 9), ("true", "finished", 0, None)],

@@ -128,7 +128,9 @@ def connect(order: Mapping[str, Any]) -> Line:
     try:
         with descriptor.Room():
             return _line(place, order)
-    except OSError as error:
+    except Unavailable:
+        raise
+    except Exception as error:  # what a sandbox's hooks raise when a socket is made, or a process
         raise Unavailable(f"the monitor cannot be reached: {error}") from error
 
 

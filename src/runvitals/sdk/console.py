@@ -17,7 +17,7 @@ def tell(text: str) -> None:
     A stderr that is closed, or none, or anything that a script has put in its place, is no reason to end a
     training.
     """
-    stream = getattr(sys, "stderr", None)
+    stream = sys.stderr
     if stream is None or not _is_open(stream):
         return
     if _may_hold_a_secret(text):
