@@ -217,6 +217,8 @@ def test_words_of_a_command_line_that_belong_together() -> None:
         "--key val_loss",
         "monitor_key=val/loss",
         "best_key: val_acc",
+        "key=val_acc_top1",
+        "Unexpected key: transformer.h.0.attn.bias",
         "webhook=False, credentials=None, secrets=[]",
         "use_auth_token=True",
         "password_required=no",

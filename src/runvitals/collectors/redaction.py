@@ -234,11 +234,15 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def _are_words(value: str) -> bool:
-    """Whether a value is a short word, or words that are put together: `loss`, `val_loss`, `val/loss`."""
-    words = value.strip("\"'").replace("/", "_").replace("-", "_").replace(".", "_").split("_")
-    return all(word.isalpha() and word.islower() for word in words) and (
-        len(words) > 1 or len(words[0]) <= _LONGEST_PLAIN_WORD
-    )
+    """Whether a value is a short word, or words that are put together: `loss`, `val_loss`, `layer.0/acc1`."""
+    first, *others = value.strip("\"'").replace("/", "_").replace("-", "_").replace(".", "_").split("_")
+    if not others:
+        return first.isalpha() and first.islower() and len(first) <= _LONGEST_PLAIN_WORD
+    return all(word.isalnum() and word == word.lower() and _digits(word) <= 1 for word in (first, *others))
+
+
+def _digits(word: str) -> int:
+    return sum(map(str.isdigit, word))
 
 
 def _words(name: str) -> Iterator[str]:
