@@ -37,6 +37,16 @@ def test_a_field_of_another_type_is_named(kind: str, value: Any, wrong: str) -> 
         records.decoded(kind, value)
 
 
+def test_a_described_field_that_is_null_is_as_one_that_is_missing() -> None:
+    event = {"t": None, "name": "alert", "level": None, "text": None, "place": None}
+    assert records.decoded(records.EVENT, event) == ({"name": "alert", "place": None}, {})
+    for whole in (event, {"t": None}):
+        kept, _ = records.decoded(records.EVENT, whole, dumps(whole))
+        assert "t" not in kept
+    row, _ = records.decoded(records.HISTORY, {"t": None, "step": 1, "data": None})
+    assert row == {"step": 1, "data": {}}
+
+
 def test_a_row_is_mended_where_it_can_be() -> None:
     row = {"t": T, "step": 10**400, "data": {"": 1, "_step": 2, "loss": 0.5}}
     value, faults = records.decoded(records.HISTORY, row)

@@ -151,3 +151,8 @@ def test_keys_that_match_nothing_are_an_error(
     assert "--keys gpu.7.* nothing: no key of the run matches; there are " in told
     assert "cpu.mean, gpu.0.gpu" in told or more == ["--history"]
     assert not out.exists()
+
+
+def test_a_list_in_the_place_of_a_key_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match=r"\['cpu'\] is no key: it is a list, not a text"):
+        KeyFilter([["cpu"]])  # type: ignore[list-item]

@@ -42,6 +42,16 @@ PATHS = (
     "runs/healthy/metrics",
 )
 _numbers = itertools.count()
+_NULLS = [
+    json_payload(
+        frames.START, dict.fromkeys(("t", "host", "role", "interval_s", "pid", "boot_id", "labels"))
+    ),
+    json_payload(frames.EVENT, {"t": None, "name": None, "level": None, "text": None}),
+    json_payload(frames.EVENT, {"t": T0, "name": "alert", "level": None, "title": None}),
+    json_payload(frames.LIFECYCLE, {"t": None, "what": "attach", "pid": 1, "rank": None}),
+    json_payload(frames.INFO, dict.fromkeys(("t", "run", "config", "machine", "sources", "logged"))),
+    json_payload(frames.HISTORY, {"t": None, "step": None, "data": None}),
+]
 _LOST = json_payload(frames.EVENT, {"t": T0, "name": "records_lost"})
 _ODD_ROW = json_payload(frames.HISTORY, {"t": T0, "step": None, "data": {"": 1, "_step": 2, "x": 1e308}})
 
@@ -76,6 +86,7 @@ def deliver(directory: Path, run_id: str, receiver: Receiver) -> Cursor:
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(journals, steps)
 @example({"train.node1.4711.199c7f9d400": [_LOST, _ODD_ROW]}, 1)
+@example({"train.node1.4711.199c7f9d400": _NULLS}, 1)
 def test_whatever_a_journal_holds_the_server_s_pages_survive(
     receiver: Receiver, journal: dict[str, list[Payload]], number_step: int
 ) -> None:

@@ -169,6 +169,7 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
     if simple and kind == HISTORY and _is_plain_row(value):
         return value, _NO_FAULTS
     check(kind, value)
+    value = _without_nulls(kind, value)
     if simple and kind != HISTORY:
         return value, _NO_FAULTS
     mending = Mending()
@@ -179,6 +180,12 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
     if mended["step"] != step:
         mending.fault(f"a step that is no number from -2⁵³ to 2⁵³: {_shown(step)}")
     return mended, mending.faults
+
+
+def _without_nulls(kind: str, value: dict[str, Any]) -> dict[str, Any]:
+    """A record without the described fields that are null, so that a reader's `get()` has its default."""
+    nulls = [name for name in _FIELDS[kind] if name in value and value[name] is None]
+    return {name: one for name, one in value.items() if name not in nulls} if nulls else value
 
 
 def _is_simple(payload: bytes) -> bool:

@@ -24,6 +24,7 @@ class KeyFilter:
             all GPUs are meant).
 
     Raises:
+        TypeError: a pattern that is no text, as where a list was given for one.
         ValueError: a pattern that is too long, or too many globs.
 
     Example:
@@ -34,6 +35,9 @@ class KeyFilter:
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         given = list(patterns)
+        for pattern in given:
+            if not isinstance(pattern, str):
+                raise TypeError(f"{pattern!r:.60} is no key: it is a {type(pattern).__name__}, not a text")
         self.patterns = tuple(given)
         check_globs(given)
         self._all = not given
