@@ -309,3 +309,21 @@ def test_a_run_that_was_thrown_away_wants_no_more(server: Server) -> None:
     server.recorder.presence.flush()
     answer = server.json({**ENVELOPE, "seq": 2}).json()
     assert (answer["stop"], answer["deleted"], answer["stored"]) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("sent", "began"),
+    [
+        ({"t": [NOW - 1000, NOW - 60_000]}, NOW - 60_000),
+        ({"t": [NOW - 1000, NOW - 60_000], "about": {"started_ms": NOW - 5000}}, NOW - 5000),
+        ({"t": [NOW + 1000, NOW + 2000]}, NOW),
+        ({"t": [], "v": [[], []]}, NOW),
+    ],
+)
+def test_a_run_began_with_its_oldest_row_unless_it_says_when(
+    server: Server, sent: dict[str, Any], began: int
+) -> None:
+    assert server.json({**ENVELOPE, **sent}).status_code == 200
+    row = server.catalogue.runs.find("abc", NOW)
+    assert row is not None
+    assert row.started_ms == began

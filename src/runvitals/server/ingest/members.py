@@ -46,8 +46,11 @@ class _NewList:
     has_step: bool
 
 
-def joining(envelope: Envelope) -> Joining:
+def joining(envelope: Envelope, oldest_ms: int | None = None) -> Joining:
     """How an envelope's writer joins.
+
+    Args:
+        oldest_ms: of its rows: when its life began, at the latest, where it does not say so.
 
     Raises:
         Refused: 422 for a name or number that is not allowed.
@@ -62,7 +65,7 @@ def joining(envelope: Envelope) -> Joining:
         pid=about.pid,
         rank=about.rank,
         interval_s=about.interval_s,
-        started_ms=about.started_ms,
+        started_ms=oldest_ms if about.started_ms is None else about.started_ms,
     )
     try:
         one.check()
@@ -91,9 +94,9 @@ class Members:
     def find(self, run: str, writer: str) -> Member | None:
         return self._members.get((run, writer))
 
-    async def join(self, envelope: Envelope, now_ms: int) -> Member:
+    async def join(self, envelope: Envelope, oldest_ms: int | None, now_ms: int) -> Member:
         """The writer of an envelope, made where it is not there. Durable."""
-        who = await self._joins.ask(_Newcomer(joining(envelope), envelope.about, now_ms))
+        who = await self._joins.ask(_Newcomer(joining(envelope, oldest_ms), envelope.about, now_ms))
         while len(self._members) >= _MOST_MEMBERS:
             self._members.pop(next(iter(self._members)))
         return self._members.setdefault((envelope.run, envelope.writer), Member(who))

@@ -182,7 +182,7 @@ class Recorder:
             member = self.members.find(envelope.run, envelope.writer)
             is_new = member is None
             if member is None:
-                member = await self.members.join(envelope, now_ms)
+                member = await self.members.join(envelope, _oldest_ms(one, now_ms), now_ms)
                 if member.who.deleted:
                     self.presence.thrown_away(member.who.run_id)
             run_id = member.who.run_id
@@ -253,6 +253,13 @@ class Recorder:
 def _last_ms(one: Prepared) -> int:
     last_ms = 0 if one.columns is None else one.columns.last_ms
     return last_ms if one.notes is None else max(last_ms, one.notes.last_ms)
+
+
+def _oldest_ms(one: Prepared, now_ms: int) -> int | None:
+    """Of its rows, as far as they are not ahead of now; None where it has none."""
+    if one.columns is None or not len(one.columns.t):
+        return None
+    return min(now_ms, int(one.columns.t.min()))
 
 
 def _batch(one: Prepared, member: Member, stored: Schema | None) -> Batch:
