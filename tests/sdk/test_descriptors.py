@@ -128,6 +128,35 @@ def test_a_training_that_closes_everything(train: Start, journals: Journals, clo
     assert journals.end("run1")["state"] == "finished"
 
 
+def test_a_training_that_has_used_up_its_descriptors_goes_on_in_the_same_file(
+    train: Start, journals: Journals
+) -> None:
+    code, _, err = finished(
+        train("""
+            import os, resource, runvitals
+            run = runvitals.init(id="run1")
+            resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
+            leaked = []
+            try:
+                while True:
+                    leaked.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                pass
+            for n in range(50):
+                run.log({"n": n, "text": "x" * 200_000})
+            for fd in leaked:
+                os.close(fd)
+            for n in range(50, 60):
+                run.log({"n": n})
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert "cannot be written" not in err
+    assert [r["data"]["n"] for r in journals.history("run1")] == list(range(60))
+    assert len(list(journals.folders()[0].glob("train.*"))) == 2
+
+
 def test_a_forked_child_leaves_the_files_of_others_alone(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""

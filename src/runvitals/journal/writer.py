@@ -138,7 +138,7 @@ class Writer:
         Raises:
             ValueError: a payload over 16 MiB.
         """
-        if self.size >= self.segment_bytes:
+        if self.size >= self.segment_bytes and self._can_open():
             self._rotate()
         try:
             if self._identity is not None:
@@ -279,6 +279,17 @@ class Writer:
         self.size = 0
         if failure is not None:
             self._report_not_kept(failure)
+
+    def _can_open(self) -> bool:
+        """Whether a descriptor is free. A program that has used up its own goes on in the file that is
+        open.
+        """
+        try:
+            with descriptor.Room():
+                os.close(os.open(self.folder, os.O_RDONLY | OPEN_FLAGS))
+        except OSError as error:
+            return error.errno not in (errno.EMFILE, errno.ENFILE)
+        return True
 
     def _sync_file(self) -> OSError | None:
         if self._fd < 0:
