@@ -39,8 +39,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     start, history, schema, sample, console = read(tmp_path / "runs" / "abc")
     assert (
         start.value.items()
-        >= {"format": 1, "writer": "train.n1.7", "segment": 0, "run": "abc", "rank": None}.items()
+        >= {"format": 1, "writer": "train.n1.7", "segment": 0, "run": "abc", "role": "train"}.items()
     )
+    assert start.value.get("rank") is None
     assert (history.type, history.time_ms, history.value["data"]) == (frames.HISTORY, 5, {"loss": 0.5})
     assert (schema.type, schema.value) == (frames.SCHEMA, {"id": 0, "keys": ["cpu"]})
     assert (sample.time_ms, list(sample.keys), sample.values, sample.value) == (6, ["cpu"], (50.0,), None)
