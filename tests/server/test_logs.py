@@ -80,6 +80,12 @@ def test_what_a_client_sends_is_not_written_as_it_is(out: io.StringIO, form: log
         assert json.loads(line)["path"] == "/a\nfake\x1b[31m\u202e/404"
 
 
+def test_a_token_in_a_path_is_not_written(out: io.StringIO) -> None:
+    configure("text", out)
+    asked("/runs/rvt_hunter2hunter2/404")
+    assert "path=/runs/***/404" in out.getvalue()
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_error_has_its_traceback(out: io.StringIO, form: logs.LogFormat) -> None:
     configure(form, out)

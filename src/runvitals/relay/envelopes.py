@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, TIME_MS
 from runvitals.model.names import TRUE_TIME
 from runvitals.relay.batch import Batch, LogRow, Note, Samples
 from runvitals.relay.packing import Packer
@@ -136,7 +137,12 @@ def _table(samples: Samples) -> Table:
 
 def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[Table], int]:
     moved: list[_Moved] = []
-    for row in rows:
+    ahead_ms = 0
+    for row, earliest_ms in zip(rows, _earliest_after(rows), strict=True):
+        if row.time_ms > earliest_ms + AHEAD_MS:  # a wrong time must not move what comes behind it
+            ahead_ms = max(row.time_ms, ahead_ms + 1)
+            moved.append((row, ahead_ms, row.numbers()))
+            continue
         last_ms = max(row.time_ms, last_ms + 1)
         moved.append((row, last_ms, row.numbers()))
     groups: dict[tuple[str, ...], list[_Moved]] = {}
@@ -146,6 +152,17 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[Table], int]:
     if len(groups) > MAX_LOG_TABLES:
         return [_log_table(keys, members) for keys, members in _merged(groups)], last_ms
     return [_log_table(keys, members) for keys, members in groups.items()], last_ms
+
+
+def _earliest_after(rows: list[LogRow]) -> list[int]:
+    """For each row the earliest time of it and the rows behind it that the server may take."""
+    found: list[int] = []
+    earliest_ms = TIME_MS
+    for row in reversed(rows):
+        if row.time_ms >= OLDEST_SENT_MS:
+            earliest_ms = min(earliest_ms, row.time_ms)
+        found.append(earliest_ms)
+    return found[::-1]
 
 
 def _merged(groups: dict[tuple[str, ...], list[_Moved]]) -> Iterator[tuple[tuple[str, ...], list[_Moved]]]:

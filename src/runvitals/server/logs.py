@@ -17,6 +17,7 @@ import anyio
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runvitals.collectors.redaction import hide
 from runvitals.terminal import inert
 
 LogFormat = Literal["text", "json"]
@@ -124,7 +125,7 @@ class AccessLog:
     def _tell(self, scope: Scope, status: int, took_s: float) -> None:
         fields = {
             "method": scope["method"],
-            "path": scope["path"][:_LONGEST_PATH],
+            "path": hide(scope["path"][:_LONGEST_PATH]),
             "status": status,
             "seconds": round(took_s, 3),
             "client": (scope.get("client") or ("-",))[0],
