@@ -45,3 +45,17 @@ def test_an_error_ends_its_own_turn_only() -> None:
         turns.do(broken)
     turns.do(lambda: done.append("next"))
     assert done == ["next"]
+
+
+def test_what_came_in_the_middle_of_an_action_that_then_fails_is_done() -> None:
+    turns, done = Turns(), []
+
+    def interrupted() -> None:
+        turns.do(lambda: done.append("finish"))
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        turns.do(interrupted)
+    assert done == ["finish"]
+    turns.do(lambda: done.append("next"))
+    assert done == ["finish", "next"]

@@ -34,7 +34,13 @@ class Turns:
             self._busy = True
             try:
                 action()
-                while self._postponed:
-                    self._postponed.pop(0)()
             finally:
-                self._busy = False
+                # Also where the signal handler ends the action: by `run.finish()` and `sys.exit()`, say.
+                self._do_postponed()
+
+    def _do_postponed(self) -> None:
+        try:
+            while self._postponed:
+                self._postponed.pop(0)()
+        finally:
+            self._busy = False
