@@ -66,7 +66,8 @@ class Journals:
 
     def end(self, run_id: str | None = None) -> dict[str, Any]:
         """The monitor's verdict, waited for."""
-        return eventually(lambda: self.lifecycle("end", run_id))[-1]
+        end = eventually(lambda: self.lifecycle("end", run_id))[-1]
+        return {"exit_code": None, "signal": None, **end}  # readers leave out what is null
 
 
 def _parent(pid: int) -> int:
