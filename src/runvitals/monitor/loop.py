@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.journal.writer import Writer
     from runvitals.monitor.descriptors import Poller
+    from runvitals.monitor.placement import Placement
     from runvitals.monitor.relay import RelayLine
     from runvitals.monitor.sampler import Sampler
 
@@ -54,6 +55,7 @@ class Monitor:
 
     Attributes:
         relay: the line to the process that delivers the run; None where it goes nowhere.
+        placement: keeps the monitor off the training's processors; None where there is no choice.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Monitor:
         self.scope = scope
         self.clock = clock
         self.relay: RelayLine | None = None
+        self.placement: Placement | None = None
         self.processes: list[Process] = []
         self._live: list[Process] = []  # those that are not over
         self.started_s = clock()
@@ -129,6 +132,8 @@ class Monitor:
         self.sampler.missed_ticks += self.schedule.advance(now_s)
         self.sample(now_s)
         # Calls that would do nothing are not made: the processor is cold, and each costs 3 µs.
+        if self.placement is not None and now_s >= self.placement.look_at_s:
+            self.placement.look(now_s, self._live)
         if now_s >= self._memory_kills.look_at_s:
             self._memory_kills.look(now_s, self._live)
         if self.relay is not None:

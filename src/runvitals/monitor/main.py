@@ -21,6 +21,7 @@ from runvitals.monitor.clients import Door
 from runvitals.monitor.loop import Monitor
 from runvitals.monitor.machine import Inquiry
 from runvitals.monitor.memory_kills import MemoryKills
+from runvitals.monitor.placement import Placement
 from runvitals.monitor.predecessor import Predecessor
 from runvitals.monitor.processes import handed_pidfd
 from runvitals.monitor.sampler import Sampler
@@ -119,6 +120,7 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
     sampler = Sampler(found.collectors, interval_s, Reporter(journal), settings["gpu_ids"], baselines)
     memory_kills = MemoryKills(cgroup.OomKills(scope))
     monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, memory_kills)
+    monitor.placement = Placement.of_this_process()
     if order["destinations"]:
         from runvitals.monitor.relay import RelayLine  # most runs have no use for it
 

@@ -198,6 +198,15 @@ class Process:
             return not self._is_there()
         return any(int(mask, 16) & _PENDING_KILL for mask in pending)
 
+    def processor(self) -> int | None:
+        """The processor that its main thread was last on."""
+        if self._stat is None:
+            return None
+        try:
+            return int(self._stat.read().rpartition(b")")[2].split()[36])
+        except OSError:
+            return None  # it has ended
+
     def check(self) -> bool:
         """Whether it has gone, where there is no pidfd to tell: its stat file answers ESRCH, or shows a
         zombie.
