@@ -43,6 +43,8 @@ def test_a_described_field_that_is_null_is_as_one_that_is_missing() -> None:
     for whole in (event, {"t": None}):
         kept, _ = records.decoded(records.EVENT, whole, dumps(whole))
         assert "t" not in kept
+    end = {"t": T, "what": "exit", "pid": 1, "exit_code": 3, "signal": None, "out_of_memory": None}
+    assert records.decoded(records.LIFECYCLE, end, dumps(end)) == (end, {})
     row, _ = records.decoded(records.HISTORY, {"t": None, "step": 1, "data": None})
     assert row == {"step": 1, "data": {}}
 

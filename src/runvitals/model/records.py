@@ -183,8 +183,14 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
 
 
 def _without_nulls(kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    """A record without the described fields that are null, so that a reader's `get()` has its default."""
-    nulls = [name for name in _FIELDS[kind] if name in value and value[name] is None]
+    """A record without the described times, texts and objects that are null, so that readers have their
+    defaults. Integers and flags stay: our writers say `"signal": null`.
+    """
+    nulls = [
+        name
+        for name, rule in _FIELDS[kind].items()
+        if name in value and value[name] is None and rule not in (_INTEGER, _FLAG)
+    ]
     return {name: one for name, one in value.items() if name not in nulls} if nulls else value
 
 
