@@ -150,5 +150,7 @@ class Shared(Client):
             process = Process(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
             self.catalogue.writers.note_processes([process])
         elif what == "end":
-            how = Ending(value["state"], value["exit_code"], value["signal"], value["out_of_memory"])
+            how = Ending(
+                value["state"], value.get("exit_code"), value.get("signal"), value.get("out_of_memory")
+            )
             self.catalogue.writers.end([Ended(who.writer_id, how, time_ms)])

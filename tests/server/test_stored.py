@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +287,11 @@ def test_pages_are_stable_while_runs_start(
             break
     assert len(seen) == len(set(seen))
     assert there <= set(seen)
+
+
+def test_a_catalogue_that_fails_is_told_as_such(server: Shared, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "server" / "catalogue.db")) as connection:
+        connection.execute("ALTER TABLE run RENAME TO elsewhere")
+    refused = server.request("PATCH", "/api/v1/runs/abc", json={"notes": "so so"})
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    assert "the catalogue cannot be used" in refused.json()["error"]

@@ -34,6 +34,7 @@ def main(folder: str) -> None:
             except StoreUnavailable as error:
                 refused.append(str(error))
         readable_while_full = _batches(store)
+        problem_while_full = store.stats().problem
         os.unlink(ballast)
         for _ in range(50):
             seq += 1
@@ -43,6 +44,7 @@ def main(folder: str) -> None:
         said = {
             "refused": refused,
             "readable_while_full": readable_while_full,
+            "told": [problem_while_full, store.stats().problem],
             "acknowledged": acknowledged,
             "readable": _batches(store),
             "unsealed": store.stats().unsealed_samples,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import anyio
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -22,6 +24,8 @@ from runvitals.server.library import JournalLibrary
 from runvitals.server.security import LoopbackOnly
 from runvitals.server.views import Library
 from runvitals.server.workers import MOST_S, Busy
+
+log = logging.getLogger("runvitals.server")
 
 
 def create_app(
@@ -68,6 +72,7 @@ def application(library: Library, static: str = page.FOLDER) -> FastAPI:
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _unreadable)
+    app.add_exception_handler(OperationalError, _catalogue_unavailable)
     return app
 
 
@@ -121,3 +126,11 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 async def _unreadable(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)
+
+
+async def _catalogue_unavailable(request: Request, error: Exception) -> JSONResponse:
+    """Its disk is full, or its database cannot be reached: that may pass."""
+    assert isinstance(error, OperationalError)
+    log.error("the catalogue cannot be used at present: %s", error.orig)
+    text = "the catalogue cannot be used at present: the server's log says why"
+    return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})

@@ -21,6 +21,7 @@ _MOST_BATCHES = 1024
 _MOST_BYTES = 16 << 20
 _POLL_S = 0.0005
 _LONGEST_WAIT_FOR_ROOM_S = 30.0
+_TOLD_S = 60.0
 _LONGEST_PAUSE_S = 5.0
 _LOOK_S = 0.02
 
@@ -65,6 +66,7 @@ class Committer:
         self._work: list[Callable[[], None]] = []
         self._idle = True
         self._last_group = 0
+        self._failed: tuple[float, str] | None = None
         self.thread = SupervisedThread(
             "store-committer", self._turn, self._wake, longest_pause_s=_LONGEST_PAUSE_S
         )
@@ -107,6 +109,13 @@ class Committer:
             self._work.append(run)
             self._something.notify()
         return future.result()
+
+    @property
+    def problem(self) -> str | None:
+        """Why what came last could not be made durable; None as well when nothing has come for a while."""
+        failed = self._failed
+        # Whoever sends nothing to a server that is not ready must find out that there is room again.
+        return failed[1] if failed is not None and time.monotonic() - failed[0] < _TOLD_S else None
 
     @property
     def waiting(self) -> int:
@@ -176,6 +185,7 @@ class Committer:
             log.exception("%d appends failed", len(group))
             self._fail(group, StoreUnavailable(f"{self._log.path}: {error!r}"))
         else:
+            self._failed = None
             for waiting, ack in zip(group, acks, strict=True):
                 waiting.future.set_result(ack)
             self._committed()
@@ -196,8 +206,8 @@ class Committer:
         for some in work:
             some()
 
-    @staticmethod
-    def _fail(group: list[_Waiting], error: StoreError) -> None:
+    def _fail(self, group: list[_Waiting], error: StoreError) -> None:
+        self._failed = time.monotonic(), str(error)
         for waiting in group:
             waiting.future.set_exception(error)
 

@@ -69,7 +69,8 @@ class Sealer:
     @property
     def problem(self) -> str | None:
         """Why nothing can be sealed or committed at present."""
-        return self._problem or self.thread.problem or self.committer.thread.problem
+        committer = self.committer
+        return self._problem or self.thread.problem or committer.thread.problem or committer.problem
 
     def start(self) -> None:
         self.committer.start()
