@@ -10,6 +10,7 @@ import pytest
 from runvitals.cli import main
 from runvitals.sdk import trust
 from runvitals.sdk.settings import SETTINGS, SettingError, Settings, resolve
+from runvitals.sdk.settings_files import project_file
 
 HARMLESS = """
 project = "digits"
@@ -185,3 +186,17 @@ def test_headers_are_not_sent_to_exporters_that_a_project_names(
     environ["RUNVITALS_DCGM_EXPORTER"] = "http://mine.example:9400/metrics"
     assert resolve({}, environ, os.getcwd())["openmetrics_headers"] == {"Authorization": "hunter2"}
     assert "hunter2" not in repr(Settings(openmetrics_headers={"Authorization": "hunter2"}))
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="this machine runs us as no root")
+def test_a_strangers_file_in_a_folder_of_everybodys_is_no_project(tmp_path: Path) -> None:
+    shared, own = tmp_path / "shared", tmp_path / "shared" / "own"
+    own.mkdir(parents=True)
+    planted = shared / "runvitals.toml"
+    planted.write_text("no TOML")
+    os.chown(planted, 4711, 4711)
+    assert project_file(str(own)) == str(planted), "a teammate's, in a folder that is not for everybody"
+    shared.chmod(0o1777)
+    assert project_file(str(own)) is None
+    os.chown(planted, os.getuid(), -1)
+    assert project_file(str(own)) == str(planted)

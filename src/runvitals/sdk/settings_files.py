@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from stat import S_IWOTH
 from typing import Any
 
 from runvitals.sdk import trust
@@ -20,16 +21,28 @@ def user_file(environ: Mapping[str, str]) -> str | None:
 
 
 def project_file(cwd: str) -> str | None:
-    """The nearest `runvitals.toml` in `cwd` or a folder above it."""
+    """The nearest `runvitals.toml` in `cwd` or a folder above it.
+
+    A file of another user in a folder that everybody may write to, such as `/tmp`, is nobody's project.
+    """
     folder = os.path.abspath(cwd)
     while True:
         path = os.path.join(folder, PROJECT_FILE)
-        if os.path.isfile(path):
+        if os.path.isfile(path) and not _is_strangers(path, folder):
             return path
         parent = os.path.dirname(folder)
         if parent == folder:
             return None
         folder = parent
+
+
+def _is_strangers(path: str, folder: str) -> bool:
+    if not hasattr(os, "getuid"):
+        return False
+    try:
+        return os.stat(folder).st_mode & S_IWOTH != 0 and os.stat(path).st_uid not in (os.getuid(), 0)
+    except OSError:
+        return True  # it has just been taken away
 
 
 def read(path: str) -> bytes:
