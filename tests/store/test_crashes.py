@@ -21,6 +21,7 @@ from runvitals.store.checking import check_catalogue
 from runvitals.store.contract import StoreError
 from runvitals.store.sqlite_chunks import SqliteChunks
 from runvitals.store.sqlite_chunks.check import check
+from runvitals.store.sqlite_chunks.months import ASIDE
 from tests.store.conformance import T0
 from tests.store.writer_process import METRICS, SETTINGS, TICKS, batch
 
@@ -320,11 +321,11 @@ def test_a_month_that_cannot_be_opened_is_set_aside_and_the_rest_served(folder: 
     with SqliteChunks(folder, SETTINGS) as store:
         stats = store.stats()
         assert stats.problem is None
-        assert stats.warnings == (f"{first}.damaged-1 is damaged and set aside: `runvitals store repair`",)
+        assert stats.warnings == (f"{first}.damaged-1 is {ASIDE}: `runvitals store repair`",)
         for _ in range(2):
             answer = store.read([1], [1], 0, T0 * 2)
             assert 0 < len(answer.series[0].t) < whole
-            assert [one.reason for one in answer.damaged] == [f"{first}.damaged-1 is damaged and set aside"]
+            assert [one.reason for one in answer.damaged] == [f"{first}.damaged-1 is {ASIDE}"]
             assert len(store.aggregate(1, [1], 0, T0 * 2).damaged) == 1
             assert store.latest([1])[0].metrics.tolist() == list(METRICS)
             assert 1 in store.active_runs(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,11 @@ import pytest
 
 from runvitals.store import pairing
 from runvitals.store.catalogue import Catalogue, Joining, open_catalogue
+from runvitals.store.checking import check_catalogue
 from runvitals.store.contract import Batch, StoreError
+from runvitals.store.repair import repair
 from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.store.sqlite_chunks.check import check
 
 NOW = 1_790_812_800_000
 
@@ -121,3 +125,102 @@ def test_a_store_from_before_the_two_were_stamped_is_taken_as_it_is(store: Path)
     with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
         assert samples.pairing is not None
         assert catalogue.numbers.pairing() == (samples.pairing.id, samples.pairing.starts)
+
+
+# The files of months
+
+
+def seal(folder: Path) -> Path:
+    """Seal all samples of a store; the file of their month."""
+    with SqliteChunks(str(folder)) as samples:
+        samples.flush()
+    (path,) = folder.glob("samples-*.db")
+    return path
+
+
+def problems(folder: Path) -> list[str]:
+    return [
+        str(one) for one in (*check(str(folder)), *check_catalogue(str(folder), str(folder / "catalogue.db")))
+    ]
+
+
+def stored(folder: Path) -> int:
+    with SqliteChunks(str(folder)) as samples:
+        return samples.stats().samples
+
+
+def test_another_stores_month_is_set_aside_told_and_never_shown(store: Path, tmp_path: Path) -> None:
+    ours = seal(store)
+    other = tmp_path / "other"
+    serve(other, run="badger")
+    serve(other, run="heron")
+    shutil.copy(seal(other), ours)
+    assert problems(store) == [f"{ours}: it is another store's"]
+
+    with SqliteChunks(str(store)) as samples:
+        assert not samples.stats().samples
+        (warning,) = samples.stats().warnings
+        assert f"{ours}.damaged-1 is damaged or another store's, and set aside" in warning
+        assert not samples.active_runs(0)
+    assert [text.partition(": ")[0] for text in problems(store)] == [f"{ours}.damaged-1"]
+
+    said: list[str] = []
+    repair(str(store), str(store / "catalogue.db"), said.append)
+    aside = f"{ours}.of-another-store-1"
+    assert f"{ours}.damaged-1 is another store's: nothing was read of it; it is now {aside}" in said
+    assert problems(store) == []
+    assert not stored(store)
+    os.replace(aside, seal(other))  # nothing was lost of it
+    assert stored(other) == 40
+
+
+def test_another_stores_month_that_comes_while_a_server_runs_is_not_read(store: Path, tmp_path: Path) -> None:
+    ours = seal(store)
+    other = tmp_path / "other"
+    serve(other, run="badger")
+    theirs = seal(other)
+    with SqliteChunks(str(store)) as samples:
+        os.replace(theirs, ours)
+        answer = samples.read([1], None, 0, 2 * NOW)
+        assert not answer.series
+        assert [one.reason for one in answer.damaged] == [f"{ours}: {ours}: it is another store's"]
+        assert samples.stats().warnings == (f"{ours}: it is another store's",)
+
+
+def test_a_month_from_before_they_were_stamped_is_read_and_stamped_once_written(store: Path) -> None:
+    path = seal(store)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE store")
+    assert problems(store) == []
+    assert stored(store) == 20
+    serve(store, run="badger")
+    seal(store)
+    assert stored(store) == 40
+    with (
+        closing(sqlite3.connect(path)) as connection,
+        open_catalogue(str(store / "catalogue.db")) as catalogue,
+    ):
+        (stamped,) = connection.execute("SELECT id FROM store").fetchone()
+        known = catalogue.numbers.pairing()
+        assert known is not None
+        assert stamped == known[0]
+
+
+def test_a_store_whose_log_and_catalogue_were_lost_keeps_its_months(store: Path) -> None:
+    seal(store)
+    (store / "log.db").unlink()
+    (store / "catalogue.db").unlink()
+    repair(str(store), str(store / "catalogue.db"), lambda text: None)
+    assert problems(store) == []
+    assert stored(store) == 20
+
+
+def test_a_store_whose_log_was_lost_is_not_repaired_with_another_catalogue(
+    store: Path, tmp_path: Path
+) -> None:
+    seal(store)
+    (store / "log.db").unlink()
+    other = tmp_path / "other"
+    serve(other, run="badger")
+    with pytest.raises(StoreError, match="belongs to another store than"):
+        repair(str(store), str(other / "catalogue.db"), lambda text: None)

@@ -107,7 +107,8 @@ def stamp(store: SqliteChunks, catalogue: Catalogue) -> None:
     """Give both the same id, and count this start."""
     ours, theirs = store.pairing, catalogue.numbers.pairing()
     before = max(ours.starts if ours else 0, theirs[1] if theirs else 0)
-    pairing_id = ours.id if ours else theirs[0] if theirs else secrets.token_hex(16)
+    # The months' files are stamped with it too, which is all that says so where the log was lost.
+    pairing_id = store.store_id or (theirs[0] if theirs else secrets.token_hex(16))
     # The catalogue first: it may be ahead of the store, and never the other way round.
     catalogue.numbers.pair(pairing_id, before + 1)
     store.pair(Pairing(pairing_id, before + 1, catalogue.numbers.name))

@@ -80,8 +80,8 @@ def _set_catalogue_aside(address: str, say: Say) -> str | None:
 
 
 def _refuse_anothers(store: SqliteChunks, catalogue: Catalogue) -> None:
-    ours, theirs = store.pairing, catalogue.numbers.pairing()
-    if ours is not None and theirs is not None and ours.id != theirs[0]:
+    ours, theirs = store.store_id, catalogue.numbers.pairing()
+    if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
             f"the catalogue {catalogue.numbers.name} belongs to another store than {store.folder}: name the "
             "right one with --catalogue, or a new one, which gets what can be told from the samples"

@@ -14,11 +14,11 @@ import numpy as np
 
 from runvitals.buckets import Grid, combine
 from runvitals.store.codec import Corrupt
-from runvitals.store.sqlite_chunks import chunks, database, log, packs, rollup, summary
+from runvitals.store.sqlite_chunks import chunks, contents, database, log, packs, rollup, summary
 from runvitals.store.sqlite_chunks.chunks import Chunk, Decoder
 from runvitals.store.sqlite_chunks.columns import read_columns
 from runvitals.store.sqlite_chunks.database import DamagedFile
-from runvitals.store.sqlite_chunks.months import Month, Months, start_ms
+from runvitals.store.sqlite_chunks.months import ASIDE, Month, Months, start_ms
 from runvitals.store.sqlite_chunks.series import RunMonth
 
 
@@ -42,10 +42,10 @@ def check(folder: str) -> Iterator[Problem]:
     path = log.existing(folder)
     with closing(database.open_for_reading(path, log.FORMAT)) as connection:
         yield from _failing(path, _of_log(connection, path))
-    months = Months(folder)
+    months = Months(folder, _store_id(folder))
     try:
         for _, path in months.aside():
-            yield Problem(path, "was damaged and set aside: `runvitals store repair` brings back what it can")
+            yield Problem(path, f"is {ASIDE}: `runvitals store repair` brings back what it can")
         for month in months.there():
             try:
                 with months.reader(month) as reader:
@@ -54,6 +54,14 @@ def check(folder: str) -> Iterator[Problem]:
                 yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
     finally:
         months.close()
+
+
+def _store_id(folder: str) -> str | None:
+    try:
+        known = contents.pairing_of(folder)
+    except DamagedFile:  # the log's problems were told
+        return None
+    return known and known.id
 
 
 def _failing(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:

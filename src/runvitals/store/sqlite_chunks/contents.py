@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from runvitals.store.contract import StoreError
-from runvitals.store.sqlite_chunks import database, log, months
+from runvitals.store.sqlite_chunks import database, log, months, owner
 from runvitals.store.sqlite_chunks.columns import read_columns
 from runvitals.store.sqlite_chunks.log import Pairing
 from runvitals.store.sqlite_chunks.months import Months
@@ -46,7 +46,8 @@ def of(folder: str) -> Contents:
         path = there.path(month)
         try:
             with closing(database.open_for_reading(path, months.FORMAT)) as connection:
-                _add_month(found, connection)
+                if not owner.is_another(owner.of(connection), found.pairing and found.pairing.id):
+                    _add_month(found, connection)
         except (StoreError, sqlite3.Error):  # `check` tells of it
             continue
     found.highest = max([found.highest, *found.lanes])

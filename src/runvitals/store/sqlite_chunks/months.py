@@ -13,15 +13,15 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import lru_cache
 
 import numpy as np
 
 from runvitals.buckets import Integers
-from runvitals.store.contract import END_OF_TIME_MS
-from runvitals.store.sqlite_chunks import database
+from runvitals.store.contract import END_OF_TIME_MS, StoreError
+from runvitals.store.sqlite_chunks import database, owner
 from runvitals.store.sqlite_chunks.database import Connection, DamagedFile, Format
 
 FORMAT = Format(
@@ -53,6 +53,8 @@ FORMAT = Format(
     """,
 )
 _NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db(\.damaged-\d+)?")
+ASIDE = "damaged or another store's, and set aside"
+"""What is said of a file that was set aside."""
 _MOST_OPEN = 8
 _EPOCH_YEAR = 1970
 
@@ -96,10 +98,14 @@ class Months:
     """The files of a folder, with connections that are used again.
 
     One thread writes (`writer`); any number read (`reader`).
+
+    Attributes:
+        store_id: of the store that the files belong to (see `owner`); None: not known, and none is refused.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, store_id: str | None = None) -> None:
         self.folder = folder
+        self.store_id = store_id
         self._lock = threading.Lock()
         self._writers: dict[Month, sqlite3.Connection] = {}
         self._idle: dict[Month, list[Connection]] = {}
@@ -128,6 +134,15 @@ class Months:
         with self._lock:
             return sorted(self._aside)
 
+    def common_id(self) -> str | None:
+        """The id of a store that all files have that have one."""
+        found = set()
+        for month in self.there():
+            with suppress(StoreError), self.reader(month) as connection, database.failing(self.path(month)):
+                found.add(owner.of(connection))
+        found.discard(None)
+        return found.pop() if len(found) == 1 else None
+
     def covering(self, t0_ms: int, t1_ms: int) -> list[Month]:
         """The months there are that lie, wholly or in part, in a range."""
         return [month for month in self.there() if start_ms(month) <= t1_ms and t0_ms < start_ms(month + 1)]
@@ -139,6 +154,7 @@ class Months:
             if connection is None:
                 self._thawed.wait_for(lambda: month not in self._frozen)
                 connection = database.open_for_writing(self.path(month), FORMAT)
+                self._refuse_anothers(connection, month)
                 while len(self._writers) >= _MOST_OPEN:
                     self._writers.pop(next(iter(self._writers))).close()
             self._writers[month] = connection  # last used, last closed
@@ -156,6 +172,8 @@ class Months:
             with database.failing(self.path(month)):
                 connection = self.writer(month)
                 with database.transaction(connection):
+                    if self.store_id is not None:
+                        owner.stamp(connection, self.store_id)
                     yield connection
         except DamagedFile as error:
             self.set_aside(month, error)
@@ -189,6 +207,7 @@ class Months:
                 return idle.pop()
             generation = self._generations[month]
         connection = database.open_for_reading(self.path(month), FORMAT)
+        self._refuse_anothers(connection, month)
         connection.generation = generation
         if not connection.frozen:
             return connection
@@ -198,6 +217,21 @@ class Months:
                 return connection
         connection.close()  # a writer came in between: with it, there is what readers need
         return self._open(month)
+
+    def _refuse_anothers(self, connection: sqlite3.Connection, month: Month) -> None:
+        """Close a connection to another store's file.
+
+        Raises:
+            DamagedFile: it is one: of no use here.
+        """
+        try:
+            with database.failing(self.path(month)):
+                stamped = owner.of(connection)
+            if owner.is_another(stamped, self.store_id):
+                raise DamagedFile(f"{self.path(month)}: it is another store's")
+        except BaseException:
+            connection.close()
+            raise
 
     def _put_back(self, month: Month, connection: Connection) -> None:
         with self._lock:

@@ -23,7 +23,7 @@ from runvitals.store.contract import (
 from runvitals.store.sqlite_chunks import chunks, database, summary
 from runvitals.store.sqlite_chunks.blocks import Block, Group, groups
 from runvitals.store.sqlite_chunks.head import Heads
-from runvitals.store.sqlite_chunks.months import Month, Months, months_of, start_ms
+from runvitals.store.sqlite_chunks.months import ASIDE, Month, Months, months_of, start_ms
 from runvitals.store.sqlite_chunks.packs import Pack
 from runvitals.store.sqlite_chunks.series import RunMonth
 
@@ -129,7 +129,7 @@ class Reader:
     def set_aside(self, t0: int, t1: int) -> list[Damage]:
         """The damaged files of months in a range that were set aside."""
         return [
-            Damage(None, None, start_ms(month), start_ms(month + 1) - 1, f"{path} is damaged and set aside")
+            Damage(None, None, start_ms(month), start_ms(month + 1) - 1, f"{path} is {ASIDE}")
             for month, path in self.months.aside()
             if start_ms(month) <= t1 and t0 < start_ms(month + 1)
         ]

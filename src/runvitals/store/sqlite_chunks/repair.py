@@ -12,7 +12,7 @@ import numpy as np
 from runvitals.store import salvage
 from runvitals.store.codec import Corrupt
 from runvitals.store.contract import END_OF_TIME_MS
-from runvitals.store.sqlite_chunks import check, database, log, months
+from runvitals.store.sqlite_chunks import check, database, log, months, owner
 from runvitals.store.sqlite_chunks.blocks import Block, on_disk
 from runvitals.store.sqlite_chunks.chunks import Chunk, Decoder
 from runvitals.store.sqlite_chunks.columns import add_columns, read_columns, unpack_columns
@@ -25,6 +25,8 @@ _ROWS_LEFT_OUT = 1000
 """Numbers of the log's rows that are not used again: lost rows may have had them."""
 _READ = ".salvaged-"
 """In the name of a damaged file in place of `ASIDE`, once it was read."""
+_ANOTHERS = ".of-another-store-"
+"""The same of a file that is another store's."""
 
 Say = Callable[[str], None]
 
@@ -129,12 +131,23 @@ def bring_back(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[s
             continue
         samples = 0
         with closing(salvage.opened(path)) as connection:
+            if _is_anothers(connection, store.store_id):
+                into = store.forget_aside(path, path.replace(ASIDE, _ANOTHERS))
+                yield f"{path} is another store's: nothing was read of it; it is now {into}"
+                continue
             for run, blocks in _blocks(connection):
                 if wanted(run):
                     store.bring_back(run, blocks)
                     samples += sum(block.values.size for block in blocks)
         into = store.forget_aside(path, path.replace(ASIDE, _READ))
         yield f"{path}: {samples:,} samples were read; it is now {into}, and can be deleted"
+
+
+def _is_anothers(connection: sqlite3.Connection, store_id: str | None) -> bool:
+    try:
+        return owner.is_another(owner.of(connection), store_id)
+    except sqlite3.DatabaseError:  # it is damaged
+        return False
 
 
 def _blocks(connection: sqlite3.Connection) -> Iterator[tuple[int, list[Block]]]:

@@ -32,7 +32,7 @@ from runvitals.store.sqlite_chunks.database import DamagedFile
 from runvitals.store.sqlite_chunks.head import Heads
 from runvitals.store.sqlite_chunks.lock import FolderLock
 from runvitals.store.sqlite_chunks.log import Log, Pairing
-from runvitals.store.sqlite_chunks.months import Month, Months
+from runvitals.store.sqlite_chunks.months import ASIDE, Month, Months
 from runvitals.store.sqlite_chunks.read import Reader
 from runvitals.store.sqlite_chunks.sealer import Sealer
 from runvitals.store.sqlite_chunks.settings import Settings
@@ -70,6 +70,8 @@ class SqliteChunks:
             self._months = Months(folder)
             log.check_there(folder, bool(self._months.there() or self._months.aside()))
             self._log = Log(os.path.join(folder, log.NAME))
+            pairing = self._log.pairing
+            self._months.store_id = pairing.id if pairing else self._months.common_id()
             self._highest_run = max(map(self._open_month, self._months.there()), default=0)
         except BaseException:
             self._lock.close()
@@ -103,6 +105,11 @@ class SqliteChunks:
         return self._log.pairing
 
     @property
+    def store_id(self) -> str | None:
+        """The id that the store shares with its catalogue, if only its months' files say so."""
+        return self._months.store_id
+
+    @property
     def is_new(self) -> bool:
         """Whether nothing was ever stored here."""
         return self._log.is_new and not self._months.there() and not self._months.aside()
@@ -115,6 +122,7 @@ class SqliteChunks:
     def pair(self, pairing: Pairing) -> None:
         """Note the catalogue that the numbers here come from. Durable."""
         self._committer.call(lambda log: log.pair(pairing))
+        self._months.store_id = pairing.id
 
     def _recover(self) -> None:
         """Bring back what was in memory when the store was last closed, or ended otherwise."""
@@ -218,9 +226,7 @@ class SqliteChunks:
     def stats(self) -> Stats:
         # Memory before the files: what is sealed meanwhile is counted twice at worst, and not missed.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
-        warnings = [
-            f"{path} is damaged and set aside: `runvitals store repair`" for _, path in self._months.aside()
-        ]
+        warnings = [f"{path} is {ASIDE}: `runvitals store repair`" for _, path in self._months.aside()]
         for month in self._months.there():
             try:
                 with self._months.reader(month) as connection, database.failing(self._months.path(month)):
