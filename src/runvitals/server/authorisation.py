@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 
 import anyio
 import anyio.to_thread
+from sqlalchemy.exc import OperationalError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -113,9 +114,12 @@ class TokenRequired:
             return False
         if self._checks.statistics().tasks_waiting >= _CHECKS_WAITING:
             raise unavailable("too many tokens are to be checked at once: come again later")
-        found = await anyio.to_thread.run_sync(
-            self._tokens.check, secret, self._clock(), limiter=self._checks
-        )
+        try:
+            found = await anyio.to_thread.run_sync(
+                self._tokens.check, secret, self._clock(), limiter=self._checks
+            )
+        except OperationalError as error:
+            raise unavailable("tokens cannot be checked: /readyz and the server's log say why") from error
         known, other = (self._bad, self._good) if found is None else (self._good, self._bad)
         other.pop(secret, None)
         if len(known) >= _MOST_KNOWN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI
@@ -24,8 +25,10 @@ from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly, Same
 from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
 from runvitals.store.catalogue import Catalogue
-from runvitals.store.contract import SampleStore, StoreError
+from runvitals.store.contract import SampleStore, Stats, StoreError
 from runvitals.store.threads import SupervisedThread
+
+_LOOK_S = 2.0
 
 
 class DirectIngest:
@@ -69,7 +72,12 @@ class SharedServer:
         self.kept = Kept()
         self._store = store
         self._recorder = Recorder(store, catalogue, clock, limits)
-        self.threads: list[SupervisedThread] = list(self._recorder.threads)
+        self._catalogue = catalogue
+        self._looking = SupervisedThread(
+            "catalogue-file", self._look_at_catalogue, every_s=_LOOK_S, longest_pause_s=_LOOK_S
+        )
+        self.threads: list[SupervisedThread] = [*self._recorder.threads, self._looking]
+        self._looking.start()
         self._ingest = Ingest(self._recorder, limits, self.tally)
         self._api = self._with_health(
             application(StoredLibrary(store, catalogue, clock, self._recorder.version), static)
@@ -102,7 +110,19 @@ class SharedServer:
 
     def close(self) -> None:
         """Finish what was begun; nothing more may come."""
+        self._looking.close()
         self._recorder.close()
+
+    def _look_at_catalogue(self) -> bool:
+        """So that the log tells that its file was deleted, also while nobody sends anything."""
+        problem = self._catalogue.problem()
+        if problem is not None:
+            raise OSError(problem)
+        return not self._looking.closing.is_set()
+
+    def _stats(self) -> Stats:
+        stats = self._store.stats()
+        return replace(stats, problem=stats.problem or self._catalogue.problem())
 
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which answers every other path.
@@ -114,7 +134,7 @@ class SharedServer:
     async def _ready(self, request: Request) -> Response:
         warnings: list[str] = []
         try:
-            stats = await run_in_threadpool(self._store.stats)
+            stats = await run_in_threadpool(self._stats)
         except StoreError as error:
             problem: str | None = str(error)
         else:
@@ -125,7 +145,7 @@ class SharedServer:
         return JSONResponse(found, 503 if problem else 200)
 
     async def _metrics(self, request: Request) -> Response:
-        stats = await run_in_threadpool(self._store.stats)
+        stats = await run_in_threadpool(self._stats)
         threads = {**stats.threads, **{one.name: one.problem for one in self.threads}}
         text = self.tally.exposition(stats, self.kept, threads)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

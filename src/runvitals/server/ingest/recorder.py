@@ -88,8 +88,12 @@ class Recorder:
             room_bytes: what all their times and values may take.
 
         Raises:
-            Refused: naming the first that cannot be stored.
+            Refused: naming the first that cannot be stored; 503 where nothing can be, because the file of the
+                catalogue was deleted or replaced.
         """
+        problem = self._catalogue.problem()
+        if problem is not None:
+            raise unavailable(problem)
         now_ms = self._clock()
         found: list[Prepared] = []
         for index, envelope in enumerate(envelopes):

@@ -51,6 +51,10 @@ class Catalogue:
         """Do some work on the tables themselves in one transaction; the result of it."""
         return self._database.write(work)
 
+    def problem(self) -> str | None:
+        """Why nothing that is written would last: its file was deleted or replaced. For any thread."""
+        return self._database.problem()
+
     def refresh_statistics(self) -> None:
         """Tell SQLite how its values are spread; once a day will do. PostgreSQL looks for itself."""
         if self._database.is_sqlite:
@@ -83,6 +87,7 @@ def open_catalogue(address: str) -> Catalogue:
     database = Database(address)
     try:
         migrate(database)
+        database.opened()
     except DatabaseError as error:
         database.close()
         way_out = "" if isinstance(error, OperationalError) else f": {WAY_OUT}"

@@ -33,11 +33,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from runvitals import deadline
 from runvitals.store import private
+from runvitals.store.opened_file import OpenedFile
 from runvitals.store.sqlite_chunks.database import open_as_it_is
 
 T = TypeVar("T")
@@ -74,16 +75,38 @@ class Database:
         CatalogueError: SQLite is too old, or its file cannot be made.
     """
 
+    _file: OpenedFile | None = None
+
     def __init__(self, address: str) -> None:
         url = _parse(address)
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self.name = url.render_as_string(hide_password=True)
         self.engine = _sqlite(url) if self.is_sqlite else _postgresql(url)
         self._writing = threading.Lock()
+        self._path = url.database if self.is_sqlite else None
+
+    def opened(self) -> None:
+        """From now on the file is not to be deleted or replaced; `problem` tells of it."""
+        # Not before it was written to: some file systems give a file another identity then.
+        self._file = OpenedFile(self._path) if self._path else None
+
+    def problem(self) -> str | None:
+        """Why nothing that is written would last: the file is not the one that was opened."""
+        return self._file.problem() if self._file else None
+
+    def _refuse_if_lost(self) -> None:
+        problem = self.problem()
+        if problem is not None:
+            raise OperationalError("BEGIN", None, sqlite3.OperationalError(problem))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection that sees what was committed. On SQLite all that it reads is of one moment."""
+        """A connection that sees what was committed. On SQLite all that it reads is of one moment.
+
+        Raises:
+            OperationalError: also where the file is not the one that was opened.
+        """
+        self._refuse_if_lost()
         with self.engine.connect() as connection, connection.begin():
             left_s = deadline.left_s()
             if left_s is not None and not self.is_sqlite:  # SQLite asks by itself: see `_prepare`
@@ -107,6 +130,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def _write(self, work: Callable[[Connection], T], durable: bool) -> T:
+        self._refuse_if_lost()
         if not self.is_sqlite:
             with self.engine.begin() as connection:
                 if not durable:

@@ -113,6 +113,9 @@ class Committer:
     @property
     def problem(self) -> str | None:
         """Why what came last could not be made durable; None as well when nothing has come for a while."""
+        lost = self._log.problem()
+        if lost is not None:
+            return lost
         failed = self._failed
         # Whoever sends nothing to a server that is not ready must find out that there is room again.
         return failed[1] if failed is not None and time.monotonic() - failed[0] < _TOLD_S else None
@@ -179,7 +182,8 @@ class Committer:
             self._wait_for_room()
             acks = self._append(group)
         except StoreError as error:
-            log.error("%d appends failed: %s", len(group), error)
+            if self._failed is None or str(error) != self._failed[1]:  # told once, however often it is tried
+                log.error("%d appends failed: %s", len(group), error)
             self._fail(group, error)
         except Exception as error:
             log.exception("%d appends failed", len(group))

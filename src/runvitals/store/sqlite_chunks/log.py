@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runvitals.store import body
-from runvitals.store.contract import Batch, StoreError
+from runvitals.store.contract import Batch, StoreError, StoreUnavailable
+from runvitals.store.opened_file import OpenedFile
 from runvitals.store.sqlite_chunks import database
 from runvitals.store.sqlite_chunks.columns import Columns, add_columns, read_columns
 from runvitals.store.sqlite_chunks.database import Format
@@ -94,6 +95,7 @@ class Log:
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection = database.open_for_writing(path, FORMAT)
+        self._file = OpenedFile(path)
         with database.failing(path):
             self.marks = Marks(self.connection)
             self._columns = {
@@ -111,6 +113,10 @@ class Log:
     def is_new(self) -> bool:
         """Whether nothing was ever appended."""
         return not self.last_seq
+
+    def problem(self) -> str | None:
+        """Why nothing that is appended would last: the file was deleted or replaced. For any thread."""
+        return self._file.problem()
 
     def highest(self) -> tuple[int, int]:
         """The highest number of a run or writer, and of a metric, that the log knows of."""
@@ -153,6 +159,9 @@ class Log:
         Raises:
             StoreUnavailable: they are not stored.
         """
+        problem = self.problem()
+        if problem is not None:
+            raise StoreUnavailable(problem)
         seq = self.last_seq + 1
         new: dict[Columns, int] = {}
         with database.failing(self.path), database.transaction(self.connection):
