@@ -86,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.server import serve
         from runvitals.server.clock import Clock
         from runvitals.server.housekeeping import Housekeeping, Keeping
+        from runvitals.server.logs import configure
         from runvitals.server.shared_app import SharedServer
         from runvitals.store import pairing
         from runvitals.store.catalogue import CatalogueError, open_catalogue
@@ -113,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"--listen {host}:{port} can be reached from other machines, and there is no token yet: "
                 "make one with `runvitals token create NAME`, or listen on 127.0.0.1"
             )
+        configure(arguments.log_format)  # before the threads start: what they say would not be written
         clock = Clock()
         app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token, clock=clock)
         stack.callback(app.close)
