@@ -27,7 +27,8 @@ def versions() -> list[str]:
     import runvitals
 
     found = [f"runvitals {runvitals.__version__}"]
-    found += [f"{name} {metadata.version(name)}" for name in _PACKAGES]
+    installed = {distribution.name: distribution.version for distribution in metadata.distributions()}
+    found += [f"{name} {installed[name]}" for name in _PACKAGES if name in installed]
     exporter = version(["prometheus-node-exporter", "--version"]).split()
     if "version" in exporter:
         found.append(f"node_exporter {exporter[exporter.index('version') + 1]}")

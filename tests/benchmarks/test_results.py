@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from benchmarks.overhead import machine
 from benchmarks.results import RESULTS, TITLES, run, with_block
 
 DOCUMENT = "# Results\n\n## Overhead\n\nA note.\n\n## Store\n\nAnother.\n"
@@ -43,3 +44,9 @@ def test_nothing_is_kept_of_a_benchmark_that_fails(capsys: pytest.CaptureFixture
         run([sys.executable, "-c", "print('half', flush=True); raise SystemExit(3)"])
     assert ended.value.code == 3
     assert capsys.readouterr().out == "half\n"
+
+
+def test_only_what_is_installed_has_a_version() -> None:
+    names = [line.split()[0] for line in machine.versions()]
+    assert names[0] == "runvitals"
+    assert "psutil" in names
