@@ -108,3 +108,10 @@ def test_this_machine() -> None:
         readings |= sample(cpu, time.monotonic())
     assert all(0.0 <= value <= 100.0 for value in readings.values())
     assert readings["cpu.mean"] > 0.0  # this very loop keeps a core busy
+
+
+def test_a_kernel_that_counts_no_guests(tmp_path: Path) -> None:
+    lines = "cpu  10 0 10 180 0 0 0 0\ncpu0 10 0 10 180 0 0 0 0\nintr 1\n"
+    cpu = probe(plant(tmp_path, {"proc/stat": lines}))
+    put(tmp_path, "proc/stat", lines.replace("10 0 10 180", "60 0 10 230"))
+    assert sample(cpu, 1.0)["cpu.0.cpu_percent"] == 50.0

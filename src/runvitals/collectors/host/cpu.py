@@ -99,7 +99,7 @@ class Cpu:
     def _sample_cores(self, tick: Tick, lines: Sequence[bytes]) -> None:
         gauges, cores = tick.gauges, self._cores
         for line in lines:
-            name, user, nice, system, idling, waiting, irq, softirq, steal, _ = line.split(None, 9)
+            name, user, nice, system, idling, waiting, irq, softirq, steal = line.split(None, 9)[:9]
             idle = int(idling) + int(waiting)
             total = idle + int(user) + int(nice) + int(system) + int(irq) + int(softirq) + int(steal)
             core = cores.get(name)
