@@ -30,22 +30,32 @@ class Reports(list[tuple[str, str | None]]):
         self.append((source, None if error is None else str(error)))
 
 
+def counted(baselines: Baselines, *totals: float) -> list[float]:
+    """What a counter of the run is at each of a source's totals."""
+    counts = []
+    for total in totals:
+        values: dict[str, float] = {}
+        baselines.add({"disk.in": total}, values)
+        counts.append(values["disk.in"])
+    return counts
+
+
 def test_a_counter_starts_at_zero_with_the_run() -> None:
     baselines = Baselines()
-    assert [baselines.since_start("disk.in", total) for total in (100.0, 100.0, 130.0)] == [0.0, 0.0, 30.0]
+    assert counted(baselines, 100.0, 100.0, 130.0) == [0.0, 0.0, 30.0]
     assert baselines.fresh == {"disk.in": 100.0}
 
 
 def test_a_counter_that_is_reset_leaves_a_gap_and_never_falls() -> None:
     baselines = Baselines()
-    values = [baselines.since_start("network.recv", total) for total in (100.0, 130.0, 5.0, 15.0)]
+    values = counted(baselines, 100.0, 130.0, 5.0, 15.0)
     assert math.isnan(values.pop(2))
     assert values == [0.0, 30.0, 40.0]
 
 
 def test_a_counter_goes_on_from_the_zero_of_the_monitor_before() -> None:
     baselines = Baselines({"disk.in": 100.0})
-    assert baselines.since_start("disk.in", 150.0) == 50.0
+    assert counted(baselines, 150.0) == [50.0]
     assert baselines.fresh == {"disk.in": 100.0}, "written down again, for the monitor after this one"
 
 

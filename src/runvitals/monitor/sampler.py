@@ -28,9 +28,11 @@ class Baselines:
     is NaN, a gap, and it goes on from where it was.
 
     Example:
-        >>> baselines = Baselines()
-        >>> [baselines.since_start("disk.in", total) for total in (100.0, 130.0, 5.0, 15.0)]
-        [0.0, 30.0, nan, 40.0]
+        >>> baselines, values = Baselines(), {}
+        >>> baselines.add({"disk.in": 100.0}, values)
+        >>> baselines.add({"disk.in": 130.0}, values)
+        >>> values
+        {'disk.in': 30.0}
     """
 
     __slots__ = ("_known", "fresh")
@@ -41,11 +43,6 @@ class Baselines:
         # Baselines the journal does not hold yet: the caller writes them down and empties this. Inherited
         # ones are among them at first, so that each monitor's file is enough for the next.
         self.fresh: dict[str, float] = dict(base or {})
-
-    def since_start(self, key: str, total: float) -> float:
-        values: dict[str, float] = {}
-        self.add({key: total}, values)
-        return values[key]
 
     def add(self, totals: Mapping[str, float], values: dict[str, float]) -> None:
         """Put each total, counted since the run's start, among the values."""
