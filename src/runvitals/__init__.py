@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 
-__version__ = "0.1.0"
+from runvitals.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "Run",
     "SettingError",
     "Settings",
+    "__version__",
     "alert",
     "config",
     "define_metric",

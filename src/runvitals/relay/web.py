@@ -13,10 +13,10 @@ from email.message import Message
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from runvitals import __version__
 from runvitals.model.numbers import decimal
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.terminal import inert
+from runvitals.version import __version__
 
 if TYPE_CHECKING:
     from ssl import SSLContext

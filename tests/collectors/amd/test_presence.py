@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.collectors.amd.presence import card_names, places, probe
+from runvitals.collectors.amd.driver import card_names
+from runvitals.collectors.amd.presence import probe
+from runvitals.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.collectors.base import Absent
 from tests.collectors.amd.cards import card
 from tests.collectors.trees import BARE_VM, plant, put
@@ -25,14 +27,16 @@ def _no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_machine_without_one_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(Absent, match="amdgpu drives no card of /sys/class/drm, and no amd-smi or rocm-smi"):
+    with pytest.raises(
+        Absent, match="no card in /sys/class/drm is driven by amdgpu, and neither amd-smi nor rocm-smi"
+    ):
         probe(plant(tmp_path, BARE_VM))
 
 
-def test_a_card_without_its_driver_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_a_card_without_its_driver_is_reported_with_the_remedy(tmp_path: Path) -> None:
     device = "sys/bus/pci/devices/0000:41:00.0"
     scope = plant(tmp_path, {f"{device}/class": "0x120000\n", f"{device}/vendor": "0x1002\n"})
-    with pytest.raises(Absent, match=r"0000:41:00\.0 is not driven by amdgpu: load the driver"):
+    with pytest.raises(Absent, match=r"0000:41:00\.0 is not driven by amdgpu; load the driver"):
         probe(scope)
 
 
@@ -54,7 +58,7 @@ def test_hygons_rocm_smi_is_not_amds(tmp_path: Path) -> None:
     put(tmp_path, "dtk/bin/rocm-smi", "#!/bin/sh\n")
     (tmp_path / "dtk/bin/rocm-smi").chmod(stat.S_IRWXU)
     put(tmp_path, "bin/rocm-smi", f"-> {tmp_path}/dtk/bin/rocm-smi")
-    assert places("rocm-smi") == []
+    assert find_rocm_program("rocm-smi") == []
 
 
 def test_without_a_gpu_the_monitor_imports_the_question_alone(tmp_path: Path) -> None:
@@ -72,4 +76,4 @@ except Absent:
     command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     names = {name.removeprefix("runvitals.collectors.") for name in ran.stdout.split()}
-    assert names == {"amd", "amd.presence", "base", "pci", "programs"}
+    assert names == {"amd", "amd.driver", "amd.presence", "amd.rocm_programs", "base", "pci", "programs"}

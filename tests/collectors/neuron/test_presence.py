@@ -52,5 +52,5 @@ def test_a_machine_without_devices_loads_no_collector(tmp_path: Path, programs: 
     )
     output = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True)
     assert output.stdout.decode().strip() == str(
-        ["runvitals.collectors.neuron", "runvitals.collectors.neuron.presence"]
+        ["runvitals.collectors.neuron" + name for name in ("", ".locations", ".presence")]
     )

@@ -39,7 +39,7 @@ def test_windows_and_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "macOS" in (missing("/proc", "/dev", "darwin") or "")
 
 
-def test_looking_imports_neither_ctypes_nor_the_collector(tmp_path: Path) -> None:
+def test_the_probe_imports_neither_ctypes_nor_the_collector(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r})\n"
@@ -49,4 +49,4 @@ def test_looking_imports_neither_ctypes_nor_the_collector(tmp_path: Path) -> Non
     )
     command = [sys.executable, "-I", "-S", "-E", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert found == "['runvitals.collectors.nvidia.presence']\n"
+    assert found == "['runvitals.collectors.nvidia.locations', 'runvitals.collectors.nvidia.presence']\n"

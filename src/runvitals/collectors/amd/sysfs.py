@@ -10,8 +10,8 @@ import os
 
 from runvitals.backoff import Backoff
 from runvitals.collectors.amd.device import Device
+from runvitals.collectors.amd.driver import card_names
 from runvitals.collectors.amd.gpu_metrics import GpuMetrics
-from runvitals.collectors.amd.presence import card_names
 from runvitals.collectors.base import PseudoFile, read_text
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ import sys
 from runvitals.collectors import loosejson
 from runvitals.collectors.amd import amd_smi, rocm_smi
 from runvitals.collectors.amd.device import Device
-from runvitals.collectors.amd.presence import places
+from runvitals.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.collectors.base import Every
 from runvitals.collectors.printed import first_lines
 from runvitals.collectors.tool import Stream, Tool, ToolFailed
@@ -196,8 +196,8 @@ def programs(every_s: float, library_every_s: float) -> list[Program]:
         if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
             found.append(AmdSmiLibrary(folder, library_every_s))
             break
-    found += [AmdSmi(path, every_s) for path in places("amd-smi")]
-    found += [RocmSmi(path, every_s) for path in places("rocm-smi")]
+    found += [AmdSmi(path, every_s) for path in find_rocm_program("amd-smi")]
+    found += [RocmSmi(path, every_s) for path in find_rocm_program("rocm-smi")]
     return found
 
 

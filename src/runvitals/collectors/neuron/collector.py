@@ -8,9 +8,9 @@ from runvitals.collectors.aside import Aside, Hung
 from runvitals.collectors.base import Tick, read_text
 from runvitals.collectors.neuron import inventory, readings, sysfs
 from runvitals.collectors.neuron.devices import describe
+from runvitals.collectors.neuron.locations import BIN
 from runvitals.collectors.neuron.monitor import NeuronMonitor
 from runvitals.collectors.neuron.own import Own
-from runvitals.collectors.neuron.presence import BIN
 from runvitals.collectors.neuron.report import GROUPS, SYSTEM_GROUPS
 from runvitals.collectors.neuron.totals import Totals
 from runvitals.collectors.run_processes import RunProcesses

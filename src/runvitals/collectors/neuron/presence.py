@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.base import Absent
+from runvitals.collectors.neuron.locations import BIN
 from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.collectors.neuron.collector import Trainium
 
-BIN = "/opt/aws/neuron/bin/"
 SYSFS = "/sys/devices/virtual/neuron_device"
 
 

@@ -7,7 +7,7 @@ from runvitals.collectors.aside import Aside
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.nvidia import library
 from runvitals.collectors.nvidia.library import Nvml
-from runvitals.collectors.nvidia.presence import NVIDIA_SMI
+from runvitals.collectors.nvidia.locations import NVIDIA_SMI
 from runvitals.collectors.nvidia.processes import HIDDEN, Members
 from runvitals.collectors.nvidia.session import Session
 from runvitals.collectors.nvidia.visible import Candidate, visible_to

@@ -91,7 +91,7 @@ def load() -> ctypes.CDLL:
         OSError: it cannot be found or loaded; the text is the dynamic linker's.
     """
     if sys.platform == "win32":
-        from runvitals.collectors.nvidia.presence import windows_library
+        from runvitals.collectors.nvidia.locations import windows_library
 
         return ctypes.CDLL(windows_library() or "nvml.dll")
     first: OSError | None = None

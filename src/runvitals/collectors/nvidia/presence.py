@@ -7,6 +7,7 @@ import sys
 
 from runvitals.collectors import pci
 from runvitals.collectors.base import Absent
+from runvitals.collectors.nvidia.locations import NVIDIA_SMI, windows_library
 from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
@@ -18,15 +19,6 @@ NO_DEVICE_FILE = (
     "(docker run --gpus all; in Kubernetes the resource nvidia.com/gpu)"
 )
 
-
-# Where nvidia-smi lies that is not on PATH.
-NVIDIA_SMI = (
-    "/usr/bin/nvidia-smi",
-    "/usr/lib/wsl/lib/nvidia-smi",
-    "/usr/local/nvidia/bin/nvidia-smi",
-    "/opt/bin/nvidia-smi",
-    "/mnt/c/Windows/System32/nvidia-smi.exe",
-)
 # Makers whose cards some other tool of the name nvidia-smi may tell of; each has a source of its own.
 _OTHERS = ("1002", "1d94", "1ded", "1e3e", "1ed5", "2057", "9999")
 
@@ -70,11 +62,3 @@ def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:
     if os.path.exists(f"{proc}/driver/nvidia/version"):
         return NO_DEVICE_FILE
     return "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia is here"
-
-
-def windows_library() -> str | None:
-    """Where nvml.dll lies: with Windows' own libraries; older drivers have a folder of their own."""
-    system = os.environ.get("SYSTEMROOT", r"C:\Windows")
-    programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
-    places = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")
-    return next((place for place in places if os.path.exists(place)), None)

@@ -102,9 +102,9 @@ def _nvidia_gpus(scope: Scope) -> int:
 
 def _amd_gpus(scope: Scope) -> int:
     """GPUs and their partitions, as far as they have files in sysfs or a place in ROCm's topology."""
-    from runvitals.collectors.amd import kfd, presence
+    from runvitals.collectors.amd import driver, kfd
 
-    return max(len(presence.card_names(scope.host_root)), len(kfd.find_nodes(scope.host_root)))
+    return max(len(driver.card_names(scope.host_root)), len(kfd.find_nodes(scope.host_root)))
 
 
 def _rockchip_npus(scope: Scope) -> int:

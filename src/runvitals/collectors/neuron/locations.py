@@ -1,0 +1,5 @@
+"""Where the Neuron programs are installed."""
+
+from __future__ import annotations
+
+BIN = "/opt/aws/neuron/bin/"

@@ -1,0 +1,22 @@
+"""Where NVIDIA's library and program are installed."""
+
+from __future__ import annotations
+
+import os
+
+# Paths of nvidia-smi that may not be on PATH.
+NVIDIA_SMI = (
+    "/usr/bin/nvidia-smi",
+    "/usr/lib/wsl/lib/nvidia-smi",
+    "/usr/local/nvidia/bin/nvidia-smi",
+    "/opt/bin/nvidia-smi",
+    "/mnt/c/Windows/System32/nvidia-smi.exe",
+)
+
+
+def windows_library() -> str | None:
+    """The path of nvml.dll, or None. Older drivers keep it outside of Windows' system folder."""
+    system = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
+    places = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")
+    return next((place for place in places if os.path.exists(place)), None)
