@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 
+from runvitals.collectors.password_options import PasswordOptions, passwords
 from runvitals.collectors.secret_forms import HIDDEN as HIDDEN
 from runvitals.collectors.secret_forms import hide as hide
 
@@ -54,6 +55,13 @@ _BEFORE_KEY = frozenset((
 _KEYS = frozenset(("key", "keys", "token", "tokens"))
 # Names of the shell that only look like it: PWD is the working directory.
 _HARMLESS = frozenset(("PWD", "OLDPWD"))
+# What `sshpass -e` reads. `sshpass` itself is a program: "sshpass: command not found".
+_VARIABLES = frozenset(("SSHPASS",))
+# What the system and we say of a file: `/etc/passwd: Permission denied`.
+_FILE_ERRORS = (
+    "Permission denied", "No such file or directory", "Is a directory", "Not a directory", "File exists",
+    "cannot be ", "could not be ", "command not found", "not found",
+)
 # fmt: on
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 _BLANKS = frozenset(" \t\r\n\"'<>`")
@@ -82,11 +90,15 @@ def command(arguments: Sequence[str]) -> list[str]:
     """
     clean: list[str] = []
     before = option = ""  # the last argument; the secret option whose value may come next
+    options = PasswordOptions()
     for argument in arguments:
+        password_at = options.read(argument)
         name, equals, value = argument.partition("=")
         user, colon, _ = argument.partition(":")
         if option and not argument.startswith("--"):
             clean.append(HIDDEN if is_secret(option, argument) else argument)
+        elif password_at >= 0:
+            clean.append(argument[:password_at] + HIDDEN)
         elif colon and (before in _USER_OPTIONS or (argument[:2] in _USER_OPTIONS and len(user) > 2)):
             clean.append(f"{user}:{HIDDEN}")
         elif name in _USER_OPTIONS and equals and ":" in value:
@@ -114,8 +126,17 @@ def text(value: str) -> str:
 
 
 def _clean(value: str, is_secret: _Judge) -> str:
+    value = _without_passwords(value)
     value = _without_assigned(_without_users(url(value)), is_secret)
     return hide(_without_bearers(_without_options(value)))
+
+
+def _without_passwords(value: str) -> str:
+    clean, copied = [], 0
+    for start, end in passwords(value):
+        clean += [value[copied:start], HIDDEN]
+        copied = end
+    return "".join(clean) + value[copied:]
 
 
 def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
@@ -216,7 +237,7 @@ def is_secret(name: str, value: str) -> bool:
     words = list(_words(name))
     if value.lower() in _PLAIN_VALUES:
         return False
-    if any(word in _ALWAYS for word in words):
+    if name in _VARIABLES or any(word in _ALWAYS for word in words):
         return True
     if any(word in _KEYS and words[at] in _BEFORE_KEY for at, word in enumerate(words[1:])):
         return True
@@ -367,7 +388,7 @@ def _without_assigned(value: str, is_secret: _Judge) -> str:
             at += 1
             continue
         start = _value_after(value, at)
-        if start == len(value):
+        if start == len(value) or _is_file_error(value, at, start):
             at += 1
             continue
         end = _value_end(value, start, whole="authorization" in name.lower() or "cookie" in name.lower())
@@ -377,6 +398,16 @@ def _without_assigned(value: str, is_secret: _Judge) -> str:
         clean += [value[copied:start], HIDDEN]
         copied = at = end
     return "".join(clean) + value[copied:]
+
+
+def _is_file_error(value: str, colon: int, start: int) -> bool:
+    """Whether a name is the last part of a path, and what follows is an error of the system's."""
+    if value[colon] != ":" or not value.startswith(_FILE_ERRORS, start):
+        return False
+    begin = colon
+    while begin > 0 and value[begin - 1] in _NAME and colon - begin < _LONGEST_NAME:
+        begin -= 1
+    return begin > 0 and value[begin - 1] == "/"
 
 
 def _name_before(value: str, end: int) -> str:

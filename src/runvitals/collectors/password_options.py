@@ -1,0 +1,184 @@
+"""Passwords in options whose names do not say so: `mysql -pX`, `sshpass -p X`, `curl -u me:X`.
+
+`-p` is a port for most programs, so an option counts only after the name of a program that takes a password
+there, and in the same command.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BLANKS = frozenset(" \t\r\n\"'<>`")
+_QUOTES = frozenset("\"'")
+_COMMAND_ENDS = frozenset(";|&\n")
+_PUNCTUATION = frozenset(",:[](){}")
+
+
+class _Client:
+    """How a program takes a password.
+
+    Args:
+        options: the options that may hold it.
+        separate: the value may also be the next word. `mysql -p X` asks for the password; X is a database.
+        sign: what the password follows within the value: `user:password`.
+        flags: letters without a value that may stand before the option's, as in `curl -sSu`.
+        leads: another command follows, with options of its own.
+    """
+
+    __slots__ = ("flags", "leads", "options", "separate", "sign")
+
+    def __init__(
+        self, *options: str, separate: bool = True, sign: str = "", flags: str = "", leads: bool = False
+    ) -> None:
+        self.options = frozenset(options)
+        self.separate = separate
+        self.sign = sign
+        self.flags = frozenset(flags)
+        self.leads = leads
+
+    def value_at(self, word: str) -> int:
+        """Where an option's value begins in a word; its length if the word is the option alone; 0: none."""
+        name, equals, _ = word.partition("=")
+        if name in self.options:
+            return len(name) + len(equals)
+        if word.startswith("--") or not word.startswith("-"):
+            return 0
+        at = 1
+        while at < len(word) and word[at] in self.flags:
+            at += 1
+        return at + 1 if f"-{word[at : at + 1]}" in self.options else 0
+
+    def password_at(self, word: str, value_at: int) -> int:
+        """Where the password begins within a value; -1: it has none."""
+        sign_at = word.find(self.sign, value_at)
+        begin = sign_at + len(self.sign)
+        return begin if sign_at >= 0 and begin < len(word) else -1
+
+
+_MYSQL = _Client("-p", separate=False)
+_MONGO = _Client("-p")
+_LOGIN = _Client("-p")
+_REDIS = _Client("-a")
+_CLIENTS = {
+    **dict.fromkeys(
+        (
+            "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mysqlcheck", "mysqlpump",
+            "mysqlslap", "mariadb", "mariadb-dump", "mariadb-admin", "mariadb-import", "mariadb-show",
+            "mariadb-check",
+        ),
+        _MYSQL,
+    ),
+    **dict.fromkeys(("mongo", "mongosh", "mongodump", "mongorestore", "mongoimport", "mongoexport"), _MONGO),
+    **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), _REDIS),
+    **dict.fromkeys(("ldapsearch", "ldapmodify", "ldapadd"), _Client("-w")),
+    **dict.fromkeys(("sqlcmd", "bcp"), _Client("-P")),
+    "sshpass": _Client("-p", leads=True),
+    "smbclient": _Client("-U", "--user", sign="%"),
+    "curl": _Client("-u", "-U", "--user", "--proxy-user", sign=":", flags="sSfgGiIjJkLnNOqRv46#"),
+}  # fmt: skip
+# `docker login -p X`, but `docker run -p 80:80`.
+_LOGIN_PROGRAMS = frozenset(
+    ("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras", "crane", "az", "oc")
+)
+_NAMES = (*_CLIENTS, "login")
+
+
+class PasswordOptions:
+    """Reads the words of a command line one after the other."""
+
+    __slots__ = ("_client", "_expects_value", "_may_log_in")
+
+    def __init__(self) -> None:
+        self._client: _Client | None = None
+        self._expects_value = self._may_log_in = False
+
+    def end_command(self) -> None:
+        """Forget the program: another command follows."""
+        self._client = None
+        self._expects_value = self._may_log_in = False
+
+    def read(self, word: str) -> int:
+        """Where a password begins in the next word; -1: there is none.
+
+        >>> options = PasswordOptions()
+        >>> [options.read(word) for word in ("mysql", "-psecret1", "-P", "3306")]
+        [-1, 2, -1, -1]
+        """
+        if word and _COMMAND_ENDS.issuperset(word):
+            self.end_command()
+            return -1
+        client = self._client
+        if client is not None:
+            if self._expects_value and not word.startswith("--"):
+                self._expects_value = False
+                self._client = None if client.leads else client
+                return client.password_at(word, 0)
+            value_at = client.value_at(word)
+            self._expects_value = value_at == len(word) and client.separate
+            if 0 < value_at < len(word):
+                self._client = None if client.leads else client
+                return client.password_at(word, value_at)
+            if client.leads and not word.startswith("-"):
+                self._client = None
+        name = word.rpartition("/")[2]
+        self._may_log_in = self._may_log_in or name in _LOGIN_PROGRAMS
+        found = _LOGIN if name == "login" and self._may_log_in else _CLIENTS.get(name)
+        if found is not None:
+            self._client, self._expects_value = found, False
+        return -1
+
+
+def passwords(value: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of every such password in free text.
+
+    >>> list(passwords("sshpass -p 'a b' ssh -p 22 host"))
+    [(12, 15)]
+    """
+    if not any(name in value for name in _NAMES):
+        return
+    options = PasswordOptions()
+    at, size = 0, len(value)
+    while at < size:
+        if value[at] in _BLANKS or value[at] in _COMMAND_ENDS:
+            if value[at] in _COMMAND_ENDS:
+                options.end_command()
+            at += 1
+            continue
+        start, end = at, _word_end(value, at)
+        at = end
+        word = value[start:end].rstrip(";")
+        if _PUNCTUATION.issuperset(word):
+            continue  # between the strings of a list
+        begin = options.read(word)
+        if begin >= 0:
+            begin += start
+            end = _password_end(value, start, begin, start + len(word))
+            at = max(at, end)
+            begin += value[begin] in _QUOTES
+            end -= value[end - 1] in _QUOTES
+            if end > begin:
+                yield begin, end
+        if value[at - 1] == ";":
+            options.end_command()
+
+
+def _word_end(value: str, start: int) -> int:
+    """Where a word ends; that of an option with a quoted value, such as `-p'a b'`, behind the quote."""
+    end = start
+    while end < len(value) and value[end] not in _BLANKS and value[end] not in "|&":
+        end += 1
+    is_quoted = start > 0 and value[start - 1] in _QUOTES
+    if value[start] == "-" and value[end : end + 1] in _QUOTES and not is_quoted:
+        return value.find(value[end], end + 1) + 1 or end
+    return end
+
+
+def _password_end(value: str, start: int, begin: int, end: int) -> int:
+    """Where a password ends that begins in a word: at the closing quote where the word began with one."""
+    quote = value[start - 1] if start else ""
+    if quote not in _QUOTES:
+        return end
+    closing = value.find(quote, begin)
+    return len(value) if closing < 0 else closing
