@@ -22,16 +22,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from runvitals.store.catalogue import (
-    Catalogue,
-    Ended,
     Ending,
     Filter,
-    Heard,
-    Joining,
+    MetadataStore,
     Predicate,
-    Sort,
-    Update,
-    open_catalogue,
+    RunSort,
+    SectionUpdate,
+    WriterEnd,
+    WriterHeartbeat,
+    WriterRegistration,
+    open_metadata_store,
 )
 
 T0 = 1_760_000_000_000
@@ -49,7 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, address in addresses(arguments.database, arguments.keep or f"{folder}/catalogue.db"):
-            with open_catalogue(address) as catalogue:
+            with open_metadata_store(address) as catalogue:
                 print(f"\n{name}")
                 if not catalogue.runs.count(Filter(), T0, up_to=1):
                     build(catalogue, arguments.runs)
@@ -67,7 +67,7 @@ def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
         yield "postgresql", temporary_server(durable=True).make("catalogue")
 
 
-def build(catalogue: Catalogue, runs: int) -> None:
+def build(catalogue: MetadataStore, runs: int) -> None:
     """Make runs as servers do: writers join, facts come, most end."""
     chance = random.Random(55)
     words = sorted({word for path in glob.glob("src/**/*.py", recursive=True) for word in _words(path)})
@@ -79,21 +79,24 @@ def build(catalogue: Catalogue, runs: int) -> None:
         updates = []
         for one, numbers in zip(joining, joined, strict=True):
             started_ms = one.started_ms or 0
-            updates.append(Update(numbers.run_id, "run", _about(chance, words), started_ms))
-            updates.append(Update(numbers.run_id, "config", _config(chance, words), started_ms))
-            updates.append(Update(numbers.run_id, "summary", _summary(chance), started_ms + 60_000))
+            updates.append(SectionUpdate(numbers.run_id, "run", _about(chance, words), started_ms))
+            updates.append(SectionUpdate(numbers.run_id, "config", _config(chance, words), started_ms))
+            updates.append(SectionUpdate(numbers.run_id, "summary", _summary(chance), started_ms + 60_000))
         with spending(spent, "facts"):
             catalogue.sections.merge(updates)
         with spending(spent, "end"):
             now_ms = T0 + first * 1000
             lasting = [chance.randrange(10**8) for _ in joined]
-            signs = [Heard(w.writer_id, now_ms, now_ms + ms) for w, ms in zip(joined, lasting, strict=True)]
+            signs = [
+                WriterHeartbeat(w.writer_id, now_ms, now_ms + ms)
+                for w, ms in zip(joined, lasting, strict=True)
+            ]
             catalogue.writers.heard(signs)
             states = chance.choices(
                 ("finished", "failed", "crashed", "stopped"), (80, 10, 8, 1), k=len(joined)
             )
             ends = [
-                Ended(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
+                WriterEnd(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
             ]
             catalogue.writers.end([one for one in ends if chance.random() < 0.97])
     for what, seconds in spent.items():
@@ -121,11 +124,11 @@ def _words(path: str) -> list[str]:
         return re.findall("[a-z]{4,12}", file.read())
 
 
-def _joining(chance: random.Random, words: list[str], number: int) -> Joining:
+def _joining(chance: random.Random, words: list[str], number: int) -> WriterRegistration:
     project = "main" if chance.random() < 0.5 else f"project-{chance.randrange(199)}"
     host = f"node{chance.randrange(512)}"
     run = f"{chance.choice(words)}-{chance.choice(words)}-{number}"
-    return Joining(run, f"monitor.{host}.{number:x}", project, started_ms=T0 + number * 1000)
+    return WriterRegistration(run, f"monitor.{host}.{number:x}", project, started_ms=T0 + number * 1000)
 
 
 def _state(chance: random.Random) -> str:
@@ -163,24 +166,24 @@ def _summary(chance: random.Random) -> dict[str, object]:
     return {"loss": loss, "accuracy": chance.random(), **others}
 
 
-def measure(catalogue: Catalogue, runs: int) -> None:
+def measure(catalogue: MetadataStore, runs: int) -> None:
     """Ask each question several times, with different values where it has any."""
     now_ms = T0 + runs * 1000
     chance = random.Random(7)
-    rare = catalogue.runs.page(Filter(), Sort("name"), now_ms, limit=1000).runs
+    rare = catalogue.runs.page(Filter(), RunSort("name"), now_ms, limit=1000).runs
     whole = Filter()
     small, big = Filter(project="project-7"), Filter(project="main")
-    newest, by_loss = Sort(), Sort("summary.loss", descending=False)
-    pages: dict[str, Callable[[], tuple[Filter, Sort]]] = {
+    newest, by_loss = RunSort(), RunSort("summary.loss", descending=False)
+    pages: dict[str, Callable[[], tuple[Filter, RunSort]]] = {
         "newest": lambda: (whole, newest),
         "newest of half of them (project)": lambda: (big, newest),
-        "by name": lambda: (whole, Sort("name", descending=False)),
-        "by duration": lambda: (whole, Sort("duration_ms")),
-        "by state, project of half of them": lambda: (big, Sort("state")),
+        "by name": lambda: (whole, RunSort("name", descending=False)),
+        "by duration": lambda: (whole, RunSort("duration_ms")),
+        "by state, project of half of them": lambda: (big, RunSort("state")),
         "by summary": lambda: (whole, by_loss),
         "by summary, project of half of them": lambda: (big, by_loss),
         "by summary, small project": lambda: (small, by_loss),
-        "by config text, from the end": lambda: (whole, Sort("config.data")),
+        "by config text, from the end": lambda: (whole, RunSort("config.data")),
         "running": lambda: (Filter(states=("running",)), newest),
         "tag (20 %), by summary": lambda: (Filter(tags=("paper",)), by_loss),
         "config.lr > 0.09 (1 %)": lambda: (_where("config.lr > 0.09"), newest),
@@ -212,10 +215,13 @@ def measure(catalogue: Catalogue, runs: int) -> None:
     print("  one run and many")
     report("sections of 100 runs", lambda: catalogue.sections.read(numbers, ["summary", "config"]))
     report("find by id", lambda: catalogue.runs.find(chance.choice(rare).uid, now_ms))
-    known = [Joining(row.uid, "monitor.x.1") for row in rare[:100]]
+    known = [WriterRegistration(row.uid, "monitor.x.1") for row in rare[:100]]
     writers = [one.writer_id for one in catalogue.writers.join(known, now_ms)]
     report("100 writers join again", lambda: catalogue.writers.join(known, now_ms))
-    report("100 signs of life", lambda: catalogue.writers.heard([Heard(w, now_ms, now_ms) for w in writers]))
+    report(
+        "100 signs of life",
+        lambda: catalogue.writers.heard([WriterHeartbeat(w, now_ms, now_ms) for w in writers]),
+    )
     report("a summary of 10 numbers, durable", lambda: _merge(catalogue, chance, [numbers[0]]))
     report("100 summaries of 10 numbers, durable", lambda: _merge(catalogue, chance, numbers))
 
@@ -229,21 +235,23 @@ def _three(chance: random.Random) -> Filter:
     return _where(f"config.model.name = {model}", f"config.optimizer.name = {optimizer}", "config.lr > 1e-3")
 
 
-def _page(catalogue: Catalogue, ask: Callable[[], tuple[Filter, Sort]], now_ms: int) -> None:
+def _page(catalogue: MetadataStore, ask: Callable[[], tuple[Filter, RunSort]], now_ms: int) -> None:
     wanted, sort = ask()
     catalogue.runs.page(wanted, sort, now_ms)
 
 
-def _deep(catalogue: Catalogue, sort: Sort, now_ms: int) -> str | None:
+def _deep(catalogue: MetadataStore, sort: RunSort, now_ms: int) -> str | None:
     after = None
     for _ in range(5):
         after = catalogue.runs.page(Filter(), sort, now_ms, limit=1000, after=after).next
     return after
 
 
-def _merge(catalogue: Catalogue, chance: random.Random, run_ids: list[int]) -> None:
+def _merge(catalogue: MetadataStore, chance: random.Random, run_ids: list[int]) -> None:
     now_ms = T0 + chance.randrange(10**9, 10**10)
-    catalogue.sections.merge([Update(run_id, "summary", _summary(chance), now_ms) for run_id in run_ids])
+    catalogue.sections.merge(
+        [SectionUpdate(run_id, "summary", _summary(chance), now_ms) for run_id in run_ids]
+    )
 
 
 def report(name: str, ask: Callable[[], object]) -> None:

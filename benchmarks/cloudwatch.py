@@ -20,9 +20,9 @@ from typing import Any
 import boto3
 
 from runvitals.relay.cloudwatch import limits
-from runvitals.relay.cloudwatch.client import Client
-from runvitals.relay.cloudwatch.datum import Series
-from runvitals.relay.cloudwatch.fold import Fold
+from runvitals.relay.cloudwatch.client import CloudWatchClient
+from runvitals.relay.cloudwatch.datum import MetricSeries
+from runvitals.relay.cloudwatch.fold import MinuteAggregation
 
 METRICS = 25
 INTERVAL_S = 5
@@ -102,12 +102,14 @@ def one_by_one(start_s: int) -> Callable[[], None]:
 
 def folded(start_s: int) -> Callable[[], None]:
     """What `runvitals cloudwatch` does."""
-    client = Client("Neuron")
-    fold = Fold()
+    client = CloudWatchClient("Neuron")
+    fold = MinuteAggregation()
     for second in range(0, HOUR_S, INTERVAL_S):
         now_ms = (start_s + second) * 1000
         for metric in range(METRICS):
-            fold.add(Series(f"NeuronCoreUtilizationNC{metric}", "Percent"), now_ms, value(metric, second))
+            fold.add(
+                MetricSeries(f"NeuronCoreUtilizationNC{metric}", "Percent"), now_ms, value(metric, second)
+            )
         if (second + INTERVAL_S) % 60 == 0:
             for request in limits.requests(fold.take(), client.protocol):
                 client.put(request)

@@ -34,11 +34,11 @@ from runvitals.journal.paths import run_dir
 from runvitals.journal.writer import Writer
 from runvitals.relay.batch import Batch
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import Delivery
+from runvitals.relay.delivery import RunDelivery
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations import BUILT_IN
 from runvitals.relay.prometheus import exporter, snappy
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 
 KEYS = 60
 WARM_UP_S = 30
@@ -132,9 +132,11 @@ def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]],
     page = exporter.acquire(PAGE) if case.destination.startswith("prometheus") else None
     about = {"run": "bench", "project": "bench", "host": "node1", "role": "monitor", "interval_s": 1.0}
     journal = Writer(run_dir("bench", folder), "monitor.node1.1", about)
-    cursor = Cursor(journal.folder, Spec(case.destination.format(url=url, folder=f"{folder}/out")), "node1")
+    cursor = Cursor(
+        journal.folder, DestinationSpec(case.destination.format(url=url, folder=f"{folder}/out")), "node1"
+    )
     assert cursor.lock()
-    delivery = Delivery(cursor)
+    delivery = RunDelivery(cursor)
     began_ms = time.time_ns() // 1_000_000 - 3_600_000
     scraped = counted = 0
     cpu_s = 0.0

@@ -14,7 +14,7 @@ from benchmarks.store.dataset import METRICS, Fleet, RunSamples
 from benchmarks.store.measure import Numbers, drop_from_cache, memory_mb, once_ms, repeated_ms, size, spent
 from runvitals.buckets import grid
 from runvitals.store import body
-from runvitals.store.contract import Batch
+from runvitals.store.contract import SampleBatch
 from runvitals.store.sqlite_chunks import SqliteChunks
 
 CHURN_RUNS, CHURN_TICKS = 10_000, 10
@@ -31,14 +31,14 @@ def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
     return found
 
 
-def _batches(samples: Iterable[RunSamples], ticks: int) -> Iterator[Batch]:
+def _batches(samples: Iterable[RunSamples], ticks: int) -> Iterator[SampleBatch]:
     """Batches as clients send them, run after run and tick after tick, packed by the client."""
     runs = list(samples)
     for seq, first in enumerate(range(0, len(runs[0].t), ticks)):
         for one in runs:
             t, values = one.t[first : first + ticks], one.values[first : first + ticks]
             t, values = body.unpack(packed := body.pack(t, values), len(METRICS))
-            yield Batch(one.run, one.run, seq, METRICS, t, values, packed)
+            yield SampleBatch(one.run, one.run, seq, METRICS, t, values, packed)
 
 
 def _ingest(samples: list[RunSamples], ticks: int, group: int, most: int, folder: str) -> Numbers:
@@ -61,7 +61,7 @@ def _ingest(samples: list[RunSamples], ticks: int, group: int, most: int, folder
     }
 
 
-def _append_each(store: SqliteChunks, batches: Iterable[Batch]) -> None:
+def _append_each(store: SqliteChunks, batches: Iterable[SampleBatch]) -> None:
     """One submission for each batch, as many clients would; until all are durable."""
     for future in [store.submit([batch]) for batch in batches]:
         future.result()
@@ -74,7 +74,7 @@ def _sealed(samples: list[RunSamples], folder: str) -> Numbers:
     store = SqliteChunks(folder)
     with spent() as filling:
         for one in samples:
-            store.append([Batch(one.run, one.run, 0, METRICS, one.t, one.values)])
+            store.append([SampleBatch(one.run, one.run, 0, METRICS, one.t, one.values)])
         store.flush()
     with spent() as compacting:
         store.compact()
@@ -116,7 +116,7 @@ def _churn(fleet: Fleet, folder: str) -> Numbers:
     series = CHURN_RUNS * len(METRICS)
     values = [source.values[first : first + CHURN_TICKS] for first in range(0, 5000, CHURN_TICKS)]
     batches = [
-        Batch(run, run, 0, METRICS, source.t[:CHURN_TICKS] + run * 1000, values[run % len(values)])
+        SampleBatch(run, run, 0, METRICS, source.t[:CHURN_TICKS] + run * 1000, values[run % len(values)])
         for run in range(CHURN_RUNS)
     ]
     before_mb = memory_mb()

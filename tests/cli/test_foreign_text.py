@@ -23,7 +23,7 @@ from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.writer import Writer
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from runvitals.terminal import Harmless, harmless, harmless_output
 from tests.query.journals import T0
 from tests.sdk.runs import environment
@@ -94,7 +94,7 @@ def evil_run(data: Path, run_id: str) -> None:
     monitor.json(frames.LIFECYCLE, {"t": T0 + 3000, "what": "end", "state": EVIL, "exit_code": 0})
     monitor.close()
     train.close()
-    cursor = Cursor(where, Spec(f"nosuch:{EVIL}"), "node1")
+    cursor = Cursor(where, DestinationSpec(f"nosuch:{EVIL}"), "node1")
     cursor.error = cursor.rejection = cursor.held_why = cursor.closed = BELOW
     cursor.save()
     Path(where, "broken.node1.1.00000.rvj").write_bytes(b"RVJ" + EVIL.encode())

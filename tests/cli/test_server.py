@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from runvitals.cli import main
-from runvitals.store.catalogue import Joining, open_catalogue
+from runvitals.store.catalogue import WriterRegistration, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.server.stored import Shared
 from tests.store.catalogue import postgresql as postgres
@@ -189,7 +189,9 @@ def test_a_catalogue_that_cannot_be_reached_is_named(
 def years(tmp_path: Path) -> list[str]:
     """Where a store has three samples of the year 2020 and three of now, as options; nobody uses it."""
     shared = Shared(tmp_path)
-    (who,) = shared.catalogue.writers.join([Joining("curl-1", "curl", "digits")], time.time_ns() // 1_000_000)
+    (who,) = shared.catalogue.writers.join(
+        [WriterRegistration("curl-1", "curl", "digits")], time.time_ns() // 1_000_000
+    )
     for seq, start_ms in enumerate((1_600_000_000_000, time.time_ns() // 1_000_000 - 60_000)):
         shared.append(who, ("cpu",), start_ms + 1000 * np.arange(3), 3.0 * seq + np.arange(3.0).reshape(3, 1))
     shared.store.compact()
@@ -234,7 +236,7 @@ def test_a_backup_of_a_server_that_runs_is_a_server_of_its_own(
         assert "is not empty" in capsys.readouterr().err
     assert os.stat(copy).st_mode & 0o077 == 0
     assert main(["store", "check", "--store", copy]) == 0
-    with SqliteChunks(copy) as store, open_catalogue(f"{copy}/catalogue.db") as catalogue:
+    with SqliteChunks(copy) as store, open_metadata_store(f"{copy}/catalogue.db") as catalogue:
         run = catalogue.runs.find("curl-1", 0)
         assert run is not None
         (writer,) = catalogue.writers.of_runs([run.id])[run.id]

@@ -8,8 +8,8 @@ from typing import Any
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import Writer
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import Delivery
-from runvitals.relay.specs import Spec
+from runvitals.relay.delivery import RunDelivery
+from runvitals.relay.specs import DestinationSpec
 from tests.relay.receiver import now_ms
 
 RUN, HOST = "abc", "node1"
@@ -47,10 +47,10 @@ class Sender:
     """A delivery, and the process around it, which can be killed."""
 
     def __init__(self, folder: str, url: str) -> None:
-        self.cursor = Cursor(folder, Spec(url), HOST)
+        self.cursor = Cursor(folder, DestinationSpec(url), HOST)
         assert self.cursor.lock()
         self.stops: list[str] = []
-        self.delivery = Delivery(self.cursor, self.stops.append)
+        self.delivery = RunDelivery(self.cursor, self.stops.append)
 
     def send(self, now_s: float = 0.0) -> None:
         """All there is."""

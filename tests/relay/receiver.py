@@ -15,7 +15,7 @@ import zstandard
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.ingest import Ingest, Limits, Recorder
-from runvitals.store.catalogue import Filter, RunRow, open_catalogue
+from runvitals.store.catalogue import Filter, RunRow, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 
 FOR_EVER_MS = 1 << 50
@@ -52,7 +52,7 @@ class Receiver:
     def __init__(self, folder: str, port: int = 0, door: socket.socket | None = None) -> None:
         os.makedirs(folder, exist_ok=True)
         self.store = SqliteChunks(folder)
-        self.catalogue = open_catalogue(f"{folder}/catalogue.db")
+        self.catalogue = open_metadata_store(f"{folder}/catalogue.db")
         self.ahead_ms = 0
         self.recorder = Recorder(self.store, self.catalogue, self.now_ms, Limits())
         self.tally = Counted()

@@ -13,13 +13,13 @@ from runvitals.journal.writer import Writer
 from runvitals.relay import courier, delivery, login
 from runvitals.relay.backlog import deliver_rest
 from runvitals.relay.batch import Batch
-from runvitals.relay.courier import Courier
+from runvitals.relay.courier import DeliveryThread
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import MAX_ROUND_BYTES, Delivery
+from runvitals.relay.delivery import MAX_ROUND_BYTES, RunDelivery
 from runvitals.relay.destination import Destination, Rejected
 from runvitals.relay.feed import MAX_BATCH_BYTES
-from runvitals.relay.lag import lag
-from runvitals.relay.specs import Spec
+from runvitals.relay.lag import delivery_lag
+from runvitals.relay.specs import DestinationSpec
 from tests.relay.journals import HOST, MONITOR, RUN, Journal
 from tests.relay.receiver import Receiver, now_ms
 
@@ -42,15 +42,15 @@ class Relay:
     def __init__(self, url: str, environ: dict[str, str]) -> None:
         self.clock = Clock()
         self.told: list[tuple[str, str]] = []
-        self.courier = Courier(url, self.clock, lambda run_id, text: self.told.append((run_id, text)))
+        self.courier = DeliveryThread(url, self.clock, lambda run_id, text: self.told.append((run_id, text)))
         self._url = url
         self._environ = environ
-        self._deliveries: list[Delivery] = []
+        self._deliveries: list[RunDelivery] = []
 
     def serve(self, folder: str, live: bool, environ: dict[str, str] | None = None) -> Cursor:
-        cursor = Cursor(folder, Spec(self._url), HOST)
+        cursor = Cursor(folder, DestinationSpec(self._url), HOST)
         assert cursor.lock()
-        made = Delivery(cursor, environ=environ or self._environ)
+        made = RunDelivery(cursor, environ=environ or self._environ)
         made.live = live
         self.courier.serve(made)
         self._deliveries.append(made)
@@ -230,8 +230,10 @@ def test_times_that_lie_ahead_are_kept_until_they_are_taken(
     assert cursor.counts["rejected"] == 0
     assert cursor.held_records == 6
     assert "ahead of the clock of" in cursor.held_why
-    assert lag(cursor).records == 0
-    assert Cursor(journal.folder, Spec(receiver.url), HOST).held == cursor.held  # a kill loses nothing
+    assert delivery_lag(cursor).records == 0
+    assert (
+        Cursor(journal.folder, DestinationSpec(receiver.url), HOST).held == cursor.held
+    )  # a kill loses nothing
 
     sent = len(receiver.sent())
     relay.work(1800)
@@ -291,15 +293,15 @@ def test_a_week_offline(tmp_path: Path, environ: dict[str, str], monkeypatch: py
     relay = Relay("http://127.0.0.1:1", environ)
     cursor = relay.serve(folder, live=True)
     far = Slow()
-    monkeypatch.setattr(Delivery, "open", lambda self: far)
+    monkeypatch.setattr(RunDelivery, "open", lambda self: far)
     held: list[int] = []
-    read = delivery.Delivery._read
+    read = delivery.RunDelivery._read
 
-    def measured(self: Delivery, now_s: float) -> None:
+    def measured(self: RunDelivery, now_s: float) -> None:
         read(self, now_s)
         held.append(sum(feed.bytes for feed in self._feeds.values()))
 
-    monkeypatch.setattr(delivery.Delivery, "_read", measured)
+    monkeypatch.setattr(delivery.RunDelivery, "_read", measured)
     week_s, t0 = 7 * 86_400, now_ms() - 7 * DAY_MS
     values = {f"key.{number}": float(number) for number in range(60)}
     for second in range(0, week_s, 10):

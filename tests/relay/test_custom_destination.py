@@ -9,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from runvitals.relay import destination
 from tests.relay.journals import RUN, Journal
 
 PAGE = Path(__file__).parents[2] / "docs" / "destinations.md"
@@ -45,3 +48,9 @@ def test_the_example_of_the_page_delivers_each_sample_once(tmp_path: Path) -> No
         found = database.execute("SELECT run, host, key, t, value FROM points ORDER BY t").fetchall()
     database.close()
     assert found == [(RUN, "node1", "cpu", journal.t0 + 1000 * second, float(second)) for second in range(3)]
+
+
+@pytest.mark.parametrize(("old", "new"), [("NotLetIn", "Unauthorized"), ("Refused", "RejectedRecord")])
+def test_renamed_classes_are_still_importable_with_a_warning(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{old} is now called {new}"):
+        assert getattr(destination, old) is getattr(destination, new)

@@ -13,7 +13,7 @@ from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.destination import Gone, Retry
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
 
@@ -233,8 +233,8 @@ def test_a_damaged_position_begins_again_and_says_so(journal: Journal, receiver:
     sender = Sender(journal.folder, receiver.url)
     sender.send()
     sender.die()
-    path = Cursor(journal.folder, Spec(receiver.url), HOST).path
+    path = Cursor(journal.folder, DestinationSpec(receiver.url), HOST).path
     Path(path).write_text(json.dumps({"version": 99}))
-    cursor = Cursor(journal.folder, Spec(receiver.url), HOST)
+    cursor = Cursor(journal.folder, DestinationSpec(receiver.url), HOST)
     assert "version 99" in cursor.damaged
     assert cursor.positions == {}

@@ -21,8 +21,8 @@ from pyarrow import ipc, parquet
 from runvitals.relay import feed
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.files import destination as files
-from runvitals.relay.files.rows import NUMBER, TEXT, Row
-from runvitals.relay.files.text import Csv
+from runvitals.relay.files.rows import NUMBER, TEXT, TableRow
+from runvitals.relay.files.text import CsvFormat
 from tests.relay.journals import HOST, RUN, Journal, Sender
 
 EXTENSIONS = {"csv": "csv", "jsonl": "jsonl", "arrow": "arrows", "parquet": "parquet"}
@@ -226,8 +226,8 @@ def test_addresses_that_cannot_be(journal: Journal, address: str) -> None:
 
 
 def test_a_csv_cell_is_what_was_written() -> None:
-    row = Row(1_700_000_000_123, {"host": "h"}, {"a": 0.1, "b": float("-inf"), "c": "1"})
-    assert Csv().rows("samples", {"a": NUMBER, "b": NUMBER, "c": TEXT}, [row]) == (
+    row = TableRow(1_700_000_000_123, {"host": "h"}, {"a": 0.1, "b": float("-inf"), "c": "1"})
+    assert CsvFormat().rows("samples", {"a": NUMBER, "b": NUMBER, "c": TEXT}, [row]) == (
         b"1700000000123,2023-11-14T22:13:20.123Z,h,0.1,-inf,1\n"
     )
 

@@ -19,9 +19,9 @@ from runvitals.journal import frames, paths
 from runvitals.journal.writer import Writer
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
-from runvitals.relay.lag import Lag, lag
+from runvitals.relay.lag import DeliveryLag, delivery_lag
 from runvitals.relay.main import own_host
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.programs import get
 from tests.relay.receiver import Receiver, now_ms
@@ -86,7 +86,7 @@ def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, recei
     relay.end()
     thread.join()
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]  # the last seconds too
-    assert Cursor(journal.folder, Spec(receiver.url), HOST).closed == STOPPED
+    assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == STOPPED
     assert said[-1].endswith("stopped, 2 samples, 0 log() rows")
 
 
@@ -99,7 +99,7 @@ def test_what_is_taken_later_is_left_to_the_next_relay(
     said: list[str] = []
     assert not Foreground(str(tmp_path), [receiver.url], [RUN], said.append).run()
     assert "records are left: times up to 48 h ahead" in said[-1]
-    assert Cursor(journal.folder, Spec(receiver.url), HOST).closed == ""
+    assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == ""
 
 
 def test_a_destination_that_cannot_be_is_said_at_once(tmp_path: Path, journal: Journal) -> None:
@@ -171,5 +171,5 @@ def test_the_status_tells_how_far_behind_a_delivery_is_and_what_was_dropped(
     heading, row = capsys.readouterr().out.splitlines()[1:3]
     assert dict(zip(heading.split(), row.split(), strict=False))["DESTINATION"] == receiver.url
     sender.send()
-    assert lag(sender.cursor) == Lag(0, 0)
+    assert delivery_lag(sender.cursor) == DeliveryLag(0, 0)
     sender.die()

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 
 from runvitals.journal import frames, paths
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import Delivery
-from runvitals.relay.specs import Spec
+from runvitals.relay.delivery import RunDelivery
+from runvitals.relay.specs import DestinationSpec
 from runvitals.server.app import create_app
 from runvitals.server.stored import StoredLibrary
 from tests.model.hostile import T0
@@ -73,9 +73,9 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 
 def deliver(directory: Path, run_id: str, receiver: Receiver) -> Cursor:
-    cursor = Cursor(paths.run_dir(run_id, str(directory)), Spec(receiver.url), HOST)
+    cursor = Cursor(paths.run_dir(run_id, str(directory)), DestinationSpec(receiver.url), HOST)
     assert cursor.lock()
-    delivery = Delivery(cursor)
+    delivery = RunDelivery(cursor)
     while delivery.step(0.0, flush=True):
         pass
     delivery.close()

@@ -12,7 +12,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.model.limits import ENVELOPES
 from runvitals.relay.batch import LogRow
-from runvitals.relay.envelopes import MAX_GAPPED_VALUES, Table, parts
+from runvitals.relay.envelopes import MAX_GAPPED_VALUES, EnvelopeTable, parts
 from tests.relay.journals import MONITOR, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
 
@@ -131,7 +131,7 @@ def test_rows_of_many_different_names_are_sent_in_small_tables() -> None:
     assert len(tables) < ENVELOPES
     assert sum(len(table.every_ms) for table in tables) == 5000
     for table in tables:
-        assert isinstance(table, Table)
+        assert isinstance(table, EnvelopeTable)
         assert len(table.keys) * len(table.seqs) <= MAX_GAPPED_VALUES
         assert table.seqs == sorted(table.seqs)
 

@@ -15,7 +15,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.relay.cursor import Cursor, cursors_of
 from runvitals.relay.main import left_behind
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from tests.relay.collected import Collected
 from tests.relay.journals import HOST, Journal, Sender
 from tests.relay.test_relay import environ as environ
@@ -54,11 +54,14 @@ def test_a_token_in_a_query_is_sent_and_kept_nowhere(
     assert [cursor.counts["batches"] for cursor in cursors_of(journal.folder)] == [
         sender.cursor.counts["batches"]
     ]
-    assert Cursor(journal.folder, Spec(destination), HOST).positions.keys() == sender.cursor.positions.keys()
+    assert (
+        Cursor(journal.folder, DestinationSpec(destination), HOST).positions.keys()
+        == sender.cursor.positions.keys()
+    )
 
 
 def test_who_does_not_know_the_secret_does_not_deliver(journal: Journal, tmp_path: Path) -> None:
-    spec = Spec(f"remote_write:http://host/?token={SECRET}")
+    spec = DestinationSpec(f"remote_write:http://host/?token={SECRET}")
     cursor = Cursor(journal.folder, spec, HOST)
     cursor.save()
     (found,) = cursors_of(journal.folder)
@@ -70,7 +73,7 @@ def test_who_does_not_know_the_secret_does_not_deliver(journal: Journal, tmp_pat
 
 
 def test_files_of_an_earlier_version_are_gone_on_with(journal: Journal) -> None:
-    spec = Spec("remote_write:http://host:9090")
+    spec = DestinationSpec("remote_write:http://host:9090")
     cursor = Cursor(journal.folder, spec, HOST)
     cursor.position("monitor.x.1").next_seq = 7
     cursor.save()

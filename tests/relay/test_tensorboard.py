@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destination import Context
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from runvitals.relay.tensorboard import records
 from runvitals.relay.tensorboard.destination import TensorBoardDestination
 
@@ -96,7 +96,7 @@ def test_the_sum_is_castagnolis(crc32c: Callable[[bytes], int]) -> None:
 
 
 def test_it_is_found_by_its_name() -> None:
-    assert Spec("tensorboard:logs").factory() is TensorBoardDestination
+    assert DestinationSpec("tensorboard:logs").factory() is TensorBoardDestination
 
 
 def test_what_is_logged_has_the_users_tags_and_steps(far: Far) -> None:

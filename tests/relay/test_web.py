@@ -9,14 +9,14 @@ from email.utils import formatdate
 import pytest
 
 from runvitals.relay.courier import backoff
-from runvitals.relay.web import Answer
+from runvitals.relay.web import HttpResponse
 
 
-def _answer(**headers: str) -> Answer:
+def _answer(**headers: str) -> HttpResponse:
     message = Message()
     for name, text in headers.items():
         message[name.replace("_", "-")] = text
-    return Answer(503, message, b"")
+    return HttpResponse(503, message, b"")
 
 
 _EARLY, _LATE = "Thu, 01 Jan 0001 00:00:00", "Fri, 31 Dec 9999 23:59:59"

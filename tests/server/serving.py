@@ -12,7 +12,7 @@ from runvitals.server.connection import Bounds
 from runvitals.server.ingest import Limits
 from runvitals.server.serve import Server, listen
 from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue import MetadataStore, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 
 Address = tuple[str, int]
@@ -25,7 +25,7 @@ class Served:
         refused: status and reason of each connection that was refused.
     """
 
-    def __init__(self, address: Address, catalogue: Catalogue, app: SharedServer, http: Server) -> None:
+    def __init__(self, address: Address, catalogue: MetadataStore, app: SharedServer, http: Server) -> None:
         self.address = address
         self.url = f"http://127.0.0.1:{address[1]}"
         self.catalogue = catalogue
@@ -59,7 +59,7 @@ def serving(
     limits: Limits | None = None,
     token_required: bool = False,
 ) -> Iterator[Served]:
-    store, catalogue = SqliteChunks(str(folder / "store")), open_catalogue(str(folder / "catalogue.db"))
+    store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
     app = SharedServer(store, catalogue, token_required, limits=limits)
     listener = listen(0)
     refused: list[tuple[int, str]] = []

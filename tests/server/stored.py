@@ -16,20 +16,20 @@ from runvitals.query.history import numbers
 from runvitals.server.app import create_app
 from runvitals.server.stored import StoredLibrary
 from runvitals.store.catalogue import (
-    Catalogue,
-    Ended,
+    ConsoleLine,
     Ending,
-    Event,
-    Heard,
-    Joined,
-    Joining,
-    Printed,
-    Process,
-    Update,
-    open_catalogue,
+    MetadataStore,
+    RegisteredWriter,
+    SectionUpdate,
+    StoredEvent,
+    WatchedProcess,
+    WriterEnd,
+    WriterHeartbeat,
+    WriterRegistration,
+    open_metadata_store,
 )
-from runvitals.store.catalogue.summaries import Rows, Values, fold
-from runvitals.store.contract import Batch
+from runvitals.store.catalogue.summaries import LoggedRows, LoggedValues, fold
+from runvitals.store.contract import SampleBatch
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0
 from tests.server.client import Client
@@ -46,7 +46,7 @@ class Shared(Client):
         folder.mkdir(parents=True, exist_ok=True)
         self.now_ms = T0 + 3_600_000
         self.store = SqliteChunks(str(folder / "store"))
-        self.catalogue: Catalogue = open_catalogue(str(folder / "catalogue.db"))
+        self.catalogue: MetadataStore = open_metadata_store(str(folder / "catalogue.db"))
         self.app = create_app(str(folder / "none"), lambda: self.now_ms)
         self.app.state.library = StoredLibrary(self.store, self.catalogue, lambda: self.now_ms)
         self._seq = 0
@@ -72,7 +72,7 @@ class Shared(Client):
     def _writer(self, run_id: str, writer: str, records: list[Record], first: bool) -> None:
         about = next((one.value for one in records if one.type == frames.START), {})
         names = ("project", "role", "host", "pid", "rank", "interval_s")
-        joining = Joining(
+        joining = WriterRegistration(
             run_id, writer, started_ms=about.get("t"), **{name: about.get(name) for name in names}
         )
         (who,) = self.catalogue.writers.join([joining], self.now_ms)
@@ -97,48 +97,54 @@ class Shared(Client):
         for names_of_call, made in calls.items():
             t = np.array([time_ms for time_ms, _ in made], np.int64)
             self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
-        self.catalogue.writers.heard([Heard(who.writer_id, self.now_ms, max(one.time_ms for one in records))])
+        self.catalogue.writers.heard(
+            [WriterHeartbeat(who.writer_id, self.now_ms, max(one.time_ms for one in records))]
+        )
 
-    def _fold(self, who: Joined, writer: str, record: Record) -> None:
+    def _fold(self, who: RegisteredWriter, writer: str, record: Record) -> None:
         row = dict(numbers(record.value["data"]))
         metrics = {
-            name: Values(1, value, value, value, value, record.time_ms)
+            name: LoggedValues(1, value, value, value, value, record.time_ms)
             for name, value in row.items()
             if value == value
         }
-        rows = Rows(who.run_id, writer, 0, record.seq, metrics)
+        rows = LoggedRows(who.run_id, writer, 0, record.seq, metrics)
         self.catalogue.write(lambda connection: fold(connection, [rows]))
 
-    def append(self, who: Joined, keys: tuple[str, ...], t: Any, values: Any) -> None:
+    def append(self, who: RegisteredWriter, keys: tuple[str, ...], t: Any, values: Any) -> None:
         """Samples of a writer: rows × keys."""
         schema = self.catalogue.metrics.schema(keys)
         self.catalogue.metrics.record([(who.writer_id, schema.id)])
         self._seq += 1
-        batch = Batch(
+        batch = SampleBatch(
             who.lane_id, who.writer_id, self._seq, schema.metric_ids, t, np.ascontiguousarray(values)
         )
         self.store.append([batch])
 
-    def _printed(self, who: Joined, record: Record) -> None:
+    def _printed(self, who: RegisteredWriter, record: Record) -> None:
         stream, time_ms = CONSOLE_HEAD.unpack_from(record.value)
         text = record.value[CONSOLE_HEAD.size :].decode("utf-8", "replace")
-        self.catalogue.console.add([Printed(who.run_id, who.writer_id, record.seq, time_ms, stream, text)])
+        self.catalogue.console.add(
+            [ConsoleLine(who.run_id, who.writer_id, record.seq, time_ms, stream, text)]
+        )
 
-    def _record(self, who: Joined, host: str, record: Record) -> None:
+    def _record(self, who: RegisteredWriter, host: str, record: Record) -> None:
         value = {key: one for key, one in record.value.items() if key != "t"}
         if record.type == frames.INFO:
-            updates = [Update(who.run_id, name, one, record.time_ms, host) for name, one in value.items()]
+            updates = [
+                SectionUpdate(who.run_id, name, one, record.time_ms, host) for name, one in value.items()
+            ]
             self.catalogue.sections.merge(updates)
         elif record.type == frames.EVENT:
             told = {name: value.pop(name) for name in ("name", "level", "text") if name in value}
-            event = Event(
+            event = StoredEvent(
                 who.run_id, record.time_ms, **told, data=value, writer_id=who.writer_id, seq=record.seq
             )
             self.catalogue.events.add([event])
         elif record.type == frames.LIFECYCLE:
             self._lifecycle(who, host, record.time_ms, value)
 
-    def _lifecycle(self, who: Joined, host: str, time_ms: int, value: dict[str, Any]) -> None:
+    def _lifecycle(self, who: RegisteredWriter, host: str, time_ms: int, value: dict[str, Any]) -> None:
         what = value["what"]
         names = {
             "attach": ("rank", "local_rank", "world_size"),
@@ -147,10 +153,10 @@ class Shared(Client):
         if what in names:
             known = {name: value.get(name) for name in names[what]}
             ended_ms = time_ms if what == "exit" else None
-            process = Process(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
+            process = WatchedProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
             self.catalogue.writers.note_processes([process])
         elif what == "end":
             how = Ending(
                 value["state"], value.get("exit_code"), value.get("signal"), value.get("out_of_memory")
             )
-            self.catalogue.writers.end([Ended(who.writer_id, how, time_ms)])
+            self.catalogue.writers.end([WriterEnd(who.writer_id, how, time_ms)])

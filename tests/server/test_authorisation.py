@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from runvitals.server.authorisation import TokenRequired
-from runvitals.store.catalogue import open_catalogue
+from runvitals.store.catalogue import open_metadata_store
 from tests.server.serving import Served, serving
 
 NOW = 1_760_000_000_000
@@ -75,7 +75,7 @@ def test_a_revoked_token_gets_no_news_that_it_waited_for(served: Served, token: 
 
 
 def test_a_clock_that_is_set_back_brings_no_revoked_token_back(tmp_path: Path) -> None:
-    with open_catalogue(str(tmp_path / "catalogue.db")) as catalogue:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as catalogue:
         secret, about = catalogue.tokens.create("node1", NOW)
         now_ms, now_s = NOW, 1000.0
         statuses: list[int] = []

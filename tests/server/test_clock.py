@@ -9,7 +9,14 @@ import pytest
 
 from runvitals.server.clock import Clock
 from runvitals.server.ingest.presence import Presence
-from runvitals.store.catalogue import Catalogue, Heard, Joined, Joining, hosts, open_catalogue
+from runvitals.store.catalogue import (
+    MetadataStore,
+    RegisteredWriter,
+    WriterHeartbeat,
+    WriterRegistration,
+    hosts,
+    open_metadata_store,
+)
 
 DAY = 86_400_000
 NOW = 1_790_812_800_000
@@ -36,17 +43,17 @@ def machine() -> Machine:
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    with open_catalogue(str(tmp_path / "catalogue.db")) as opened:
+def catalogue(tmp_path: Path) -> Iterator[MetadataStore]:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
         yield opened
 
 
-def joined(catalogue: Catalogue, run: str, now_ms: int) -> Joined:
-    (who,) = catalogue.writers.join([Joining(run, "monitor.node1.1", started_ms=NOW)], now_ms)
+def joined(catalogue: MetadataStore, run: str, now_ms: int) -> RegisteredWriter:
+    (who,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", started_ms=NOW)], now_ms)
     return who
 
 
-def state(catalogue: Catalogue, run: str, now_ms: int) -> str:
+def state(catalogue: MetadataStore, run: str, now_ms: int) -> str:
     found = catalogue.runs.find(run, now_ms)
     assert found is not None
     (host,) = hosts(catalogue.writers.of_runs([found.id])[found.id], now_ms)
@@ -65,11 +72,11 @@ def test_a_clock_that_is_slewed_is_followed(machine: Machine) -> None:
 
 @pytest.mark.parametrize("set_to", [YEAR_1971, NOW - DAY, NOW - 60_000, NOW + 60_000, YEAR_2037])
 def test_runs_stay_in_their_states_when_the_clock_is_set(
-    machine: Machine, catalogue: Catalogue, set_to: int
+    machine: Machine, catalogue: MetadataStore, set_to: int
 ) -> None:
     clock = machine.clock()
     dead = joined(catalogue, "dead", clock())
-    catalogue.writers.heard([Heard(dead.writer_id, clock(), clock())])
+    catalogue.writers.heard([WriterHeartbeat(dead.writer_id, clock(), clock())])
     machine.wait(3_600_000)
     presence = Presence(catalogue, clock)
     presence.close()
@@ -99,10 +106,10 @@ def test_runs_stay_in_their_states_when_the_clock_is_set(
 
 
 def test_a_clock_that_was_wrong_under_an_earlier_server_leaves_nothing_running(
-    machine: Machine, catalogue: Catalogue
+    machine: Machine, catalogue: MetadataStore
 ) -> None:
     who = joined(catalogue, "dead", YEAR_2037)
-    catalogue.writers.heard([Heard(who.writer_id, YEAR_2037, YEAR_2037)])
+    catalogue.writers.heard([WriterHeartbeat(who.writer_id, YEAR_2037, YEAR_2037)])
     clock = machine.clock()
     assert state(catalogue, "dead", clock()) == "running"
     Presence(catalogue, clock).close()

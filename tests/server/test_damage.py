@@ -16,7 +16,7 @@ from runvitals.server.tables import samples
 from runvitals.server.tables.answering import CutOff, metrics_table
 from runvitals.server.tables.formats import Format
 from runvitals.server.views import Chosen
-from runvitals.store.catalogue import Event, Joining
+from runvitals.store.catalogue import StoredEvent, WriterRegistration
 from tests.server.stored import Shared
 
 T0 = 1_790_812_800_000
@@ -29,7 +29,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     monkeypatch.setattr(shared, "FRESH_S", 0.0)
     server = Shared(tmp_path / "server")
     server.now_ms = T0 + 7_000_000
-    (who,) = server.catalogue.writers.join([Joining("abc", "monitor.node1.1", "digits", started_ms=T0)], T0)
+    (who,) = server.catalogue.writers.join(
+        [WriterRegistration("abc", "monitor.node1.1", "digits", started_ms=T0)], T0
+    )
     values = np.random.default_rng(1).random((6000, 3)).cumsum(axis=0)
     server.append(who, KEYS, T0 + 1000 * np.arange(6000), values)
     server.append(who, ("lost",), T0 + 1000 * np.arange(2000), values[:2000, :1])
@@ -101,9 +103,9 @@ def test_tables_and_the_run_itself_say_so(server: Shared) -> None:
 
 
 def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(server: Shared) -> None:
-    (who,) = server.catalogue.writers.join([Joining("busy", "monitor.node1.1", started_ms=T0)], T0)
-    events = [Event(who.run_id, T0 + n, "marker", text=str(n)) for n in range(12_000)]
-    lost = Event(who.run_id, T0 - 1, "records_lost", data={"count": 7})
+    (who,) = server.catalogue.writers.join([WriterRegistration("busy", "monitor.node1.1", started_ms=T0)], T0)
+    events = [StoredEvent(who.run_id, T0 + n, "marker", text=str(n)) for n in range(12_000)]
+    lost = StoredEvent(who.run_id, T0 - 1, "records_lost", data={"count": 7})
     server.catalogue.events.add([lost, *events])
     run = server.ask("runs/busy")
     assert [event["text"] for event in run["events"]] == [str(n) for n in range(2000, 12_000)]
@@ -119,7 +121,7 @@ def test_a_run_of_very_many_names_is_answered_in_parts(
 ) -> None:
     monkeypatch.setattr(stored_run, "_MOST_SERIES", 500)
     monkeypatch.setattr(stored_run, "_MOST_SHOWN", 100)
-    (who,) = server.catalogue.writers.join([Joining("wide", "curl", started_ms=T0)], T0)
+    (who,) = server.catalogue.writers.join([WriterRegistration("wide", "curl", started_ms=T0)], T0)
     keys = tuple(f"name.{n:04}" for n in range(1200))
     for n, key in enumerate(keys):
         server.append(who, (key,), np.array([T0 + n]), np.ones((1, 1)))
@@ -180,7 +182,9 @@ def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
 
 
 def test_history_as_a_table_tells_what_it_lacks(server: Shared, tmp_path: Path) -> None:
-    (who,) = server.catalogue.writers.join([Joining("abc", "rank.0.node1.2", "digits", started_ms=T0)], T0)
+    (who,) = server.catalogue.writers.join(
+        [WriterRegistration("abc", "rank.0.node1.2", "digits", started_ms=T0)], T0
+    )
     steps = np.stack([np.arange(3000.0), np.random.default_rng(2).random(3000)], axis=1)
     server.append(who, ("_step", "loss"), T0 + 1000 * np.arange(3000), steps)
     server.store.flush()

@@ -14,7 +14,7 @@ from runvitals.server import shared
 from runvitals.server.housekeeping import Housekeeping, Keeping
 from runvitals.server.shared_app import SharedServer
 from runvitals.server.tally import Tally
-from runvitals.store.catalogue import Joining, Update
+from runvitals.store.catalogue import SectionUpdate, WriterRegistration
 from tests.query.journals import T0
 from tests.server.client import Client
 from tests.server.stored import Shared
@@ -34,10 +34,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
 def run(server: Shared, name: str, days_ago: int, values: int = 1000) -> int:
     """A run of so long ago, with samples and a summary; its number."""
     start_ms = server.now_ms - days_ago * DAY_MS
-    (who,) = server.catalogue.writers.join([Joining(name, "curl", "digits", started_ms=start_ms)], start_ms)
+    (who,) = server.catalogue.writers.join(
+        [WriterRegistration(name, "curl", "digits", started_ms=start_ms)], start_ms
+    )
     t = start_ms + 1000 * np.arange(values, dtype=np.int64)
     server.append(who, ("cpu",), t, np.random.default_rng(1).random((values, 1)))
-    server.catalogue.sections.merge([Update(who.run_id, "summary", {"loss": 0.5}, start_ms)])
+    server.catalogue.sections.merge([SectionUpdate(who.run_id, "summary", {"loss": 0.5}, start_ms)])
     server.store.flush()
     return who.run_id
 
@@ -173,7 +175,7 @@ def test_projects_are_renamed_and_thrown_away(server: Shared) -> None:
     assert server.ask("runs/a")["project"] == "team/digits"
     assert server.request("PATCH", "/api/v1/projects/nope", json={"name": "x"}).status_code == 404
     assert server.request("PATCH", "/api/v1/projects/team%2Fdigits", json={"name": ""}).status_code == 422
-    server.catalogue.writers.join([Joining("c", "curl", "other")], server.now_ms)
+    server.catalogue.writers.join([WriterRegistration("c", "curl", "other")], server.now_ms)
     taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "team/digits"})
     assert (taken.status_code, taken.json()["error"]) == (409, "there is a project 'team/digits' already")
     gone = server.request("DELETE", "/api/v1/projects/team%2Fdigits", json={})

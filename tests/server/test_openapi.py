@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import open_catalogue
+from runvitals.store.catalogue import open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0, Training
 from tests.server.stored import Shared
@@ -34,7 +34,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     filled = Shared(folder)
     filled.take(folder, "0")
     filled.close()
-    store, catalogue = SqliteChunks(str(folder / "store")), open_catalogue(str(folder / "catalogue.db"))
+    store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
     app = SharedServer(store, catalogue, clock=lambda: T0 + 10_000)
     app.closing.set()  # event streams end after what there is
 

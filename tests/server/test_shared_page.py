@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.server.serve import Server, listen
 from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import Ended, Ending, Joining, Update
+from runvitals.store.catalogue import Ending, SectionUpdate, WriterEnd, WriterRegistration
 from tests.query.journals import Training
 from tests.server.browser import Browser
 from tests.server.stored import Shared
@@ -67,18 +67,20 @@ def many_runs(shared: Shared, count: int) -> None:
     start_ms = now_ms() - count * 60_000
     joined = shared.catalogue.writers.join(
         [
-            Joining(
+            WriterRegistration(
                 f"run-{i}", "monitor.node1.1", project=f"p{i % 3}", role="monitor", started_ms=start_ms + i
             )
             for i in range(count)
         ],
         start_ms,
     )
-    told = [Update(who.run_id, "run", {"name": f"name {i}"}, start_ms) for i, who in enumerate(joined)]
+    told = [SectionUpdate(who.run_id, "run", {"name": f"name {i}"}, start_ms) for i, who in enumerate(joined)]
     shared.catalogue.sections.merge(told)
     shared.catalogue.writers.end(
         [
-            Ended(who.writer_id, Ending("failed", 1) if i % 10 == 0 else Ending("finished", 0), start_ms + i)
+            WriterEnd(
+                who.writer_id, Ending("failed", 1) if i % 10 == 0 else Ending("finished", 0), start_ms + i
+            )
             for i, who in enumerate(joined)
         ]
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from runvitals.server import models, shared
-from runvitals.store.catalogue import Device, Joining, Update
+from runvitals.store.catalogue import DeviceRecord, SectionUpdate, WriterRegistration
 from runvitals.store.catalogue.devices import devices_of
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
@@ -115,7 +115,7 @@ def test_chosen_series(training: Training, local: Client, server: Shared, chosen
 def test_a_device_by_its_uuid(training: Training, server: Shared) -> None:
     row = server.catalogue.runs.find("abc", T0)
     assert row is not None
-    server.catalogue.devices.note(row.id, [Device("node1", uuid="GPU-1", position=1)], T0)
+    server.catalogue.devices.note(row.id, [DeviceRecord("node1", uuid="GPU-1", position=1)], T0)
     keys = {one["key"] for one in server.ask("runs/abc/series", device="GPU-1")}
     assert keys == {
         f"gpu.1.{name}" for name in ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock")
@@ -235,7 +235,7 @@ def test_a_run_is_stopped_thrown_away_and_brought_back(tmp_path: Path, server: S
 
 def test_samples_from_before_the_run_are_found(server: Shared) -> None:
     """A client that does not say when it began counts from its first request, of samples of last week."""
-    (who,) = server.catalogue.writers.join([Joining("abc", "curl")], T0)
+    (who,) = server.catalogue.writers.join([WriterRegistration("abc", "curl")], T0)
     t = np.arange(T0 - 7 * 86_400_000, T0 - 7 * 86_400_000 + 100_000, 1000)
     server.append(who, ("cpu",), t, np.arange(100.0).reshape(-1, 1))
     answer = server.ask("runs/abc/metrics")
@@ -265,10 +265,10 @@ def test_pages_are_stable_while_runs_start(
     """Every run that was there at the first page is on one page, once, whatever comes meanwhile."""
 
     def starts(number: int, started_ms: int) -> str:
-        joining = Joining(f"run{number}", "curl", "digits", started_ms=started_ms)
+        joining = WriterRegistration(f"run{number}", "curl", "digits", started_ms=started_ms)
         (who,) = server.catalogue.writers.join([joining], server.now_ms)
         loss = {"loss": float(number % 4)} if number % 3 else {}
-        server.catalogue.sections.merge([Update(who.run_id, "summary", loss, server.now_ms)])
+        server.catalogue.sections.merge([SectionUpdate(who.run_id, "summary", loss, server.now_ms)])
         return f"run{number}"
 
     there = {starts(number, T0 + number // 3) for number in range(20)}

@@ -17,7 +17,15 @@ import numpy as np
 import pytest
 
 from runvitals.buckets import Grid, grid
-from runvitals.store.contract import END_OF_TIME_MS, Ack, Aggregate, Answer, Batch, Samples, SampleStore
+from runvitals.store.contract import (
+    END_OF_TIME_MS,
+    CommitAck,
+    MetricAggregate,
+    ReadResult,
+    SampleBatch,
+    SampleStore,
+    SeriesSamples,
+)
 
 T0 = 1_790_812_800_000  # 2026-10-01 00:00 UTC
 DAY = 86_400_000
@@ -31,15 +39,15 @@ def batch(
     run: int = 1,
     metrics: tuple[int, ...] = (1,),
     writer: int = 1,
-) -> Batch:
+) -> SampleBatch:
     """A batch of times after T0 and of rows of values, or one row for every time."""
     times = np.array(t, np.int64) + T0
     rows = np.array(values, np.float64)
     rows = rows.reshape(len(times), len(metrics)) if rows.size == len(times) * len(metrics) else rows
-    return Batch(run, writer, seq, metrics, times, np.broadcast_to(rows, (len(times), len(metrics))))
+    return SampleBatch(run, writer, seq, metrics, times, np.broadcast_to(rows, (len(times), len(metrics))))
 
 
-def told(answer: Answer[Samples]) -> dict[tuple[int, int], list[tuple[int, float]]]:
+def told(answer: ReadResult[SeriesSamples]) -> dict[tuple[int, int], list[tuple[int, float]]]:
     """(run, metric) → (time after T0, value)s."""
     assert answer.damaged == []
     return {
@@ -48,7 +56,7 @@ def told(answer: Answer[Samples]) -> dict[tuple[int, int], list[tuple[int, float
     }
 
 
-def means(answer: Answer[Aggregate]) -> dict[int, list[tuple[int, int, float]]]:
+def means(answer: ReadResult[MetricAggregate]) -> dict[int, list[tuple[int, int, float]]]:
     """Group → (bucket's start after T0, count, mean)s."""
     assert answer.damaged == []
     return {
@@ -82,7 +90,7 @@ class Conformance:
         assert opened.capabilities.read_after_write_ms >= 0
 
     def test_what_is_appended_is_read_at_once(self, store: SampleStore) -> None:
-        assert store.append([batch(1, [0, 10], [1.5, 2.5])]) == Ack(stored=1, duplicates=0)
+        assert store.append([batch(1, [0, 10], [1.5, 2.5])]) == CommitAck(stored=1, duplicates=0)
         assert told(store.read([1], [1], *ALL)) == {(1, 1): [(0, 1.5), (10, 2.5)]}
 
     def test_values_come_back_bit_by_bit(self, store: SampleStore) -> None:
@@ -94,10 +102,10 @@ class Conformance:
         assert read.view(np.uint64).tolist() == written.view(np.uint64).tolist()
 
     def test_a_batch_that_comes_again_is_acknowledged_and_not_stored_again(self, store: SampleStore) -> None:
-        assert store.append([batch(1, [0], [1.0])]) == Ack(1, 0)
-        assert store.append([batch(2, [0], [2.0])]) == Ack(1, 0)
+        assert store.append([batch(1, [0], [1.0])]) == CommitAck(1, 0)
+        assert store.append([batch(2, [0], [2.0])]) == CommitAck(1, 0)
         mixed = store.append([batch(1, [0], [1.0]), batch(3, [5], [3.0])])
-        assert (mixed, mixed.fresh) == (Ack(1, 1), (False, True))
+        assert (mixed, mixed.fresh) == (CommitAck(1, 1), (False, True))
         assert told(store.read([1], [1], *ALL)) == {(1, 1): [(0, 2.0), (5, 3.0)]}
 
     def test_a_batch_is_named_by_run_writer_and_number(self, store: SampleStore) -> None:
@@ -141,10 +149,10 @@ class Conformance:
         assert times.tolist() == [*range(20), *range(490, 520), *range(1000, 1020)]
 
     def test_a_batch_may_be_empty(self, store: SampleStore) -> None:
-        empty = Batch(1, 1, 1, (1, 2), np.empty(0, np.int64), np.empty((0, 2)))
-        assert store.append([empty]) == Ack(1, 0)
-        assert store.append([empty]) == Ack(0, 1)
-        assert store.append([]) == Ack(0, 0)
+        empty = SampleBatch(1, 1, 1, (1, 2), np.empty(0, np.int64), np.empty((0, 2)))
+        assert store.append([empty]) == CommitAck(1, 0)
+        assert store.append([empty]) == CommitAck(0, 1)
+        assert store.append([]) == CommitAck(0, 0)
         assert told(store.read([1], None, *ALL)) == {}
 
     @pytest.mark.parametrize(
@@ -156,17 +164,20 @@ class Conformance:
             (batch(1, [0], [[1.0, 2.0]], metrics=(4, 4)), "a metric occurs twice"),
             (batch(1, [-T0 - 1], [1.0]), "times must be"),
             (batch(1, [END_OF_TIME_MS], [1.0]), "times must be"),
-            (Batch(1, 1, 1, (1,), np.array([T0]), np.ones((2, 1))), "values must be 1 rows × 1 metrics"),
-            (Batch(1, 1, 1, (1,), np.array([T0]), np.ones((1, 1), np.float32)), "float64"),
+            (
+                SampleBatch(1, 1, 1, (1,), np.array([T0]), np.ones((2, 1))),
+                "values must be 1 rows × 1 metrics",
+            ),
+            (SampleBatch(1, 1, 1, (1,), np.array([T0]), np.ones((1, 1), np.float32)), "float64"),
         ],
     )
     def test_a_batch_that_is_none_is_refused_with_all_others(
-        self, opened: SampleStore, wrong: Batch, text: str
+        self, opened: SampleStore, wrong: SampleBatch, text: str
     ) -> None:
         with pytest.raises(ValueError, match=text):
             opened.append([batch(1, [0], [1.0], run=5), wrong])
         assert opened.read([1, 5], None, *ALL).series == []
-        assert opened.append([batch(1, [0], [1.0], run=5)]) == Ack(1, 0)
+        assert opened.append([batch(1, [0], [1.0], run=5)]) == CommitAck(1, 0)
 
     def test_many_threads_may_append_at_once(self, opened: SampleStore) -> None:
         def post(writer: int) -> int:
@@ -184,7 +195,7 @@ class Conformance:
     def test_submitting_does_not_wait(self, opened: SampleStore) -> None:
         futures = [opened.submit([batch(seq, [seq], [1.0])]) for seq in range(20)]
         assert not wait(futures, timeout=30).not_done
-        assert [future.result() for future in futures] == [Ack(1, 0)] * 20
+        assert [future.result() for future in futures] == [CommitAck(1, 0)] * 20
 
     # Reading
 
@@ -300,7 +311,7 @@ class Conformance:
         assert list(told(store.read([1, 2], None, *ALL))) == [(2, 1)]
         assert store.active_runs(0) == [2]
         assert store.latest([1]) == []
-        assert store.append([batch(1, [5], [7.0], run=1)]) == Ack(1, 0)
+        assert store.append([batch(1, [5], [7.0], run=1)]) == CommitAck(1, 0)
         assert told(store.read([1], None, *ALL)) == {(1, 1): [(5, 7.0)]}
 
     def test_dropping_the_old_keeps_everything_newer(self, store: SampleStore) -> None:

@@ -10,16 +10,16 @@ import numpy as np
 
 from runvitals.buckets import Grid, reduce
 from runvitals.store.contract import (
-    Ack,
-    Aggregate,
-    Answer,
-    Batch,
     Capabilities,
-    Latest,
-    Samples,
+    CommitAck,
+    LatestSample,
+    MetricAggregate,
+    ReadResult,
+    SampleBatch,
     SeriesBuckets,
-    Stats,
+    SeriesSamples,
     StoreClosed,
+    StoreStats,
 )
 
 Series = dict[int, float]
@@ -35,16 +35,16 @@ class Model:
         self.seen: set[tuple[int, int, int]] = set()
         self.closed = False
 
-    def append(self, batches: Sequence[Batch]) -> Ack:
+    def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
         if self.closed:
             raise StoreClosed("closed")
         for batch in batches:
             batch.check()
             batch.check_metrics()
         fresh = tuple(self._store(batch) for batch in batches)
-        return Ack(sum(fresh), len(fresh) - sum(fresh), fresh)
+        return CommitAck(sum(fresh), len(fresh) - sum(fresh), fresh)
 
-    def _store(self, batch: Batch) -> bool:
+    def _store(self, batch: SampleBatch) -> bool:
         name = (batch.run, batch.writer, batch.seq)
         if name in self.seen:
             return False
@@ -55,8 +55,8 @@ class Model:
                 self.runs.setdefault(batch.run, {}).setdefault(metric, {})[t] = batch.values[row, column]
         return True
 
-    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
-        future: Future[Ack] = Future()
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
+        future: Future[CommitAck] = Future()
         try:
             future.set_result(self.append(batches))
         except (ValueError, StoreClosed) as error:
@@ -73,20 +73,20 @@ class Model:
 
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
-    ) -> Answer[Samples]:
+    ) -> ReadResult[SeriesSamples]:
         found = []
         for run, metric, series in self._series(runs, metrics):
             times = sorted(t for t in series if t0_ms <= t <= t1_ms)
             if times:
                 values = np.array([series[t] for t in times], np.float64)
-                found.append(Samples(run, metric, np.array(times, np.int64), values))
-        return Answer(found, [])
+                found.append(SeriesSamples(run, metric, np.array(times, np.int64), values))
+        return ReadResult(found, [])
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
-    ) -> Answer[SeriesBuckets]:
+    ) -> ReadResult[SeriesBuckets]:
         samples = self.read(runs, metrics, on.t0_ms, on.t0_ms + on.count * on.width_ms - 1).series
-        return Answer([SeriesBuckets(s.run, s.metric, reduce(on, s.t, s.values)) for s in samples], [])
+        return ReadResult([SeriesBuckets(s.run, s.metric, reduce(on, s.t, s.values)) for s in samples], [])
 
     def active_runs(self, since_ms: int) -> list[int]:
         return sorted(
@@ -102,7 +102,7 @@ class Model:
             if run in self.runs
         }
 
-    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         found = []
         for run in runs:
             newest = []
@@ -112,7 +112,7 @@ class Model:
                     newest.append((metric, max(times), series[max(times)]))
             if newest:
                 ids, t, values = zip(*newest, strict=True)
-                found.append(Latest(run, np.array(ids), np.array(t), np.array(values)))
+                found.append(LatestSample(run, np.array(ids), np.array(t), np.array(values)))
         return found
 
     def aggregate(
@@ -123,7 +123,7 @@ class Model:
         t1_ms: int,
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
-    ) -> Answer[Aggregate]:
+    ) -> ReadResult[MetricAggregate]:
         groups: dict[int, dict[int, list[float]]] = {}
         for run, _, series in self._series(runs, [metric]):
             for t, value in series.items():
@@ -131,7 +131,7 @@ class Model:
                     start = t0_ms if bucket_ms is None else t // bucket_ms * bucket_ms
                     group = groups.setdefault(0 if group_by is None else group_by[run], {})
                     group.setdefault(start, []).append(float(value))
-        return Answer([_aggregate(group, buckets) for group, buckets in sorted(groups.items())], [])
+        return ReadResult([_aggregate(group, buckets) for group, buckets in sorted(groups.items())], [])
 
     def delete(self, runs: Sequence[int]) -> None:
         for run in runs:
@@ -156,18 +156,18 @@ class Model:
     def flush(self) -> None:
         pass
 
-    def stats(self) -> Stats:
+    def stats(self) -> StoreStats:
         samples = sum(len(series) for metrics in self.runs.values() for series in metrics.values())
-        return Stats(len(self.runs), samples, 0, 0, samples * 16, None)
+        return StoreStats(len(self.runs), samples, 0, 0, samples * 16, None)
 
     def close(self) -> None:
         self.closed = True
 
 
-def _aggregate(group: int, buckets: dict[int, list[float]]) -> Aggregate:
+def _aggregate(group: int, buckets: dict[int, list[float]]) -> MetricAggregate:
     starts = sorted(buckets)
     held = [buckets[start] for start in starts]
-    return Aggregate(
+    return MetricAggregate(
         group,
         np.array(starts, np.int64),
         np.array([len(values) for values in held], np.int64),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from runvitals.store.contract import Ack, StoreError
+from runvitals.store.contract import CommitAck, StoreError
 from runvitals.store.sqlite_chunks import Settings, SqliteChunks
 from runvitals.store.sqlite_chunks.backup import backup
 from runvitals.store.sqlite_chunks.check import check
@@ -29,7 +29,7 @@ def test_batches_are_known_after_they_left_the_log(folder: str) -> None:
         store.flush()
     with SqliteChunks(folder, SMALL) as store:
         again = [batch(seq, [seq], [5.0]) for seq in (1, 2, 3, 4, 7)]
-        assert store.append(again) == Ack(stored=1, duplicates=4)
+        assert store.append(again) == CommitAck(stored=1, duplicates=4)
         assert told(store.read([1], [1], *ALL))[1, 1] == [(1, 1.0), (2, 1.0), (3, 1.0), (4, 5.0), (7, 1.0)]
 
 
@@ -44,7 +44,7 @@ def test_the_log_holds_nothing_of_what_is_sealed(folder: str) -> None:
     assert os.path.getsize(os.path.join(folder, "log.db")) < 10_000 * 8
     assert list(check(folder)) == []
     with SqliteChunks(folder, SMALL) as store:
-        assert store.append([batch(1, [5], [7.0]), batch(2, [6], [7.0])]) == Ack(stored=0, duplicates=2)
+        assert store.append([batch(1, [5], [7.0]), batch(2, [6], [7.0])]) == CommitAck(stored=0, duplicates=2)
         assert len(told(store.read([1], [1], *ALL))[1, 1]) == 10_001
 
 
@@ -87,7 +87,7 @@ def test_a_deletion_that_was_cut_short_is_finished(folder: str) -> None:
     interrupted.close()
     with SqliteChunks(folder, SMALL) as store:
         assert list(told(store.read([1, 2], [1], *ALL))) == [(2, 1)]
-        assert store.append([batch(1, [0], [5.0])]) == Ack(1, 0)
+        assert store.append([batch(1, [0], [5.0])]) == CommitAck(1, 0)
     with SqliteChunks(folder, SMALL) as store:  # and not once more
         assert told(store.read([1], [1], *ALL)) == {(1, 1): [(0, 5.0)]}
 

@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from runvitals.store.contract import Aggregate, Batch
+from runvitals.store.contract import MetricAggregate, SampleBatch
 from runvitals.store.sqlite_chunks import Settings, SqliteChunks
 from tests.store.conformance import T0
 
@@ -27,16 +27,16 @@ def store(folder: str) -> SqliteChunks:
         metrics = (1, 2, 3) if run % 4 else (3, 1)
         values = rng.random((ticks, len(metrics)))
         values[rng.random(values.shape) < 0.2] = np.nan
-        store.append([Batch(run, 1, 1, metrics, T0 + SECOND * (run + np.arange(ticks)), values)])
+        store.append([SampleBatch(run, 1, 1, metrics, T0 + SECOND * (run + np.arange(ticks)), values)])
     store.flush()
     for run in range(0, RUNS, 40):
-        store.append([Batch(run, 1, 2, (1,), T0 + SECOND * (run + np.arange(3)), np.full((3, 1), 9.0))])
+        store.append([SampleBatch(run, 1, 2, (1,), T0 + SECOND * (run + np.arange(3)), np.full((3, 1), 9.0))])
         if run == 200:
             store.flush()
     return store
 
 
-def told(answers: list[Aggregate]) -> dict[tuple[int, int], tuple[int, float, float]]:
+def told(answers: list[MetricAggregate]) -> dict[tuple[int, int], tuple[int, float, float]]:
     return {
         (one.group, int(t)): (int(n), float(low), float(high))
         for one in answers

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from runvitals.store import pairing
-from runvitals.store.catalogue import Catalogue, Joining, open_catalogue
+from runvitals.store.catalogue import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.checking import check_catalogue
-from runvitals.store.contract import Batch, StoreError
+from runvitals.store.contract import SampleBatch, StoreError
 from runvitals.store.repair import repair
 from runvitals.store.sqlite_chunks import SqliteChunks
 from runvitals.store.sqlite_chunks.check import check
@@ -27,18 +27,18 @@ def serve(folder: Path, catalogue: Path | None = None, run: str | None = None) -
     address = str(catalogue or folder / "catalogue.db")
     with SqliteChunks(str(folder)) as store:
         pairing.check_catalogue_there(store, address)
-        with open_catalogue(address) as opened:
+        with open_metadata_store(address) as opened:
             pairing.pair(store, opened)
             if run is not None:
                 record(store, opened, run)
 
 
-def record(store: SqliteChunks, catalogue: Catalogue, run: str) -> int:
-    (who,) = catalogue.writers.join([Joining(run, "monitor.node1.1", "digits")], NOW)
+def record(store: SqliteChunks, catalogue: MetadataStore, run: str) -> int:
+    (who,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", "digits")], NOW)
     schema = catalogue.metrics.schema(["cpu", f"{run}.loss"])
     catalogue.metrics.record([(who.writer_id, schema.id)])
     t = NOW + 1000 * np.arange(10)
-    store.append([Batch(who.lane_id, who.writer_id, 1, schema.metric_ids, t, np.ones((10, 2)))])
+    store.append([SampleBatch(who.lane_id, who.writer_id, 1, schema.metric_ids, t, np.ones((10, 2)))])
     return who.lane_id
 
 
@@ -66,7 +66,7 @@ def test_a_catalogue_that_is_gone_is_missed_and_none_is_made(store: Path) -> Non
 def test_an_empty_catalogue_is_not_taken_for_the_stores_own(store: Path) -> None:
     """Such as `runvitals token create` makes, where the right one is gone."""
     (store / "catalogue.db").unlink()
-    open_catalogue(str(store / "catalogue.db")).close()
+    open_metadata_store(str(store / "catalogue.db")).close()
     with pytest.raises(StoreError, match=r"is not that of the store in .*, or is new: .*store repair"):
         serve(store, run="badger")
 
@@ -89,7 +89,7 @@ def test_a_catalogue_that_was_put_back_from_before_is_refused(store: Path, tmp_p
 
 
 def test_a_catalogue_that_was_put_back_from_minutes_ago_is_refused(store: Path, tmp_path: Path) -> None:
-    with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
+    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         pairing.pair(samples, catalogue)
         source = sqlite3.connect(store / "catalogue.db")
         source.execute("VACUUM INTO ?", (str(tmp_path / "before.db"),))
@@ -122,7 +122,7 @@ def test_a_store_from_before_the_two_were_stamped_is_taken_as_it_is(store: Path)
         connection.commit()
         connection.close()
     serve(store, run="badger")
-    with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
+    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         assert samples.pairing is not None
         assert catalogue.numbers.pairing() == (samples.pairing.id, samples.pairing.starts)
 
@@ -198,7 +198,7 @@ def test_a_month_from_before_they_were_stamped_is_read_and_stamped_once_written(
     assert stored(store) == 40
     with (
         closing(sqlite3.connect(path)) as connection,
-        open_catalogue(str(store / "catalogue.db")) as catalogue,
+        open_metadata_store(str(store / "catalogue.db")) as catalogue,
     ):
         (stamped,) = connection.execute("SELECT id FROM store").fetchone()
         known = catalogue.numbers.pairing()

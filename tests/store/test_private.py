@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.store.catalogue.backup import backup as copy_catalogue
 from runvitals.store.catalogue.database import Database
-from runvitals.store.contract import Batch
+from runvitals.store.contract import SampleBatch
 from runvitals.store.sqlite_chunks import SqliteChunks
 from runvitals.store.sqlite_chunks.backup import backup
 
@@ -31,7 +31,7 @@ def modes(folder: Path) -> dict[str, str]:
 def a_store(folder: Path) -> SqliteChunks:
     store = SqliteChunks(str(folder))
     times, values = np.array([1_000], np.int64), np.array([[1.5]])
-    store.append([Batch(1, 1, 0, (7,), times, values)])
+    store.append([SampleBatch(1, 1, 0, (7,), times, values)])
     store.flush()
     return store
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runvitals.store.contract import Batch
+from runvitals.store.contract import SampleBatch
 from runvitals.store.sqlite_chunks import Settings, SqliteChunks
 from tests.store.comparison import assert_alike
 from tests.store.conformance import DAY, T0
@@ -48,11 +48,11 @@ class Append:
     backwards: bool
     seed: int
 
-    def batch(self, seq: int) -> Batch:
+    def batch(self, seq: int) -> SampleBatch:
         rng = np.random.default_rng(self.seed)
         t = self.place + np.arange(self.ticks, dtype=np.int64) * self.step
         values = rng.choice(VALUES, (self.ticks, len(self.columns)))
-        return Batch(self.run, self.writer, seq, self.columns, t[::-1] if self.backwards else t, values)
+        return SampleBatch(self.run, self.writer, seq, self.columns, t[::-1] if self.backwards else t, values)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Both:
         self.folder = folder
         self.store = SqliteChunks(folder, TINY)
         self.model = Model()
-        self.sent: list[Batch] = []
+        self.sent: list[SampleBatch] = []
 
     def do(self, step: Append | Again | Do | int) -> None:
         if isinstance(step, Append):
@@ -116,7 +116,7 @@ class Both:
             self.store.close()
             self.store = SqliteChunks(self.folder, TINY)
 
-    def send(self, batch: Batch) -> None:
+    def send(self, batch: SampleBatch) -> None:
         self.sent.append(batch)
         assert self.store.append([batch]) == self.model.append([batch])
 
@@ -149,7 +149,7 @@ def test_ten_thousand_short_runs(folder: str) -> None:
     with SqliteChunks(folder) as store:
         for first in range(0, 10_000, 100):
             batches = [
-                Batch(run, 1, 0, (1, 2), T0 + run * 1000 + np.arange(2) * 1000, rng.normal(size=(2, 2)))
+                SampleBatch(run, 1, 0, (1, 2), T0 + run * 1000 + np.arange(2) * 1000, rng.normal(size=(2, 2)))
                 for run in range(first, first + 100)
             ]
             store.append(batches)

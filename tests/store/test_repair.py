@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from runvitals.store import pairing
-from runvitals.store.catalogue import Filter, Joining, Sort, Update, open_catalogue
+from runvitals.store.catalogue import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
 from runvitals.store.checking import check_catalogue
-from runvitals.store.contract import Batch, StoreError
+from runvitals.store.contract import SampleBatch, StoreError
 from runvitals.store.repair import repair
 from runvitals.store.sqlite_chunks import Settings, SqliteChunks
 from runvitals.store.sqlite_chunks.check import check
@@ -29,15 +29,15 @@ def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     with (
         SqliteChunks(str(folder), SMALL) as samples,
-        open_catalogue(str(folder / "catalogue.db")) as catalogue,
+        open_metadata_store(str(folder / "catalogue.db")) as catalogue,
     ):
         pairing.pair(samples, catalogue)
         joined = catalogue.writers.join(
-            [Joining(f"otter-{n}", "monitor.node1.1", "digits") for n in range(RUNS)], NOW
+            [WriterRegistration(f"otter-{n}", "monitor.node1.1", "digits") for n in range(RUNS)], NOW
         )
         catalogue.sections.merge(
             [
-                Update(who.run_id, "config", {"lr": n / 8, "about": "x" * 500}, NOW)
+                SectionUpdate(who.run_id, "config", {"lr": n / 8, "about": "x" * 500}, NOW)
                 for n, who in enumerate(joined)
             ]
         )
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Path:
         for seq in range(2):
             samples.append(
                 [
-                    Batch(
+                    SampleBatch(
                         w.lane_id,
                         w.writer_id,
                         seq,
@@ -77,12 +77,12 @@ def repaired(folder: Path) -> list[str]:
 
 def runs(folder: Path) -> dict[str, int]:
     """Every run a server shows, and its samples."""
-    with SqliteChunks(str(folder)) as samples, open_catalogue(str(folder / "catalogue.db")) as catalogue:
+    with SqliteChunks(str(folder)) as samples, open_metadata_store(str(folder / "catalogue.db")) as catalogue:
         pairing.pair(samples, catalogue)
         found: dict[str, int] = {}
         after: str | None = None
         while True:
-            page = catalogue.runs.page(Filter(), Sort("started_ms"), NOW, 1000, after)
+            page = catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 1000, after)
             for row in page.runs:
                 lanes = [one.lane_id for one in catalogue.writers.of_runs([row.id])[row.id]]
                 found[row.uid] = sum(len(one.t) for one in samples.read(lanes, None, 0, 2 * NOW).series)
@@ -146,22 +146,22 @@ def test_without_its_catalogue_samples_come_back_under_new_names_and_numbers_are
     assert set(found.values()) == {160}
     assert len(found) == RUNS
     assert all(name.startswith("recovered-") for name in found)
-    with open_catalogue(str(store / "catalogue.db")) as catalogue:
-        (who,) = catalogue.writers.join([Joining("heron", "monitor.node1.1")], NOW)
+    with open_metadata_store(str(store / "catalogue.db")) as catalogue:
+        (who,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
         assert who.lane_id > RUNS
         assert catalogue.metrics.schema(["loss"]).metric_ids[0] > 2
 
 
 def test_a_catalogue_of_before_is_made_to_fit(store: Path, tmp_path: Path) -> None:
-    with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
+    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         pairing.pair(samples, catalogue)
         source = sqlite3.connect(store / "catalogue.db")
         source.execute("VACUUM INTO ?", (str(tmp_path / "before.db"),))
         source.close()
-        (who,) = catalogue.writers.join([Joining("heron", "monitor.node1.1")], NOW)
+        (who,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
         schema = catalogue.metrics.schema(["loss"])
         samples.append(
-            [Batch(who.lane_id, who.writer_id, 0, schema.metric_ids, np.array([NOW]), np.ones((1, 1)))]
+            [SampleBatch(who.lane_id, who.writer_id, 0, schema.metric_ids, np.array([NOW]), np.ones((1, 1)))]
         )
     os.replace(tmp_path / "before.db", store / "catalogue.db")
     assert any("has never given" in problem for problem in problems(store))
@@ -173,7 +173,10 @@ def test_a_catalogue_of_before_is_made_to_fit(store: Path, tmp_path: Path) -> No
 
 
 def test_another_stores_catalogue_is_not_made_to_fit(store: Path, tmp_path: Path) -> None:
-    with SqliteChunks(str(tmp_path / "b")) as samples, open_catalogue(str(tmp_path / "b.db")) as catalogue:
+    with (
+        SqliteChunks(str(tmp_path / "b")) as samples,
+        open_metadata_store(str(tmp_path / "b.db")) as catalogue,
+    ):
         pairing.pair(samples, catalogue)
     with pytest.raises(StoreError, match="belongs to another store"):
         repair(str(store), str(tmp_path / "b.db"), print)
@@ -193,9 +196,9 @@ def test_what_can_be_read_of_a_damaged_month_comes_back(store: Path, how: Callab
 
 
 def test_samples_of_deleted_runs_do_not_come_back(store: Path) -> None:
-    with SqliteChunks(str(store)) as samples, open_catalogue(str(store / "catalogue.db")) as catalogue:
+    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         samples.flush()
-        gone = [row.id for row in catalogue.runs.page(Filter(), Sort("started_ms"), NOW, 50).runs]
+        gone = [row.id for row in catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]
         catalogue.runs.delete(gone, NOW)
         catalogue.runs.purge(gone)
     os.rename(store / "samples-2026-10.db", store / "samples-2026-10.db.damaged-1")
@@ -219,7 +222,7 @@ def test_what_can_be_read_of_a_damaged_log_comes_back(store: Path) -> None:
     assert [one for one in problems(store) if "of the log" not in one] == []
     assert min(runs(store).values()) >= 80
     with SqliteChunks(str(store)) as samples:
-        samples.append([Batch(1, 1, 99, (1,), np.array([NOW - 1]), np.ones((1, 1)))])
+        samples.append([SampleBatch(1, 1, 99, (1,), np.array([NOW - 1]), np.ones((1, 1)))])
     with SqliteChunks(str(store)) as samples:  # its number was not used before
         assert len(samples.read([1], [1], 0, NOW - 1).series) == 1
 

@@ -12,7 +12,7 @@ import threading
 
 import numpy as np
 
-from runvitals.store.contract import Batch
+from runvitals.store.contract import SampleBatch
 from runvitals.store.sqlite_chunks import Settings, SqliteChunks
 from tests.store.conformance import DAY, T0
 
@@ -23,14 +23,14 @@ SETTINGS = Settings(
 )
 
 
-def batch(run: int, seq: int) -> Batch:
+def batch(run: int, seq: int) -> SampleBatch:
     """What writer `run` sends as its batch `seq`: every value tells where it belongs. A week passes in
     1,000 batches.
     """
     ticks = np.arange(seq * TICKS, (seq + 1) * TICKS, dtype=np.int64)
     t = T0 + 27 * DAY + ticks * (7 * DAY // (1000 * TICKS))
     values = ticks[:, None] * 10.0 + np.array(METRICS) + run * 1e6
-    return Batch(run, run, seq, METRICS, t, values)
+    return SampleBatch(run, run, seq, METRICS, t, values)
 
 
 def main(folder: str, runs: int) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 from runvitals.cli.folder import add_dir, directory
 from runvitals.cli.terminal import inert, number, table
 from runvitals.relay.cloudwatch import prices
-from runvitals.relay.cloudwatch.client import MISSING, Client
+from runvitals.relay.cloudwatch.client import MISSING, CloudWatchClient
 from runvitals.relay.cloudwatch.dimensions import PER_MACHINE, parse
 from runvitals.relay.cloudwatch.dry_run import of_reports, of_run
 from runvitals.relay.cloudwatch.estimate import Estimate
 from runvitals.relay.cloudwatch.limits import check_namespace
-from runvitals.relay.cloudwatch.pipe import Log, Network, Pipe, Sink
-from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, Selection
+from runvitals.relay.cloudwatch.pipe import EmfSink, Pipe, PutMetricDataSink, Sink
+from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, MetricSelection
 
 
 def add(subparsers: Any) -> None:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _send(arguments: argparse.Namespace) -> int:
     dimensions = parse(arguments.dimension)
-    selection = Selection(arguments.include or NEURON_STANDARD, arguments.exclude)
+    selection = MetricSelection(arguments.include or NEURON_STANDARD, arguments.exclude)
     # Asked to end, it sends what it has, as it does at the end of the input.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -119,12 +119,12 @@ def _send(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _sink(arguments: argparse.Namespace) -> Iterator[Sink]:
     if arguments.emf is None:
-        yield Network(Client(arguments.namespace, arguments.region))
+        yield PutMetricDataSink(CloudWatchClient(arguments.namespace, arguments.region))
     elif arguments.emf == "-":
-        yield Log(arguments.namespace, sys.stdout)
+        yield EmfSink(arguments.namespace, sys.stdout)
     else:
         with open(arguments.emf, "a", encoding="utf-8") as file:
-            yield Log(arguments.namespace, file)
+            yield EmfSink(arguments.namespace, file)
 
 
 def _dry_run(arguments: argparse.Namespace) -> int:
@@ -137,10 +137,15 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         dimensions=dimensions,
     )
     if arguments.run:
-        of_run(estimate, Selection(arguments.include, arguments.exclude), arguments.run, directory(arguments))
+        of_run(
+            estimate,
+            MetricSelection(arguments.include, arguments.exclude),
+            arguments.run,
+            directory(arguments),
+        )
         source = f"run {arguments.run}"
     else:
-        selection = Selection(arguments.include or NEURON_STANDARD, arguments.exclude)
+        selection = MetricSelection(arguments.include or NEURON_STANDARD, arguments.exclude)
         intake = of_reports(estimate, selection, 0)
         source = "; ".join([f"{intake.reports} reports", *intake.trouble()])
     print(f"Nothing is sent. Read: {inert(source)}\n")

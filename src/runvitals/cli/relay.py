@@ -20,7 +20,7 @@ from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.relay.cursor import Cursor
-    from runvitals.relay.lag import Lag
+    from runvitals.relay.lag import DeliveryLag
 
 STATUS = "status"
 _ANSWER_S = 2.0
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _deliver(arguments: argparse.Namespace) -> int:
     from runvitals.relay.foreground import Foreground
-    from runvitals.relay.main import be_kind
+    from runvitals.relay.main import lower_priority
 
     folder = directory(arguments)
     runs = [find_run(one, folder) for one in arguments.words]
@@ -92,7 +92,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
-    be_kind()
+    lower_priority()
     what = ", ".join(runs) if runs else "every run that goes on"
     _say(f"delivering {what}; Ctrl-C ends it")
     return 0 if relay.run() or not runs else 1
@@ -162,12 +162,12 @@ def _row(cursor: Cursor) -> list[str]:
     ]
 
 
-def _lag(cursor: Cursor) -> Lag | None:
+def _lag(cursor: Cursor) -> DeliveryLag | None:
     """None of a delivery that is over."""
     from runvitals.relay.foreground import STOPPED
-    from runvitals.relay.lag import lag
+    from runvitals.relay.lag import delivery_lag
 
-    return lag(cursor) if cursor.closed in ("", STOPPED) else None
+    return delivery_lag(cursor) if cursor.closed in ("", STOPPED) else None
 
 
 def _state(cursor: Cursor) -> str:

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.server.logs import configure
         from runvitals.server.shared_app import SharedServer
         from runvitals.store import pairing
-        from runvitals.store.catalogue import CatalogueError, open_catalogue
+        from runvitals.store.catalogue import MetadataStoreError, open_metadata_store
         from runvitals.store.sqlite_chunks import SqliteChunks
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
         store = stack.enter_context(SqliteChunks(folder))
         pairing.check_catalogue_there(store, address)
         try:
-            catalogue = stack.enter_context(open_catalogue(address))
-        except CatalogueError as error:
+            catalogue = stack.enter_context(open_metadata_store(address))
+        except MetadataStoreError as error:
             raise OSError(str(error)) from None
         pairing.pair(store, catalogue)
         beyond = not serve.is_loopback_address(listener)

@@ -102,14 +102,14 @@ def _check(folder: str, catalogue: str | None) -> int:
 
 
 def _repair(folder: str, catalogue: str | None) -> int:
-    from runvitals.store.catalogue import CatalogueError
+    from runvitals.store.catalogue import MetadataStoreError
     from runvitals.store.repair import repair
 
     if not os.path.isdir(folder):
         raise OSError(f"there is no store in {folder}")
     try:
         repair(folder, catalogue or os.path.join(folder, CATALOGUE), print)
-    except CatalogueError as error:
+    except MetadataStoreError as error:
         raise OSError(str(error)) from None
     return 0
 
@@ -159,7 +159,7 @@ def _backup(folder: str, into: str) -> int:
     if os.path.exists(path):
         try:
             copy_catalogue(path, os.path.join(into, CATALOGUE))
-        except catalogue.CatalogueError as error:
+        except catalogue.MetadataStoreError as error:
             raise OSError(str(error)) from None
         copied += 1
     print(f"{into}: {copied} files copied from {folder}")

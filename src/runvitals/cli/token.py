@@ -13,7 +13,7 @@ from runvitals.model.limits import INT64
 from runvitals.model.numbers import whole
 
 if TYPE_CHECKING:
-    from runvitals.store.catalogue import Catalogue
+    from runvitals.store.catalogue import MetadataStore
 
 
 def add(subparsers: Any) -> None:
@@ -41,25 +41,25 @@ def _number(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.store.catalogue import CatalogueError, open_catalogue
+        from runvitals.store.catalogue import MetadataStoreError, open_metadata_store
     except ModuleNotFoundError as error:
         print(f"runvitals: tokens need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
     now_ms = time.time_ns() // 1_000_000
     try:
-        with open_catalogue(places(arguments)[1]) as catalogue:
+        with open_metadata_store(places(arguments)[1]) as catalogue:
             if arguments.action == "create":
                 print(catalogue.tokens.create(arguments.name, now_ms)[0])
             elif arguments.action == "revoke":
                 catalogue.tokens.revoke(arguments.id, now_ms)
             else:
                 print(_listed(catalogue))
-    except CatalogueError as error:
+    except MetadataStoreError as error:
         raise OSError(str(error)) from None
     return 0
 
 
-def _listed(catalogue: Catalogue) -> str:
+def _listed(catalogue: MetadataStore) -> str:
     rows = [["ID", "NAME", "CREATED", "LAST USED", "REVOKED"]]
     for token in catalogue.tokens.all():
         times = (token.created_ms, token.last_used_ms, token.revoked_ms)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from runvitals.query.opened import UnknownRun
-from runvitals.relay.web import Answer, Web
+from runvitals.relay.web import HttpClient, HttpResponse
 from runvitals.terminal import inert
 
 PREFIX = "/api/v1"
@@ -46,7 +46,7 @@ class Connection:
     """
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        self._web = Web(url, timeout_s, MAX_ANSWER_BYTES)
+        self._web = HttpClient(url, timeout_s, MAX_ANSWER_BYTES)
         self.url = self._web.url
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         if token is not None:
@@ -109,13 +109,13 @@ class Connection:
             return self._content(path, answer)
         raise self._refusal(method, path, answer)
 
-    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         try:
             return self._web.request(method, PREFIX + path, body, headers)
         except OSError as error:
             raise ServerError(f"{self.url} gives no answer: {error}") from error
 
-    def _content(self, path: str, answer: Answer) -> Any:
+    def _content(self, path: str, answer: HttpResponse) -> Any:
         try:
             return json.loads(_unpacked(answer))
         except (ValueError, EOFError, OSError):  # not JSON; cut off; not gzip
@@ -125,7 +125,7 @@ class Connection:
                 answer.status,
             ) from None
 
-    def _refusal(self, method: str, path: str, answer: Answer) -> ServerError:
+    def _refusal(self, method: str, path: str, answer: HttpResponse) -> ServerError:
         content = self._content(path, answer)
         text = content.get("error") if isinstance(content, dict) else None
         said = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
@@ -145,6 +145,6 @@ def _unknown(error: ServerError) -> Exception:
     return UnknownRun(str(error)) if error.status == 404 else error
 
 
-def _unpacked(answer: Answer) -> bytes:
+def _unpacked(answer: HttpResponse) -> bytes:
     packed = answer.headers.get("Content-Encoding", "") == "gzip"
     return gzip.decompress(answer.body) if packed else answer.body

@@ -16,8 +16,8 @@ from runvitals.doctor.remedies import remedy
 from runvitals.monitor import relay
 from runvitals.relay import login
 from runvitals.relay.destination import Context, Rejected
-from runvitals.relay.specs import Spec
-from runvitals.relay.web import Answer, Web
+from runvitals.relay.specs import DestinationSpec
+from runvitals.relay.web import HttpClient, HttpResponse
 from runvitals.sdk.delivery import destinations
 
 # For a connection and each wait of it; and for all of a destination, name look-ups included.
@@ -62,7 +62,7 @@ def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
 
 
 def _destination(text: str, environ: Mapping[str, str]) -> Finding:
-    spec = Spec(text)
+    spec = DestinationSpec(text)
     text = spec.shown
     try:
         if spec.name in ("http", "https"):
@@ -86,7 +86,7 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
         OSError: it is not there. Rejected: TLS that cannot be verified. ValueError: no such URL, or a login
             file that cannot be read.
     """
-    web = Web(url, TIMEOUT_S)
+    web = HttpClient(url, TIMEOUT_S)
     try:
         began_s = time.monotonic()
         health = web.request("GET", "/healthz", None, {})
@@ -102,7 +102,7 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
     return _judge(url, asked, secret is not None, f"answers in {took_ms:.0f} ms")
 
 
-def _judge(url: str, asked: Answer, has_token: bool, text: str) -> Finding:
+def _judge(url: str, asked: HttpResponse, has_token: bool, text: str) -> Finding:
     if asked.status in (401, 403):
         why = "does not take our token" if has_token else "wants a token, and we have none"
         return Finding("delivery", url, "FAIL", f"{text}, {why}", f"runvitals login {url}")
@@ -115,7 +115,7 @@ def _judge(url: str, asked: Answer, has_token: bool, text: str) -> Finding:
     return Finding("delivery", url, "PASS", f"{text}, and takes our token" if has_token else text)
 
 
-def _skew_s(answer: Answer) -> float | None:
+def _skew_s(answer: HttpResponse) -> float | None:
     """How far its clock is ahead of ours, by the `Date` of its answer, which has whole seconds."""
     date = answer.headers.get("Date")
     if not date:

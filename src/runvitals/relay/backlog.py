@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from runvitals.journal import paths
 from runvitals.relay.courier import backoff
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import DELIVERED, Delivery, is_over
-from runvitals.relay.destination import Gone, NotLetIn, Retry
-from runvitals.relay.specs import Spec
+from runvitals.relay.delivery import DELIVERED, RunDelivery, is_over
+from runvitals.relay.destination import Gone, Retry, Unauthorized
+from runvitals.relay.specs import DestinationSpec
 
 # 1 + 2 + 4 + 8 s, and up to a half more.
 TRIES = 5
@@ -45,7 +45,7 @@ def deliver_rest(
         raise BlockingIOError("another process is delivering it just now")
     try:
         cursor.closed = ""
-        delivery = Delivery(cursor, environ=environ)
+        delivery = RunDelivery(cursor, environ=environ)
         try:
             _all_of(delivery, sleep, tries)
             delivery.close()
@@ -64,7 +64,7 @@ def deliver_rest(
         cursor.unlock()
 
 
-def _all_of(delivery: Delivery, sleep: Callable[[float], None], tries: int) -> None:
+def _all_of(delivery: RunDelivery, sleep: Callable[[float], None], tries: int) -> None:
     waits = backoff()
     while True:
         try:
@@ -72,7 +72,7 @@ def _all_of(delivery: Delivery, sleep: Callable[[float], None], tries: int) -> N
                 return
         except (Retry, OSError) as error:
             wait_s = waits.failed(0.0, error.after_s if isinstance(error, Retry) else None)
-            if waits.failures >= tries or isinstance(error, NotLetIn):
+            if waits.failures >= tries or isinstance(error, Unauthorized):
                 raise
             sleep(wait_s)
         else:
@@ -81,6 +81,6 @@ def _all_of(delivery: Delivery, sleep: Callable[[float], None], tries: int) -> N
 
 def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:
     """The position of a host's part of a run; `cwd` is what a new one's relative paths are relative to."""
-    cursor = Cursor(folder, Spec(destination), host)
+    cursor = Cursor(folder, DestinationSpec(destination), host)
     cursor.cwd = cursor.cwd or cwd
     return cursor

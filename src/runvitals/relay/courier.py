@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from runvitals.backoff import Backoff
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import DELIVERED, Delivery, is_over
-from runvitals.relay.destination import Gone, NotLetIn, Paused, Retry
+from runvitals.relay.delivery import DELIVERED, RunDelivery, is_over
+from runvitals.relay.destination import Gone, Paused, Retry, Unauthorized
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
@@ -22,7 +22,7 @@ NOT_LET_IN_S = 600.0
 PAUSED_S = 10.0
 
 
-class Courier(threading.Thread):
+class DeliveryThread(threading.Thread):
     """Delivers runs to one destination until it is told to end.
 
     All runs that go on are served in turn; of those that are over and left behind, one at a time. After a
@@ -51,21 +51,21 @@ class Courier(threading.Thread):
         self._shut: dict[str, tuple[float, Callable[[], bool]]] = {}
         self._wake = threading.Condition()
         self._ending = False
-        self._live: deque[Delivery] = deque()
-        self._left: deque[Delivery] = deque()
+        self._live: deque[RunDelivery] = deque()
+        self._left: deque[RunDelivery] = deque()
         self._flush: set[str] = set()
         self._flushed: dict[str, int] = {}
         self._backoff = backoff()
 
     # -- what other threads call
 
-    def serve(self, delivery: Delivery) -> None:
+    def serve(self, delivery: RunDelivery) -> None:
         """Take over a run whose delivery's lock is held."""
         with self._wake:
             (self._live if delivery.live else self._left).append(delivery)
             self._wake.notify_all()
 
-    def find(self, run_id: str) -> Delivery | None:
+    def find(self, run_id: str) -> RunDelivery | None:
         """The run's delivery, if it is in this courier's hands."""
         with self._wake:
             return next((one for one in (*self._live, *self._left) if one.run_id == run_id), None)
@@ -153,7 +153,7 @@ class Courier(threading.Thread):
                 self._pause(delivery, error, now_s)
             except Gone as error:
                 self._drop(delivery, f"not wanted any more: {error}")
-            except NotLetIn as error:
+            except Unauthorized as error:
                 self._not_let_in(delivery, error, now_s)
             except Exception as error:  # noqa: BLE001 - whatever a destination raises, other runs go on
                 self._failed(delivery, error, now_s, wanted)
@@ -167,7 +167,7 @@ class Courier(threading.Thread):
                     self._caught_up(delivery, wanted)
         return more
 
-    def _caught_up(self, delivery: Delivery, wanted: bool) -> None:
+    def _caught_up(self, delivery: RunDelivery, wanted: bool) -> None:
         if not delivery.live and is_over(delivery.cursor.folder, delivery.cursor.host):
             self._drop(delivery, "" if delivery.cursor.held else DELIVERED)
         if wanted:
@@ -175,7 +175,7 @@ class Courier(threading.Thread):
                 self._flushed[delivery.run_id] = self._flushed.get(delivery.run_id, 0) + 1
                 self._wake.notify_all()
 
-    def _drop(self, delivery: Delivery, why: str) -> None:
+    def _drop(self, delivery: RunDelivery, why: str) -> None:
         with self._wake:
             self._shut.pop(delivery.run_id, None)
             for line in (self._live, self._left):
@@ -185,7 +185,7 @@ class Courier(threading.Thread):
         with self._wake:
             self._wake.notify_all()  # whoever waits for it need not wait longer
 
-    def _release(self, delivery: Delivery, why: str = "") -> None:
+    def _release(self, delivery: RunDelivery, why: str = "") -> None:
         """Let go of a run; with its last word in the cursor, if there is nothing more to deliver."""
         cursor = delivery.cursor
         try:
@@ -199,7 +199,7 @@ class Courier(threading.Thread):
             cursor.error = str(error)  # the run's folder is gone, or its disk is full
         cursor.unlock()
 
-    def _failed(self, delivery: Delivery, error: Exception, now_s: float, wanted: bool) -> None:
+    def _failed(self, delivery: RunDelivery, error: Exception, now_s: float, wanted: bool) -> None:
         """Wait, and put the run at the end of the line."""
         delivery.cursor.error = _text(error)
         _keep(delivery.cursor)
@@ -210,7 +210,7 @@ class Courier(threading.Thread):
                 self._flush.add(delivery.run_id)
             self._put_last(delivery)
 
-    def _not_let_in(self, delivery: Delivery, error: NotLetIn, now_s: float) -> None:
+    def _not_let_in(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
         """Say so, and leave the run until there is hope. Another may have another token."""
         delivery.cursor.error = _text(error)
         _keep(delivery.cursor)
@@ -224,7 +224,7 @@ class Courier(threading.Thread):
             self._told.add(run_id)
             self._tell(run_id, str(error))
 
-    def _pause(self, delivery: Delivery, error: Paused, now_s: float) -> None:
+    def _pause(self, delivery: RunDelivery, error: Paused, now_s: float) -> None:
         """Leave a run that was thrown away over there for a while; for good where it is over here, too."""
         if not delivery.live:
             again = f"if it is restored, `runvitals sync {delivery.run_id}` delivers the rest"
@@ -237,7 +237,7 @@ class Courier(threading.Thread):
             self._shut[delivery.run_id] = now_s + wait_s, lambda: False
             self._wake.notify_all()
 
-    def _report_refusal(self, delivery: Delivery) -> None:
+    def _report_refusal(self, delivery: RunDelivery) -> None:
         """Say in the run's journal, once, that the far side does not take some of it."""
         if delivery.live and delivery.cursor.rejection and delivery.run_id not in self._refused:
             self._refused.add(delivery.run_id)
@@ -254,7 +254,7 @@ class Courier(threading.Thread):
             self._shut.pop(run_id, None)
         return False
 
-    def _put_last(self, delivery: Delivery) -> None:
+    def _put_last(self, delivery: RunDelivery) -> None:
         """Put a run at the end of its line; the lock is held."""
         for line in (self._live, self._left):
             if delivery in line:

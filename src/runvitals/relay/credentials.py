@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from runvitals.monitor.relay import own_variables
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from runvitals.sdk.settings import SETTINGS, SettingError, resolve
 
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -60,12 +60,12 @@ def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str,
     return {name: text for name, text in environ.items() if name not in own}
 
 
-def named_here(environ: Mapping[str, str]) -> list[Spec]:
+def named_here(environ: Mapping[str, str]) -> list[DestinationSpec]:
     """The destinations that the environment and the user's settings name; none where these are wrong, which
     is said where a run begins.
     """
     try:
-        return [Spec(text) for text in resolve({}, environ, os.sep)["destinations"]]
+        return [DestinationSpec(text) for text in resolve({}, environ, os.sep)["destinations"]]
     except SettingError:
         return []
 

@@ -18,7 +18,7 @@ from runvitals.journal import paths
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Rejected
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 
 FOLDER = "relay"
 VERSION = 1
@@ -72,7 +72,7 @@ class Cursor:
         damaged: why the file that was found could not be used, else "".
     """
 
-    def __init__(self, folder: str, spec: Spec, host: str) -> None:
+    def __init__(self, folder: str, spec: DestinationSpec, host: str) -> None:
         self.folder = folder
         self.spec = spec
         self.host = host
@@ -287,7 +287,7 @@ def _replace(path: str, data: bytes) -> None:
     os.replace(part, path)
 
 
-def cursors_of(folder: str, known: Iterable[Spec] = ()) -> Iterator[Cursor]:
+def cursors_of(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
     """Every cursor in a run's folder that can be read.
 
     Args:
@@ -302,14 +302,14 @@ def cursors_of(folder: str, known: Iterable[Spec] = ()) -> Iterator[Cursor]:
                 yield cursor
 
 
-def _named(folder: str, path: str, known: Mapping[str, Spec]) -> Cursor | None:
+def _named(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
     slug = os.path.basename(path).rpartition("@")[0]
     try:
         with open(path, "rb") as file:
             value = loads(file.read())
-        spec = Spec(value["destination"])
+        spec = DestinationSpec(value["destination"])
         if slug not in (spec.slug, spec.old_slug):
-            spec = known.get(slug) or Spec(value["destination"], slug)
+            spec = known.get(slug) or DestinationSpec(value["destination"], slug)
         return Cursor(folder, spec, str(value["host"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -17,7 +17,7 @@ from runvitals.monitor.predecessor import Predecessor
 from runvitals.relay.batch import Batch, RunFacts
 from runvitals.relay.cursor import Cursor, Position
 from runvitals.relay.destination import Context, Destination, Gone, Rejected, TooEarly
-from runvitals.relay.feed import Feed, add_info
+from runvitals.relay.feed import BatchReader, add_info
 
 _SECTIONS = ("project", "run", "config", "summary", "machine", "settings")
 # What one round may hold in memory, over all writers.
@@ -30,7 +30,7 @@ _HELD_RECORDS = 1000
 ORPHAN_GRACE_S = 60.0
 
 
-class Delivery:
+class RunDelivery:
     """Delivers one run to one destination.
 
     Args:
@@ -58,7 +58,7 @@ class Delivery:
         self.live = False
         self.caught_up = False
         self.run = RunFacts(os.path.basename(cursor.folder))
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, BatchReader] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
         self._held_at_s: float | None = None  # when what is held is tried again; None: at once
@@ -147,7 +147,7 @@ class Delivery:
             return not self.caught_up  # what came while the round was on its way, or lay behind its stretch
         return any(feed.full for feed in self._feeds.values())
 
-    def _is_due(self, feed: Feed, destination: Destination, now_s: float, flush: bool) -> bool:
+    def _is_due(self, feed: BatchReader, destination: Destination, now_s: float, flush: bool) -> bool:
         if feed.batch is None:
             return False
         if flush or feed.full or not self.live:
@@ -168,14 +168,14 @@ class Delivery:
             feed = self._feeds.get(writer)
             if feed is None:
                 position = self.cursor.position(writer)
-                feed = self._feeds[writer] = Feed(self.cursor.folder, writer, position, self.run)
+                feed = self._feeds[writer] = BatchReader(self.cursor.folder, writer, position, self.run)
             if held < MAX_ROUND_BYTES:
                 held -= feed.bytes
                 feed.read(numbers, now_s)
                 held += feed.bytes
             behind = behind or (role == "monitor" and feed.full)
 
-    def _deliver(self, destination: Destination, feed: Feed, batch: Batch, now_s: float) -> None:
+    def _deliver(self, destination: Destination, feed: BatchReader, batch: Batch, now_s: float) -> None:
         if batch.empty and feed.position.next_seq:
             feed.done()  # declarations alone, of a writer that is known: nothing that anybody needs
             return
@@ -238,7 +238,9 @@ class Delivery:
                 end = min(begin + _HELD_RECORDS - 1, last)
                 position = Position({"next": begin, "flight": (begin, end), "about": about})
                 # What it says of the run was heard in its time, and must not come over what was said since.
-                feed = Feed(self.cursor.folder, writer, position, RunFacts(self.run.id, self.run.project))
+                feed = BatchReader(
+                    self.cursor.folder, writer, position, RunFacts(self.run.id, self.run.project)
+                )
                 feed.read(segments, 0.0)
                 batch = feed.sent()
                 batch.repeated = False  # the far side may have had some of it, cut in another way
@@ -262,7 +264,7 @@ class Delivery:
             )
             self._sent_s = now_s
 
-    def _newest_monitor(self) -> Feed | None:
+    def _newest_monitor(self) -> BatchReader | None:
         monitors = [feed for writer, feed in self._feeds.items() if writer.startswith("monitor.")]
         return max(monitors, key=lambda feed: feed.facts.started_ms, default=None)
 
@@ -272,7 +274,7 @@ class Delivery:
         self.cursor.save_facts({section: getattr(self.run, section) for section in _SECTIONS})
         self.cursor.save()
 
-    def _save_if_idle(self, due: list[Feed], now_s: float) -> None:
+    def _save_if_idle(self, due: list[BatchReader], now_s: float) -> None:
         """Save, unless the next round, which saves before it sends, is about to begin."""
         missing = sum(feed.missing for feed in self._feeds.values())
         if missing:

@@ -38,9 +38,8 @@ What the relay promises:
 * `deliver` raising:
     - `Retry(text, after_s)`: keep it and come again with the same batch, after `after_s` (what the far side
       asked for), else after 1, 2, 4 … 60 s with jitter. OSError (network, timeouts) means the same.
-    - `NotLetIn(text, remedied)`: like `Retry`, but the far side wants something first that a person must do
-      (a token). The run's journal notes it once as an event; the relay comes again when `remedied()` says
-      that it was done, else every 10 minutes.
+    - `Unauthorized(text, remedied)`: like `Retry`, but a user must act first (set a token). The run's journal
+      records it once as an event. The relay retries as soon as `remedied()` is true, else every 10 minutes.
     - `TooEarly(text)`: this batch is taken later, and the next ones now. It is tried again every hour, and by
       `runvitals sync`.
     - `Rejected(text)`: this batch, or the records of it that are named, can never be delivered. They are
@@ -59,6 +58,7 @@ What the relay promises:
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -79,7 +79,7 @@ class Retry(Exception):
         self.after_s = after_s
 
 
-class NotLetIn(Retry):
+class Unauthorized(Retry):
     """The far side does not let us in until somebody does something.
 
     Args:
@@ -96,7 +96,7 @@ class TooEarly(Exception):
     """This batch is not taken yet; the text says why, and what is to be done, for a person."""
 
 
-class Refused(NamedTuple):
+class RejectedRecord(NamedTuple):
     """A record that the far side never takes.
 
     Attributes:
@@ -122,7 +122,7 @@ class Rejected(Exception):
             known which they are.
     """
 
-    def __init__(self, text: str, points: int | None = None, records: Sequence[Refused] = ()) -> None:
+    def __init__(self, text: str, points: int | None = None, records: Sequence[RejectedRecord] = ()) -> None:
         super().__init__(text)
         self.points = points
         self.records = records
@@ -213,3 +213,12 @@ class Factory(Protocol):
     """
 
     def __call__(self, address: str, context: Context) -> Destination: ...
+
+
+def __getattr__(name: str) -> Any:
+    """The names that destinations of other packages may still import."""
+    renamed = {"NotLetIn": Unauthorized, "Refused": RejectedRecord}.get(name)
+    if renamed is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{name} is now called {renamed.__name__}", DeprecationWarning, stacklevel=2)
+    return renamed

@@ -14,7 +14,7 @@ from typing import Any
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, TIME_MS
 from runvitals.model.names import TRUE_TIME
 from runvitals.relay.batch import Batch, LogRow, Note, Samples
-from runvitals.relay.packing import Packer
+from runvitals.relay.packing import BodyCompressor
 
 # log() calls with more different sets of names than this in one batch are sent together, in tables with gaps.
 MAX_LOG_TABLES = 16
@@ -23,7 +23,7 @@ _NAN = float("nan")
 _Moved = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
 
 
-class Table:
+class EnvelopeTable:
     """Rows of one set of keys, ready to be cut and packed. `steps` only of `log()` calls."""
 
     __slots__ = ("columns", "keys", "seqs", "steps", "times_ms")
@@ -45,9 +45,9 @@ class Table:
     def every_ms(self) -> list[int]:
         return self.times_ms
 
-    def some(self, indexes: Sequence[int]) -> Table:
+    def some(self, indexes: Sequence[int]) -> EnvelopeTable:
         """Some of its rows, in order."""
-        table = Table(
+        table = EnvelopeTable(
             self.keys,
             [self.seqs[i] for i in indexes],
             [self.times_ms[i] for i in indexes],
@@ -62,7 +62,7 @@ class Table:
         values = {key: value for key, value in row if value == value}
         return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
-    def fields(self, packer: Packer, schema: int | None) -> dict[str, Any]:
+    def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
         """What an envelope says of the table; by the schema's number where the server gave it one."""
         body = packer.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
         fields: dict[str, Any] = {"seq": self.seq, "body": body}
@@ -75,7 +75,7 @@ class Table:
         return fields
 
 
-class Records:
+class EnvelopeRecords:
     """Notes, which have no table."""
 
     __slots__ = ("notes",)
@@ -95,19 +95,19 @@ class Records:
     def keys(self) -> tuple[str, ...]:
         return ()
 
-    def some(self, indexes: Sequence[int]) -> Records:
+    def some(self, indexes: Sequence[int]) -> EnvelopeRecords:
         """Some of them, in order."""
-        return Records([self.notes[i] for i in indexes])
+        return EnvelopeRecords([self.notes[i] for i in indexes])
 
     def record(self) -> dict[str, Any]:
         """What the first says."""
         return {"kind": self.notes[0].kind, **self.notes[0].value}
 
-    def fields(self, packer: Packer, schema: int | None) -> dict[str, Any]:
+    def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
         return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
 
 
-Part = Table | Records
+Part = EnvelopeTable | EnvelopeRecords
 
 
 def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
@@ -121,7 +121,7 @@ def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
     logs, last_log_ms = _log_tables(batch.logs, last_log_ms)
     found += logs
     if batch.notes:
-        found.append(Records(batch.notes))
+        found.append(EnvelopeRecords(batch.notes))
     return found, last_log_ms
 
 
@@ -131,11 +131,11 @@ def halves(part: Part) -> tuple[Part, Part]:
     return part.some(range(middle)), part.some(range(middle, len(part.every_ms)))
 
 
-def _table(samples: Samples) -> Table:
-    return Table(samples.keys, samples.seqs, samples.times_ms, samples.columns())
+def _table(samples: Samples) -> EnvelopeTable:
+    return EnvelopeTable(samples.keys, samples.seqs, samples.times_ms, samples.columns())
 
 
-def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[Table], int]:
+def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], int]:
     moved: list[_Moved] = []
     ahead_ms = 0
     for row, earliest_ms in zip(rows, _earliest_after(rows), strict=True):
@@ -183,13 +183,13 @@ def _seq(row: _Moved) -> int:
     return row[0].seq
 
 
-def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> Table:
+def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> EnvelopeTable:
     times_ms = [time_ms for _, time_ms, _ in members]
     columns = [array("d", [values.get(key, _NAN) for _, _, values in members]) for key in keys]
     if any(row.time_ms != time_ms for row, time_ms, _ in members):
         keys = (*keys, TRUE_TIME)
         columns.append(array("d", [float(row.time_ms) for row, _, _ in members]))
-    table = Table(keys, [row.seq for row, _, _ in members], times_ms, columns)
+    table = EnvelopeTable(keys, [row.seq for row, _, _ in members], times_ms, columns)
     # A row without a step is somewhere: at its record's number, which grows from row to row.
     table.steps = array("d", [float(row.seq if row.step is None else row.step) for row, _, _ in members])
     return table

@@ -42,7 +42,7 @@ _ABOUT = (
 )
 
 
-class Feed:
+class BatchReader:
     """One writer of a run, read from where its delivery stands.
 
     Args:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from runvitals.journal import paths
 from runvitals.query.runs import RunList
 from runvitals.relay.backlog import hosts
-from runvitals.relay.courier import Courier
+from runvitals.relay.courier import DeliveryThread
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import Delivery
+from runvitals.relay.delivery import RunDelivery
 from runvitals.relay.main import own_host
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 
 TICK_S = 1.0
 # How long the end may take: what was written until then is sent, if the far side is there.
@@ -56,12 +56,12 @@ class Foreground:
     ) -> None:
         self.directory = directory
         self.named = tuple(runs)
-        self._specs = [Spec(text) for text in dict.fromkeys(destinations)]
+        self._specs = [DestinationSpec(text) for text in dict.fromkeys(destinations)]
         self._say = say
         self._cwd = os.path.abspath(cwd)
         self._environ = environ
         self._list = RunList(directory)
-        self._couriers: dict[str, Courier] = {}
+        self._couriers: dict[str, DeliveryThread] = {}
         self._cursors: dict[tuple[str, str, str], Cursor] = {}
         self._taken: set[tuple[str, str, str]] = set()
         self._live: dict[tuple[str, str], bool] = {}
@@ -124,7 +124,7 @@ class Foreground:
                 if self.named or host in going or host in known:
                     yield run_id, host, host in going
 
-    def _take(self, key: tuple[str, str, str], spec: Spec, live: bool) -> None:
+    def _take(self, key: tuple[str, str, str], spec: DestinationSpec, live: bool) -> None:
         """Deliver a host's part of a run from now on, unless somebody else does."""
         run_id, host, _ = key
         cursor = self._cursors.get(key)
@@ -135,7 +135,7 @@ class Foreground:
                 return
             cursor.closed, cursor.cwd = "", cursor.cwd or self._cwd
             cursor.save()
-            delivery = Delivery(cursor, lambda text: self._asked_to_stop(run_id, text), self._environ)
+            delivery = RunDelivery(cursor, lambda text: self._asked_to_stop(run_id, text), self._environ)
         except OSError as error:
             cursor.unlock()
             cursor.closed = str(error)  # the run was deleted meanwhile, or its disk is full
@@ -143,7 +143,7 @@ class Foreground:
         delivery.live = live
         courier = self._couriers.get(spec.text)
         if courier is None:
-            courier = self._couriers[spec.text] = Courier(spec.text)
+            courier = self._couriers[spec.text] = DeliveryThread(spec.text)
             courier.start()
         self._taken.add(key)
         courier.serve(delivery)

@@ -15,7 +15,7 @@ _TOLD = frozenset(
 )
 
 
-class Lag(NamedTuple):
+class DeliveryLag(NamedTuple):
     """Records that are written and not delivered, as many as were to be counted at the most, and the time of
     the oldest of them (ms, UTC); 0 and 0 where there is none."""
 
@@ -27,7 +27,7 @@ class Lag(NamedTuple):
         return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
 
 
-def lag(cursor: Cursor, most: int = MOST_RECORDS) -> Lag:
+def delivery_lag(cursor: Cursor, most: int = MOST_RECORDS) -> DeliveryLag:
     """Reads what is not delivered yet, some 10 µs a record. What is held back lies before the position, and
     is not among it.
 
@@ -35,14 +35,14 @@ def lag(cursor: Cursor, most: int = MOST_RECORDS) -> Lag:
         most: records to count.
 
     Example:
-        >>> lag(cursor)
-        Lag(records=12, since_ms=1700000000000)
+        >>> delivery_lag(cursor)
+        DeliveryLag(records=12, since_ms=1700000000000)
     """
     records, since_ms = 0, 0
     try:
         segments = paths.segments(cursor.folder)
     except FileNotFoundError:
-        return Lag(0, 0)
+        return DeliveryLag(0, 0)
     for writer, numbers in segments.items():
         if paths.role_and_host(writer)[1] != cursor.host:
             continue
@@ -54,5 +54,5 @@ def lag(cursor: Cursor, most: int = MOST_RECORDS) -> Lag:
             records += 1
             since_ms = min(since_ms or record.time_ms, record.time_ms or since_ms)
             if records == most:
-                return Lag(records, since_ms)
-    return Lag(records, since_ms)
+                return DeliveryLag(records, since_ms)
+    return DeliveryLag(records, since_ms)

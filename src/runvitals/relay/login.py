@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.journal.paths import config_dir
-from runvitals.relay.web import Web
+from runvitals.relay.web import HttpClient
 
 VARIABLE = "RUNVITALS_TOKEN"
 SERVER_VARIABLE = "RUNVITALS_SERVER"
@@ -76,7 +76,7 @@ def check(url: str, secret: str) -> None:
         ValueError: it does not, or is no shared server of runvitals.
         OSError: it cannot be reached.
     """
-    web = Web(url, _CHECK_TIMEOUT_S)
+    web = HttpClient(url, _CHECK_TIMEOUT_S)
     try:
         answer = web.request("GET", _ABOUT, None, {"Authorization": f"Bearer {secret}"})
     except OSError as error:

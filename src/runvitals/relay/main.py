@@ -23,12 +23,12 @@ from runvitals.journal.jsontext import dumps, loads
 from runvitals.model.numbers import decimal
 from runvitals.monitor.address import is_ours
 from runvitals.monitor.relay import DOOR_FD, own_variables
-from runvitals.relay.courier import Courier
+from runvitals.relay.courier import DeliveryThread
 from runvitals.relay.credentials import named_here, of_left_behind
 from runvitals.relay.cursor import Cursor, cursors_of
-from runvitals.relay.delivery import DELIVERED, Delivery
-from runvitals.relay.lag import lag
-from runvitals.relay.specs import Spec
+from runvitals.relay.delivery import DELIVERED, RunDelivery
+from runvitals.relay.lag import delivery_lag
+from runvitals.relay.specs import DestinationSpec
 
 # Kinder than the monitor, which is kinder than the training.
 NICE = 10
@@ -56,7 +56,7 @@ def main() -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)
     os.umask(0o077)
     os.chdir("/")
-    be_kind()
+    lower_priority()
     directory = sys.argv[2]
     try:
         Relay(directory, socket.socket(fileno=DOOR_FD)).run()
@@ -68,7 +68,7 @@ def main() -> None:
         raise
 
 
-def be_kind() -> None:
+def lower_priority() -> None:
     """Leave the CPU to others, and be found under our name."""
     try:
         os.nice(max(0, NICE - os.nice(0)))
@@ -78,7 +78,7 @@ def be_kind() -> None:
         return  # a container may forbid either; neither is needed
 
 
-class Line:
+class RelayClient:
     """A connection of a monitor, or of a process that asks something."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -133,12 +133,12 @@ class Relay:
         self.host = own_host()
         self._linger_s = linger_s
         self._keep_trying_s = keep_trying_s
-        self._couriers: dict[str, Courier] = {}
-        self._lines: dict[int, Line] = {}
+        self._couriers: dict[str, DeliveryThread] = {}
+        self._lines: dict[int, RelayClient] = {}
         self._environs: dict[str, dict[str, str]] = {}
         self._heard: set[str] = set()  # runs whose training has told its variables
         # Destinations whose text is known to the last letter: positions on the disk leave out secrets.
-        self._known: dict[str, Spec] = {spec.text: spec for spec in named_here(os.environ)}
+        self._known: dict[str, DestinationSpec] = {spec.text: spec for spec in named_here(os.environ)}
         self._left = left_behind(directory, self.host, self._known.values())
         self._wanted: list[tuple[Cursor, bool]] = []
         self._ending = False
@@ -193,10 +193,10 @@ class Relay:
             if not is_ours(sock):
                 sock.close()
                 continue
-            self._lines[sock.fileno()] = Line(sock)
+            self._lines[sock.fileno()] = RelayClient(sock)
             self._selector.register(sock, selectors.EVENT_READ)
 
-    def _hear(self, line: Line) -> None:
+    def _hear(self, line: RelayClient) -> None:
         messages = line.messages()
         if messages is None:
             self._selector.unregister(line.sock)
@@ -209,13 +209,13 @@ class Relay:
         for message in messages:
             self._obey(line, message)
 
-    def _obey(self, line: Line, message: dict[str, Any]) -> None:
+    def _obey(self, line: RelayClient, message: dict[str, Any]) -> None:
         op = message.get("op")
         if op == "serve":
             line.runs.add(str(message["run"]))
             self._hear_environ(message)
             for text in message["destinations"]:
-                self.serve(str(message["run"]), Spec(str(text)), str(message.get("cwd", "")))
+                self.serve(str(message["run"]), DestinationSpec(str(text)), str(message.get("cwd", "")))
         elif op == "flush":
             timeout_s = decimal(str(message.get("timeout_s")), 0.0, KEEP_TRYING_S)
             arguments = (line, str(message["run"]), _FLUSH_S if timeout_s is None else timeout_s)
@@ -232,7 +232,7 @@ class Relay:
         environ.update(message.get("environ", {}))
         self._heard.add(str(message["run"]))
 
-    def _environ_of(self, run_id: str, spec: Spec) -> dict[str, str]:
+    def _environ_of(self, run_id: str, spec: DestinationSpec) -> dict[str, str]:
         """The variables that a run's destinations see: its training's, once they are heard."""
         environ = self._environs.get(run_id)
         if environ is None:
@@ -245,7 +245,7 @@ class Relay:
     def _served(self) -> list[str]:
         return sorted({run for line in self._lines.values() for run in line.runs})
 
-    def serve(self, run_id: str, spec: Spec, cwd: str) -> None:
+    def serve(self, run_id: str, spec: DestinationSpec, cwd: str) -> None:
         """Deliver a run that goes on. Its position is written at once, so that it is not forgotten."""
         self._known[spec.text] = spec
         courier = self._courier(spec)
@@ -266,7 +266,7 @@ class Relay:
         for text, cursors in list(self._left.items()):
             if text not in self._couriers and len(self._couriers) >= MOST_COURIERS:
                 continue
-            courier = self._courier(Spec(text))
+            courier = self._courier(DestinationSpec(text))
             while cursors and courier.idle:
                 self._take(cursors.pop(0), False)
             if not cursors:
@@ -287,7 +287,7 @@ class Relay:
                 cursor.unlock()
                 return True
             environ = self._environ_of(run_id, cursor.spec)
-            delivery = Delivery(cursor, lambda text: self._request_stop(run_id, text), environ)
+            delivery = RunDelivery(cursor, lambda text: self._request_stop(run_id, text), environ)
         except OSError:
             cursor.unlock()
             return True  # the run was deleted meanwhile, or its disk is full: nobody could keep the position
@@ -295,10 +295,10 @@ class Relay:
         self._courier(cursor.spec).serve(delivery)
         return True
 
-    def _courier(self, spec: Spec) -> Courier:
+    def _courier(self, spec: DestinationSpec) -> DeliveryThread:
         courier = self._couriers.get(spec.text)
         if courier is None:
-            courier = self._couriers[spec.text] = Courier(spec.text, tell=self._tell)
+            courier = self._couriers[spec.text] = DeliveryThread(spec.text, tell=self._tell)
             courier.start()
         return courier
 
@@ -316,7 +316,7 @@ class Relay:
 
     # -- what is answered, and passed on
 
-    def _flush(self, line: Line, run_id: str, timeout_s: float) -> None:
+    def _flush(self, line: RelayClient, run_id: str, timeout_s: float) -> None:
         """Answer when a run is delivered, or the time is over."""
         until_s = time.monotonic() + timeout_s
         reports: dict[str, dict[str, object]] = {}
@@ -347,7 +347,7 @@ def report(cursor: Cursor, done: bool) -> dict[str, object]:
     return {
         "destination": cursor.spec.text,
         "delivered": (done and not cursor.held) or cursor.closed == DELIVERED,
-        "left": lag(cursor, _LEFT_AT_MOST).records + cursor.held_records,
+        "left": delivery_lag(cursor, _LEFT_AT_MOST).records + cursor.held_records,
         "samples": cursor.counts["samples"],
         "logs": cursor.counts["logs"],
         "rejected": cursor.counts["rejected"],
@@ -363,7 +363,7 @@ def own_host() -> str:
     return paths.safe_name(socket.gethostname() or "localhost")
 
 
-def left_behind(directory: str, host: str, known: Collection[Spec]) -> dict[str, list[Cursor]]:
+def left_behind(directory: str, host: str, known: Collection[DestinationSpec]) -> dict[str, list[Cursor]]:
     """Runs that are not delivered to the end, by destination: of this host, and of hosts that seem to be
     gone. A destination with a secret in its address has to be among those that are known."""
     found: dict[str, list[Cursor]] = {}

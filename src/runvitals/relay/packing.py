@@ -19,7 +19,7 @@ _BODY_HEAD = struct.Struct("<BI")
 _WORTH_IT = 512
 
 
-class Packer:
+class BodyCompressor:
     """Compresses for one thread.
 
     Args:
@@ -33,7 +33,7 @@ class Packer:
         """Times (int64) and columns (float64 each), little-endian, as an envelope's `body`.
 
         Example:
-            >>> Packer(zstd=False).body((1).to_bytes(8, "little"), [bytes(8)])[:5].hex()
+            >>> BodyCompressor(zstd=False).body((1).to_bytes(8, "little"), [bytes(8)])[:5].hex()
             '0001000000'
         """
         raw = b"".join((times, *columns))

@@ -9,15 +9,15 @@ from typing import NamedTuple
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.prometheus.naming import Namer
-from runvitals.relay.timeline import Line, Timeline, cut
-from runvitals.relay.web import Answer, Web
+from runvitals.relay.timeline import BatchSeries, SeriesPoints, cut
+from runvitals.relay.web import HttpClient, HttpResponse
 
 MOST_SAMPLES = 10_000
 _REFUSED = frozenset({400, 409, 413, 415, 422})
 _TOO_LARGE = 413
 
 
-class Refusal(NamedTuple):
+class RejectedPoints(NamedTuple):
     """What the far side does not take, now or ever."""
 
     points: int
@@ -37,11 +37,13 @@ class PushingDestination(Destination):
 
     prompt = False
 
-    def __init__(self, context: Context, web: Web, path: str, naming: type[Namer], credentials: str) -> None:
+    def __init__(
+        self, context: Context, web: HttpClient, path: str, naming: type[Namer], credentials: str
+    ) -> None:
         self.web, self.path = web, path
         self._credentials = credentials
         self._state = context.state
-        self._timeline = Timeline(context.state, naming)
+        self._timeline = BatchSeries(context.state, naming)
 
     def deliver(self, batch: Batch) -> None:
         """Send one batch.
@@ -53,7 +55,7 @@ class PushingDestination(Destination):
         key = [batch.writer.name, batch.first_seq]
         arrived = self._state["arrived"] if self._state.get("sending") == key else 0
         self._state["sending"], self._state["arrived"] = key, arrived
-        problems: list[Refusal] = []
+        problems: list[RejectedPoints] = []
         for number, request in enumerate(cut(self._timeline.lines(batch), MOST_SAMPLES)):
             if number >= arrived:
                 problems += [one for one in self._send(batch, request) if not self.is_there(batch, one.text)]
@@ -70,10 +72,10 @@ class PushingDestination(Destination):
     # -- what a destination has of its own
 
     @abstractmethod
-    def post(self, batch: Batch, lines: Sequence[Line]) -> Answer:
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
         """Send some lines of a batch."""
 
-    def complaints(self, answer: Answer) -> list[Refusal]:
+    def complaints(self, answer: HttpResponse) -> list[RejectedPoints]:
         """What a far side that took a request in did not like about it."""
         return []
 
@@ -83,7 +85,7 @@ class PushingDestination(Destination):
 
     # -- the rest
 
-    def _send(self, batch: Batch, lines: Sequence[Line]) -> list[Refusal]:
+    def _send(self, batch: Batch, lines: Sequence[SeriesPoints]) -> list[RejectedPoints]:
         """Send some lines; what the far side does not like about them."""
         answer = self.post(batch, lines)
         if answer.status == _TOO_LARGE and len(lines) > 1:
@@ -91,12 +93,12 @@ class PushingDestination(Destination):
             return self._send(batch, lines[:middle]) + self._send(batch, lines[middle:])
         if answer.status in _REFUSED:
             points = sum(len(line.times_ms) for line in lines)
-            return [Refusal(points, f"{answer.status} {answer.text()}".strip())]
+            return [RejectedPoints(points, f"{answer.status} {answer.text()}".strip())]
         if not 200 <= answer.status < 300:
             raise Retry(self._why(answer), answer.retry_after_s)
         return self.complaints(answer)
 
-    def _why(self, answer: Answer) -> str:
+    def _why(self, answer: HttpResponse) -> str:
         where = f"{self.web.url}{self.path}"
         if answer.status in (401, 403):
             return f"{where} does not accept the credentials ({answer.status}); {self._credentials}"

@@ -15,7 +15,7 @@ from runvitals.relay.destinations import BUILT_IN
 ENTRY_POINTS = "runvitals.destinations"
 
 
-class Spec:
+class DestinationSpec:
     """One destination, named.
 
     Attributes:
@@ -24,10 +24,10 @@ class Spec:
         address: what its factory gets.
 
     Example:
-        >>> spec = Spec("files:/data/out?format=csv")
+        >>> spec = DestinationSpec("files:/data/out?format=csv")
         >>> spec.name, spec.address
         ('files', '/data/out?format=csv')
-        >>> Spec("http://host:8900").address
+        >>> DestinationSpec("http://host:8900").address
         'http://host:8900'
     """
 

@@ -11,22 +11,22 @@ from math import isnan
 from typing import Any, NamedTuple
 
 from runvitals.relay.batch import Batch, Samples
-from runvitals.relay.prometheus.naming import Namer, Series, logged_numbers
+from runvitals.relay.prometheus.naming import LabeledSeries, Namer, logged_numbers
 
 Values = list[float | None]
 _MOST_KEYS = 10_000  # of a writer, that are remembered until its end
 
 
-class Line(NamedTuple):
+class SeriesPoints(NamedTuple):
     """Some samples of one series. `start_ms` is since when a counter counts; 0 of all else."""
 
-    series: Series
+    series: LabeledSeries
     times_ms: list[int]
     values: Values
     start_ms: int
 
 
-class Timeline:
+class BatchSeries:
     """Turns the batches of a run into lines.
 
     Args:
@@ -36,7 +36,7 @@ class Timeline:
         naming: how the far side names things.
 
     Example:
-        >>> timeline = Timeline(context.state)
+        >>> timeline = BatchSeries(context.state)
         >>> lines = timeline.lines(batch)
         >>> lines[0].series.family.name, lines[0].times_ms, lines[0].values
         ('runvitals_process_cpu_utilization_ratio', [1700000000000, 1700000001000], [0.5, 0.51])
@@ -50,7 +50,7 @@ class Timeline:
         self._naming = naming
         self._namers: dict[str, Namer] = {}
 
-    def lines(self, batch: Batch) -> list[Line]:
+    def lines(self, batch: Batch) -> list[SeriesPoints]:
         """The lines of a batch, each series once."""
         namer = self._naming.of(batch, self._namers)
         start_ms = self._start(batch)
@@ -87,8 +87,8 @@ class Timeline:
             times.append(last_ms)
         return times
 
-    def _logged(self, batch: Batch, namer: Namer) -> list[Line]:
-        found: dict[Series, tuple[list[int], Values]] = {}
+    def _logged(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
+        found: dict[LabeledSeries, tuple[list[int], Values]] = {}
         for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
             numbers = [(namer.logged(name), value) for name, value in logged_numbers(row)]
             if row.step is not None:
@@ -97,7 +97,7 @@ class Timeline:
                 times, values = found.setdefault(series, ([], []))
                 times.append(time_ms)
                 values.append(value)
-        return [Line(series, times, values, 0) for series, (times, values) in found.items()]
+        return [SeriesPoints(series, times, values, 0) for series, (times, values) in found.items()]
 
 
 Found = dict[str, tuple[list[int], Values]]
@@ -144,14 +144,14 @@ def _end(found: Found, keys: Iterable[str], ended_ms: int) -> None:
         found[key] = ([*times, last_ms], [*values, None])
 
 
-def _line(series: Series, times: list[int], values: Values, start_ms: int) -> Line:
+def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int) -> SeriesPoints:
     """In the series' unit; of a gap only its first moment."""
     factor = series.factor
     counts = series.family.kind == "counter"
     numbers = [value for value in values if value is not None]
     if len(numbers) == len(values) and not isnan(sum(numbers)):
         scaled: Values = [value * factor for value in numbers] if factor != 1.0 else values
-        return Line(series, times, scaled, start_ms if counts else 0)
+        return SeriesPoints(series, times, scaled, start_ms if counts else 0)
     kept_times: list[int] = []
     kept: Values = []
     for time_ms, value in zip(times, values, strict=True):
@@ -160,7 +160,7 @@ def _line(series: Series, times: list[int], values: Values, start_ms: int) -> Li
             continue
         kept_times.append(time_ms)
         kept.append(None if gap or value is None else value * factor)
-    return Line(series, kept_times, kept, start_ms if counts else 0)
+    return SeriesPoints(series, kept_times, kept, start_ms if counts else 0)
 
 
 def _end_ms(batch: Batch) -> int | None:
@@ -169,7 +169,7 @@ def _end_ms(batch: Batch) -> int | None:
     return ends[-1] if ends else None
 
 
-def cut(lines: list[Line], most: int) -> Iterator[list[Line]]:
+def cut(lines: list[SeriesPoints], most: int) -> Iterator[list[SeriesPoints]]:
     """Lines cut by time into pieces of at most `most` samples or, of more series, of one sample each."""
     if sum(len(line.times_ms) for line in lines) <= most:
         if lines:
@@ -182,6 +182,6 @@ def cut(lines: list[Line], most: int) -> Iterator[list[Line]]:
         yield [part for part in (_between(line, times[first], until) for line in lines) if part.times_ms]
 
 
-def _between(line: Line, first_ms: int, until_ms: int) -> Line:
+def _between(line: SeriesPoints, first_ms: int, until_ms: int) -> SeriesPoints:
     start, end = bisect_left(line.times_ms, first_ms), bisect_left(line.times_ms, until_ms)
     return line._replace(times_ms=line.times_ms[start:end], values=line.values[start:end])

@@ -27,7 +27,7 @@ _MOST_SECONDS = 1e9
 _TEMPORARY = frozenset({408, 425, 429})
 
 
-class Answer:
+class HttpResponse:
     """What the far side said."""
 
     __slots__ = ("body", "headers", "status")
@@ -91,7 +91,7 @@ def _date_s(text: str) -> float | None:
         return None
 
 
-class Web:
+class HttpClient:
     """A server, by the URL that its paths begin with.
 
     Args:
@@ -104,7 +104,7 @@ class Web:
         ValueError: anything else.
 
     Example:
-        >>> web = Web("https://runs.example.org")
+        >>> web = HttpClient("https://runs.example.org")
         >>> web.post("/api/v1/ingest", b"{}", {"Content-Type": "application/json"}).status
         200
     """
@@ -134,11 +134,11 @@ class Web:
         self._connection: http.client.HTTPConnection | None = None
         self._absolute = ""  # what a proxy for plain HTTP wants before each path
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse:
         """See `request`."""
         return self.request("POST", path, body, headers)
 
-    def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
         """Ask, and read the whole answer. Redirections are not followed.
 
         A kept connection that the server has closed meanwhile is opened again, once; the request must be one
@@ -157,7 +157,7 @@ class Web:
                 raise
         return self._ask(method, path, body, headers)
 
-    def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
@@ -165,7 +165,7 @@ class Web:
         try:
             connection.request(method, f"{self._absolute}{self._path}{path}", body, sent)
             response = connection.getresponse()
-            answer = Answer(response.status, response.headers, response.read(self._max_answer_bytes))
+            answer = HttpResponse(response.status, response.headers, response.read(self._max_answer_bytes))
             if not response.isclosed():
                 self.close()  # an answer beyond all measure
             return answer

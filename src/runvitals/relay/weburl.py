@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import parse_qsl, urlsplit
 
-from runvitals.relay.web import Web
+from runvitals.relay.web import HttpClient
 
 
-class WebAddress:
+class UrlAddress:
     """An address, read.
 
     Args:
@@ -29,7 +29,7 @@ class WebAddress:
         ValueError: no URL of a server, a password in it, or an option that there is not.
 
     Example:
-        >>> address = WebAddress("remote_write", "http://host:9090#version=2", ["version"], "/api/v1/write")
+        >>> address = UrlAddress("remote_write", "http://host:9090#version=2", ["version"], "/api/v1/write")
         >>> address.web.url, address.path, address.options
         ('http://host:9090', '/api/v1/write', {'version': '2'})
     """
@@ -37,7 +37,7 @@ class WebAddress:
     def __init__(self, name: str, text: str, options: Collection[str], path: str) -> None:
         place, _, after = text.partition("#")
         parts = urlsplit(place)
-        self.web = Web(f"{parts.scheme}://{parts.netloc}")
+        self.web = HttpClient(f"{parts.scheme}://{parts.netloc}")
         self.path = (parts.path if parts.path.strip("/") else path) + (
             f"?{parts.query}" if parts.query else ""
         )

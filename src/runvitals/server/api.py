@@ -16,7 +16,7 @@ from runvitals.server import api_fleet, api_series, control, models
 from runvitals.server.answers import answer, json_bytes
 from runvitals.server.parameters import TheFilter, TheLibrary, TheRun
 from runvitals.server.views import RunView
-from runvitals.store.catalogue.listing import Sort
+from runvitals.store.catalogue.listing import RunSort
 
 SHOWN_IN_TABLES = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -63,7 +63,7 @@ async def list_runs(
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves none to another page."""
     try:
-        order = Sort(sort, descending)
+        order = RunSort(sort, descending)
         page = await runs.page(wanted, order, limit, after, KeyFilter(last or SHOWN_IN_TABLES))
     except ValueError as error:
         raise HTTPException(422, str(error)) from None

@@ -26,7 +26,7 @@ from runvitals.server.bodies import refusal
 from runvitals.server.connection import Headers
 from runvitals.server.ingest.bodies import Bodies, ClientLeft
 from runvitals.server.ingest.refusal import Refused, unavailable
-from runvitals.store.catalogue.tokens import Tokens
+from runvitals.store.catalogue.tokens import TokenTable
 
 COOKIE = "runvitals_token"
 OPEN_PATHS = ("/healthz", "/readyz")
@@ -58,7 +58,7 @@ class TokenRequired:
     def __init__(
         self,
         app: ASGIApp,
-        tokens: Tokens,
+        tokens: TokenTable,
         clock: Callable[[], int],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:

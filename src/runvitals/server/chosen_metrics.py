@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runvitals.query.keys import KeyFilter
-from runvitals.store.catalogue import Catalogue
+from runvitals.store.catalogue import MetadataStore
 
 _MOST_CHOICES = 64
 _NEAR = 200
@@ -27,7 +27,7 @@ class ChosenMetrics:
     brought a hundred thousand names.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: MetadataStore) -> None:
         self._catalogue = catalogue
         self._choices: dict[tuple[str, ...], _Choice] = {}
 

@@ -9,7 +9,7 @@ from runvitals.catalog import CATALOG
 from runvitals.query.columns import Series
 from runvitals.server.journals import within
 from runvitals.server.views import FleetSeries
-from runvitals.store.contract import Aggregate
+from runvitals.store.contract import MetricAggregate
 
 _MAX_BUCKETS = 100_000
 
@@ -53,7 +53,9 @@ def fleet_of_series(
     return [_fleet(group, combine(some)) for group, some in sorted(parts.items(), key=_first) if some]
 
 
-def fleet_of_aggregates(names: Mapping[int, str | None], answers: Iterable[Aggregate]) -> list[FleetSeries]:
+def fleet_of_aggregates(
+    names: Mapping[int, str | None], answers: Iterable[MetricAggregate]
+) -> list[FleetSeries]:
     """The store's answers for several metrics put together by group."""
     parts: dict[int, list[Buckets]] = {}
     for one in answers:

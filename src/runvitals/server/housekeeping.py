@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
-from runvitals.store.catalogue import Catalogue
+from runvitals.store.catalogue import MetadataStore
 from runvitals.store.contract import SampleStore
 from runvitals.store.threads import SupervisedThread
 
@@ -69,7 +69,7 @@ class Housekeeping:
     def __init__(
         self,
         store: SampleStore,
-        catalogue: Catalogue,
+        catalogue: MetadataStore,
         keeping: Keeping,
         forget: Callable[[Collection[int]], None],
         clock: Callable[[], int],

@@ -21,7 +21,7 @@ from runvitals.server.views import Chosen, FleetSeries, Grouping, LatestValues, 
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.catalogue import fields
 from runvitals.store.catalogue.filters import Filter
-from runvitals.store.catalogue.listing import Sort
+from runvitals.store.catalogue.listing import RunSort
 
 T = TypeVar("T")
 KEPT_BYTES = 512 * 1024 * 1024
@@ -101,7 +101,7 @@ class JournalLibrary:
         return list(found.values())
 
     async def page(
-        self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
+        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
         """Some runs of a filter, in order."""
         placed = ordered(matching(await self.runs(), wanted), sort)

@@ -14,7 +14,7 @@ from runvitals.store.catalogue.derived import search_text
 from runvitals.store.catalogue.devices import devices_of
 from runvitals.store.catalogue.fields import NUMBER, Scalar
 from runvitals.store.catalogue.filters import Filter, Predicate, is_field
-from runvitals.store.catalogue.listing import Sort
+from runvitals.store.catalogue.listing import RunSort
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -86,7 +86,7 @@ def _value(run: Run, name: str) -> Scalar | None:
     return fields.scalar(getattr(run, name))
 
 
-def ordered(runs: Iterable[Run], sort: Sort) -> list[tuple[_Place, Run]]:
+def ordered(runs: Iterable[Run], sort: RunSort) -> list[tuple[_Place, Run]]:
     """The runs in an order, each with its place: numbers before texts, what has no value last."""
     placed = [(_place(run, sort), run) for run in runs]
     found: list[tuple[_Place, Run]] = []
@@ -97,14 +97,14 @@ def ordered(runs: Iterable[Run], sort: Sort) -> list[tuple[_Place, Run]]:
     return found
 
 
-def _place(run: Run, sort: Sort) -> _Place:
+def _place(run: Run, sort: RunSort) -> _Place:
     value = _value(run, sort.by)
     if value is None:
         return _MISSING, run.started_ms, run.id
     return value.kind, value.number if value.kind == NUMBER else value.text, run.id
 
 
-def after_place(placed: Sequence[tuple[_Place, Run]], sort: Sort, after: str) -> list[tuple[_Place, Run]]:
+def after_place(placed: Sequence[tuple[_Place, Run]], sort: RunSort, after: str) -> list[tuple[_Place, Run]]:
     """What comes after the place at which a page ended, whether or not that run is still there.
 
     Raises:
@@ -123,13 +123,13 @@ def _comes_after(place: _Place, end: _Place, descending: bool) -> bool:
     return before if descending or place[0] == _MISSING else not before
 
 
-def cursor(sort: Sort, place: _Place) -> str:
+def cursor(sort: RunSort, place: _Place) -> str:
     """Where a page ends, to be given as `after`."""
     text = json.dumps([sort.by, sort.descending, *place])
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 
 
-def _read_cursor(sort: Sort, after: str) -> _Place:
+def _read_cursor(sort: RunSort, after: str) -> _Place:
     no_cursor = ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
     try:
         text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))

@@ -24,8 +24,8 @@ from runvitals.server.ingest.described import describe
 from runvitals.server.security import Guarded, LoopbackNames, LoopbackOnly, SameOrigin, is_for_loopback
 from runvitals.server.stored import StoredLibrary
 from runvitals.server.tally import Tally
-from runvitals.store.catalogue import Catalogue
-from runvitals.store.contract import SampleStore, Stats, StoreError
+from runvitals.store.catalogue import MetadataStore
+from runvitals.store.contract import SampleStore, StoreError, StoreStats
 from runvitals.store.threads import SupervisedThread
 
 _LOOK_S = 2.0
@@ -61,7 +61,7 @@ class SharedServer:
     def __init__(
         self,
         store: SampleStore,
-        catalogue: Catalogue,
+        catalogue: MetadataStore,
         token_required: bool = False,
         clock: Callable[[], int] | None = None,
         limits: Limits | None = None,
@@ -120,7 +120,7 @@ class SharedServer:
             raise OSError(problem)
         return not self._looking.closing.is_set()
 
-    def _stats(self) -> Stats:
+    def _stats(self) -> StoreStats:
         stats = self._store.stats()
         return replace(stats, problem=stats.problem or self._catalogue.problem())
 

@@ -19,7 +19,7 @@ from runvitals.server.stored_facts import last_values, listed_runs
 from runvitals.server.stored_run import StoredRun
 from runvitals.server.views import FleetSeries, Grouping, LatestValues, RunsPage, RunView, Version
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
-from runvitals.store.catalogue import Catalogue, Filter, Predicate, RunRow, Sort
+from runvitals.store.catalogue import Filter, MetadataStore, Predicate, RunRow, RunSort
 from runvitals.store.catalogue.states import RUNNING
 from runvitals.store.contract import SampleStore
 
@@ -91,7 +91,7 @@ class StoredLibrary:
     def __init__(
         self,
         store: SampleStore,
-        catalogue: Catalogue,
+        catalogue: MetadataStore,
         clock: Callable[[], int],
         versions: Callable[[int], Version | None] = lambda number: None,
     ) -> None:
@@ -110,7 +110,7 @@ class StoredLibrary:
         return [asdict(project) for project in found]
 
     async def page(
-        self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
+        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
         """Some runs of a filter, in order.
 
@@ -120,7 +120,7 @@ class StoredLibrary:
         return await self._quick.answer(lambda: self._page(wanted, sort, limit, after, last))
 
     def _page(
-        self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
+        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
         now_ms = self.clock()
         page = self._catalogue.runs.page(wanted, sort, now_ms, limit, after)

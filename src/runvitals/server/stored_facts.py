@@ -8,7 +8,7 @@ from typing import Any, cast
 from runvitals.model.records import LOST, lost_records
 from runvitals.query.model import Ending, Event, Host, Rank, Run, State
 from runvitals.store import catalogue as stored
-from runvitals.store.catalogue import Catalogue, RunRow, RunSections, Writer, hosts
+from runvitals.store.catalogue import MetadataStore, RunRow, RunSections, StoredWriter, hosts
 from runvitals.store.catalogue.derived import LOGGED
 from runvitals.store.catalogue.states import MONITOR
 from runvitals.store.catalogue.summaries import summary_of
@@ -22,7 +22,7 @@ LastValues = dict[str, dict[str, tuple[int, float]]]
 
 
 def events_of(
-    run_id: int, writers: Sequence[Writer], catalogue: Catalogue, skip: int, limit: int
+    run_id: int, writers: Sequence[StoredWriter], catalogue: MetadataStore, skip: int, limit: int
 ) -> list[Event]:
     """Some of a run's events: the newest but `skip`, in order of time."""
     by_id = {one.id: one for one in writers}
@@ -31,7 +31,7 @@ def events_of(
 
 def listed_runs(
     rows: Sequence[RunRow],
-    catalogue: Catalogue,
+    catalogue: MetadataStore,
     store: SampleStore,
     wanted: Collection[int] | None,
     now_ms: int,
@@ -48,7 +48,7 @@ def listed_runs(
 
 def detailed_run(
     row: RunRow,
-    catalogue: Catalogue,
+    catalogue: MetadataStore,
     store: SampleStore,
     now_ms: int,
     shown: Collection[int] | None = None,
@@ -82,7 +82,7 @@ def _fields(run: Run) -> dict[str, Any]:
 
 def _run(
     row: RunRow,
-    writers: Sequence[Writer],
+    writers: Sequence[StoredWriter],
     sections: RunSections,
     last: dict[str, dict[str, float]],
     now_ms: int,
@@ -123,19 +123,19 @@ def _ending(ending: stored.Ending) -> Ending:
     return Ending(cast(State, ending.state), ending.exit_code, ending.signal, ending.out_of_memory)
 
 
-def _host(host: stored.Host) -> Host:
+def _host(host: stored.HostState) -> Host:
     return Host(
         host.name, _ending(host.ending), host.started_ms, host.last_ms, host.interval_s, host.monitors
     )
 
 
-def _event(event: stored.Event, writers: Mapping[int, Writer]) -> Event:
+def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Event:
     writer = writers.get(event.writer_id or 0)
     host, rank = (writer.host, writer.rank) if writer is not None else ("", None)
     return Event(event.time_ms, event.name, event.level, event.text, host, rank, event.data)
 
 
-def _ranks(processes: Sequence[stored.Process], writers: Sequence[Writer]) -> list[Rank]:
+def _ranks(processes: Sequence[stored.WatchedProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
     """The processes that attached, and those that only their writers tell of."""
     found = {
         (one.host, one.pid): Rank(
@@ -158,7 +158,10 @@ def _ranks(processes: Sequence[stored.Process], writers: Sequence[Writer]) -> li
 
 
 def last_values(
-    writers: Iterable[Writer], catalogue: Catalogue, store: SampleStore, wanted: Collection[int] | None
+    writers: Iterable[StoredWriter],
+    catalogue: MetadataStore,
+    store: SampleStore,
+    wanted: Collection[int] | None,
 ) -> dict[int, LastValues]:
     """By run: the newest value of each of these metrics, or all, that its monitors sample (of clients: that
     they send).

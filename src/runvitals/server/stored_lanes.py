@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runvitals.model.names import STEP
 from runvitals.server.views import Chosen
-from runvitals.store.catalogue import Catalogue, Schema, Writer
+from runvitals.store.catalogue import KeyList, MetadataStore, StoredWriter
 from runvitals.store.catalogue.states import MONITOR, TRAIN
 
 
@@ -51,7 +51,7 @@ class Lane:
 
 
 def lanes(
-    catalogue: Catalogue, run_id: int, writers: Sequence[Writer], before: Sequence[Lane] = ()
+    catalogue: MetadataStore, run_id: int, writers: Sequence[StoredWriter], before: Sequence[Lane] = ()
 ) -> list[Lane]:
     """The lanes of a run: those of monitors first, then by when they began.
 
@@ -59,7 +59,7 @@ def lanes(
         before: the lanes as they were; what has not changed is taken from them.
     """
     lists = catalogue.metrics.lists_of_run(run_id)
-    of_lane: dict[int, list[Writer]] = {}
+    of_lane: dict[int, list[StoredWriter]] = {}
     for one in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
         of_lane.setdefault(one.lane_id, []).append(one)
     known = {lane.id: lane for lane in before}
@@ -70,7 +70,7 @@ def lanes(
 
 
 def _lane(
-    catalogue: Catalogue, writers: Sequence[Writer], lists: Sequence[Schema], before: Lane | None
+    catalogue: MetadataStore, writers: Sequence[StoredWriter], lists: Sequence[KeyList], before: Lane | None
 ) -> Lane:
     first = writers[0]
     numbers = tuple(one.id for one in lists)
@@ -90,7 +90,9 @@ def _lane(
     )
 
 
-def _keys(catalogue: Catalogue, lists: Sequence[Schema], role: str) -> tuple[dict[str, int], dict[str, int]]:
+def _keys(
+    catalogue: MetadataStore, lists: Sequence[KeyList], role: str
+) -> tuple[dict[str, int], dict[str, int]]:
     """What was sampled, by key, and what was logged."""
     keys = catalogue.metrics.keys({number for one in lists for number in one.metric_ids})
     sampled: dict[str, int] = {}

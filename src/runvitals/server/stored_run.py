@@ -32,7 +32,7 @@ from runvitals.server.views import (
     TooMuch,
     device_index,
 )
-from runvitals.store.catalogue import Catalogue
+from runvitals.store.catalogue import MetadataStore
 from runvitals.store.contract import END_OF_TIME_MS, SampleStore
 
 _LOOK_BACK_MS = 120_000
@@ -47,7 +47,7 @@ _RATES_SUMMED_UP = 2_000_000
 class StoredRun:
     """A `RunView` of a run in the store. A position is the time of the newest value in each lane."""
 
-    def __init__(self, run_id: str, number: int, store: SampleStore, catalogue: Catalogue) -> None:
+    def __init__(self, run_id: str, number: int, store: SampleStore, catalogue: MetadataStore) -> None:
         self._run_id = run_id
         self._number = number
         self._store = store

@@ -17,7 +17,14 @@ from runvitals.query.rates import Rate, derive, rate_of
 from runvitals.server.journals import within
 from runvitals.server.stored_lanes import Lane
 from runvitals.server.views import Bucketed
-from runvitals.store.contract import END_OF_TIME_MS, Answer, Damage, Samples, SampleStore, SeriesBuckets
+from runvitals.store.contract import (
+    END_OF_TIME_MS,
+    DamagedData,
+    ReadResult,
+    SampleStore,
+    SeriesBuckets,
+    SeriesSamples,
+)
 
 _LOOK_BACK_MS = (120_000, 3_600_000, END_OF_TIME_MS)
 """How far before a range the sample is looked for that a range's first rate is counted from."""
@@ -259,15 +266,15 @@ class StoredSeries:
         return self._collect(self._store.read_buckets(*_ids(asked), on), asked) if asked else {}
 
     def _collect(
-        self, answer: Answer[SeriesBuckets], asked: set[tuple[int, int]]
+        self, answer: ReadResult[SeriesBuckets], asked: set[tuple[int, int]]
     ) -> dict[tuple[int, int], Buckets]:
         self._note(answer)
         return {(one.run, one.metric): one.buckets for one in answer.series if (one.run, one.metric) in asked}
 
-    def _note(self, answer: Answer[Samples] | Answer[SeriesBuckets]) -> None:
+    def _note(self, answer: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:
         self.note(answer.damaged)
 
-    def note(self, damaged: Iterable[Damage]) -> None:
+    def note(self, damaged: Iterable[DamagedData]) -> None:
         """Keep what could not be read, to tell of it."""
         for one in damaged:
             text = self._told(one)
@@ -275,7 +282,7 @@ class StoredSeries:
             if len(self.damaged) < _MOST_DAMAGED:
                 self.damaged[text] = None
 
-    def _told(self, one: Damage) -> str:
+    def _told(self, one: DamagedData) -> str:
         key, host = self.names.get((one.run or 0, -1 if one.metric is None else one.metric), ("", ""))
         what = f"samples of {key} on {host}" if key else "samples"
         return f"{what} from {_moment(one.t0_ms)} to {_moment(one.t1_ms)} cannot be read: {one.reason}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 
 from runvitals.server.housekeeping import Kept
-from runvitals.store.contract import Stats
+from runvitals.store.contract import StoreStats
 
 ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -42,7 +42,9 @@ class Tally:
         """A request was not taken in."""
         self._refused[status] += 1
 
-    def exposition(self, store: Stats, kept: Kept, threads: Mapping[str, str | None] | None = None) -> str:
+    def exposition(
+        self, store: StoreStats, kept: Kept, threads: Mapping[str, str | None] | None = None
+    ) -> str:
         """Everything, with how the store fares, what housekeeping has done, and which threads fail."""
         lines = []
         totals = {

@@ -13,7 +13,7 @@ from runvitals.query.globs import glob
 from runvitals.query.keys import KeyFilter
 from runvitals.query.model import Event, Run
 from runvitals.store.catalogue.filters import Filter
-from runvitals.store.catalogue.listing import Sort
+from runvitals.store.catalogue.listing import RunSort
 
 T = TypeVar("T")
 Position = Mapping[str, int]
@@ -267,7 +267,7 @@ class Library(Protocol):
         """`models.Project` of those that have runs, the one with the newest run first."""
 
     async def page(
-        self, wanted: Filter, sort: Sort, limit: int, after: str | None, last: Callable[[str], bool]
+        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
         """Some runs of a filter, in order, with the newest values of those keys that `last` says.
 

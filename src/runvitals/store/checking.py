@@ -10,9 +10,9 @@ from contextlib import closing
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DBAPIError
 
-from runvitals.store.catalogue.database import CatalogueError, ReadOnlyDatabase, among, sqlite_path
+from runvitals.store.catalogue.database import MetadataStoreError, ReadOnlyDatabase, among, sqlite_path
 from runvitals.store.catalogue.migrate import is_current
-from runvitals.store.catalogue.numbers import Given, Numbers
+from runvitals.store.catalogue.numbers import HighestIds, IssuedIds
 from runvitals.store.catalogue.tables import metric, writer
 from runvitals.store.pairing import Side, mismatch
 from runvitals.store.sqlite_chunks import contents
@@ -42,7 +42,7 @@ def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
             return
     try:
         database = ReadOnlyDatabase(address)
-    except CatalogueError as error:
+    except MetadataStoreError as error:
         yield Problem(address, str(error))
         return
     with closing(database):
@@ -76,12 +76,12 @@ def _fitting(folder: str, held: contents.Contents, database: ReadOnlyDatabase) -
         else:
             yield Problem(database.name, "is no catalogue: it is empty")
         return
-    numbers = Numbers(database)
+    numbers = IssuedIds(database)
     store = Side(
         folder,
         held.pairing and (held.pairing.id, held.pairing.starts),
         held.is_new,
-        Given(held.highest, max(held.metrics, default=0)),
+        HighestIds(held.highest, max(held.metrics, default=0)),
     )
     catalogue = Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
     reason = mismatch(store, catalogue)

@@ -18,7 +18,7 @@ The rules, held by `tests/store/conformance.py` for every store:
 Example:
     >>> with open_store("/var/lib/runvitals/store") as store:
     ...     t = np.array([1_760_000_000_000, 1_760_000_001_000])
-    ...     store.append([Batch(run=7, writer=1, seq=1, metrics=(3, 5), t=t, values=np.ones((2, 2)))])
+    ...     store.append([SampleBatch(run=7, writer=1, seq=1, metrics=(3, 5), t=t, values=np.ones((2, 2)))])
     ...     store.read_buckets([7], [3, 5], grid(t[0], t[1], max_points=1000)).series[0].buckets.mean
     array([1., 1.])
 """
@@ -62,7 +62,7 @@ def extent(t: Integers) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SampleBatch:
     """Samples of one writer, columns of some metrics over common times.
 
     Args:
@@ -120,7 +120,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Ack:
+class CommitAck:
     """Batches that are durable now: `stored` for the first time, `duplicates` that were stored before.
 
     Args:
@@ -133,7 +133,7 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class SeriesSamples:
     """A series as it was written: `t` ascending ms UTC, each once, and as many `values` (NaN: a gap)."""
 
     run: int
@@ -152,7 +152,7 @@ class SeriesBuckets:
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
+class LatestSample:
     """The newest value of each metric of a run that ever had one: ids ascending, ms UTC, values (no NaN)."""
 
     run: int
@@ -162,7 +162,7 @@ class Latest:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class MetricAggregate:
     """One metric over the runs of a group: the buckets that hold a value.
 
     Args:
@@ -180,7 +180,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class DamagedData:
     """A stretch of stored samples that cannot be read; everything else is served.
 
     Args:
@@ -196,15 +196,15 @@ class Damage:
     reason: str
 
 
-S = TypeVar("S", Samples, SeriesBuckets, Aggregate)
+S = TypeVar("S", SeriesSamples, SeriesBuckets, MetricAggregate)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[S]):
+class ReadResult(Generic[S]):
     """What was read, and what should have been but could not."""
 
     series: list[S]
-    damaged: list[Damage]
+    damaged: list[DamagedData]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class StoreStats:
     """How a store fares.
 
     Args:
@@ -254,7 +254,7 @@ class SampleStore(Protocol):
     def capabilities(self) -> Capabilities:
         """How far this store keeps the rules."""
 
-    def append(self, batches: Sequence[Batch]) -> Ack:
+    def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
         """Store batches; they are durable, and read by everyone, when this returns.
 
         Raises:
@@ -262,12 +262,12 @@ class SampleStore(Protocol):
             StoreUnavailable: not stored; try again later.
         """
 
-    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
         """`append` without the wait: the future has its answer or its error."""
 
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
-    ) -> Answer[Samples]:
+    ) -> ReadResult[SeriesSamples]:
         """The samples of these series as they were written, ordered by run as asked, then by metric.
 
         Args:
@@ -277,13 +277,13 @@ class SampleStore(Protocol):
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
-    ) -> Answer[SeriesBuckets]:
+    ) -> ReadResult[SeriesBuckets]:
         """The same on a grid (`runvitals.buckets.grid` makes one of a range and a number of points)."""
 
     def active_runs(self, since_ms: int) -> list[int]:
         """Ascending ids of the runs with a sample at or after this moment."""
 
-    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         """The newest values of runs, of these metrics or all, in the order asked; runs without any value are
         left out.
         """
@@ -299,7 +299,7 @@ class SampleStore(Protocol):
         t1_ms: int,
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
-    ) -> Answer[Aggregate]:
+    ) -> ReadResult[MetricAggregate]:
         """Count, minimum, maximum and mean of one metric over many runs, exact at both ends of the range.
 
         Args:
@@ -325,7 +325,7 @@ class SampleStore(Protocol):
     def flush(self) -> None:
         """Bring everything that was appended into its final form."""
 
-    def stats(self) -> Stats:
+    def stats(self) -> StoreStats:
         """How the store fares, for operators."""
 
     def close(self) -> None:

@@ -11,9 +11,9 @@ import os
 import secrets
 from dataclasses import dataclass
 
-from runvitals.store.catalogue import Catalogue
+from runvitals.store.catalogue import MetadataStore
 from runvitals.store.catalogue.database import sqlite_path
-from runvitals.store.catalogue.numbers import Given
+from runvitals.store.catalogue.numbers import HighestIds
 from runvitals.store.contract import StoreError
 from runvitals.store.sqlite_chunks import SqliteChunks
 from runvitals.store.sqlite_chunks.log import Pairing
@@ -38,7 +38,7 @@ class Side:
     name: str
     pairing: tuple[str, int] | None
     is_new: bool
-    given: Given
+    given: HighestIds
 
 
 def mismatch(store: Side, catalogue: Side) -> str | None:
@@ -65,10 +65,12 @@ def mismatch(store: Side, catalogue: Side) -> str | None:
 
 def store_side(store: SqliteChunks) -> Side:
     pairing = store.pairing
-    return Side(store.folder, pairing and (pairing.id, pairing.starts), store.is_new, Given(*store.highest()))
+    return Side(
+        store.folder, pairing and (pairing.id, pairing.starts), store.is_new, HighestIds(*store.highest())
+    )
 
 
-def catalogue_side(catalogue: Catalogue) -> Side:
+def catalogue_side(catalogue: MetadataStore) -> Side:
     numbers = catalogue.numbers
     return Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
 
@@ -90,7 +92,7 @@ def check_catalogue_there(store: SqliteChunks, address: str) -> None:
         raise StoreError(f"{path} is missing, and the store in {store.folder} has samples: {WAY_OUT}")
 
 
-def pair(store: SqliteChunks, catalogue: Catalogue) -> None:
+def pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
     """Note in both that they are used together, once more.
 
     Raises:
@@ -103,7 +105,7 @@ def pair(store: SqliteChunks, catalogue: Catalogue) -> None:
     stamp(store, catalogue)
 
 
-def stamp(store: SqliteChunks, catalogue: Catalogue) -> None:
+def stamp(store: SqliteChunks, catalogue: MetadataStore) -> None:
     """Give both the same id, and count this start."""
     ours, theirs = store.pairing, catalogue.numbers.pairing()
     before = max(ours.starts if ours else 0, theirs[1] if theirs else 0)

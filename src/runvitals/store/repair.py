@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from runvitals.store import checking, pairing
-from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue import MetadataStore, open_metadata_store
 from runvitals.store.catalogue.database import sqlite_path
-from runvitals.store.catalogue.numbers import Given
+from runvitals.store.catalogue.numbers import HighestIds
 from runvitals.store.catalogue.recovery import RecoveredRun, fill_from_damaged, recover
 from runvitals.store.contract import StoreError
 from runvitals.store.sqlite_chunks import SqliteChunks, database
@@ -43,7 +43,7 @@ def repair(folder: str, address: str, say: Say) -> None:
     damaged = _set_catalogue_aside(address, say)
     with ExitStack() as stack:
         store = stack.enter_context(SqliteChunks(folder))
-        catalogue = stack.enter_context(open_catalogue(address))
+        catalogue = stack.enter_context(open_metadata_store(address))
         if damaged is not None:
             say(
                 f"{fill_from_damaged(catalogue, damaged):,} rows of {damaged} were read, and are in {address}"
@@ -60,7 +60,7 @@ def repair(folder: str, address: str, say: Say) -> None:
             say(text)
         store.flush()
         _recover_runs(store, catalogue, known, say)
-        ours = Given(*store.highest())
+        ours = HighestIds(*store.highest())
         catalogue.numbers.go_on_after(ours, LEFT_OUT)
         pairing.stamp(store, catalogue)
         say(f"{folder} and {catalogue.numbers.name} belong together")
@@ -79,7 +79,7 @@ def _set_catalogue_aside(address: str, say: Say) -> str | None:
     return aside
 
 
-def _refuse_anothers(store: SqliteChunks, catalogue: Catalogue) -> None:
+def _refuse_anothers(store: SqliteChunks, catalogue: MetadataStore) -> None:
     ours, theirs = store.store_id, catalogue.numbers.pairing()
     if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
@@ -88,7 +88,7 @@ def _refuse_anothers(store: SqliteChunks, catalogue: Catalogue) -> None:
         )
 
 
-def _recover_runs(store: SqliteChunks, catalogue: Catalogue, known: set[int], say: Say) -> None:
+def _recover_runs(store: SqliteChunks, catalogue: MetadataStore, known: set[int], say: Say) -> None:
     """Bring back runs that have samples and nobody knows."""
     found = [
         RecoveredRun(lane, tuple(sorted(metrics)), t0, t1)

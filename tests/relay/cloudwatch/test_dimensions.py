@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.relay.cloudwatch.dimensions import Surroundings, parse, resolve
+from runvitals.relay.cloudwatch.dimensions import DimensionLookup, parse, resolve
 
 
 class Metadata(BaseHTTPRequestHandler):
@@ -68,31 +68,31 @@ def test_names_that_cannot_be(word: str, complaint: str) -> None:
 
 
 def test_the_instance_is_asked_of_neuron_monitor_first(tmp_path: Path) -> None:
-    here = Surroundings({"instance_id": "i-0feed"}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
+    here = DimensionLookup({"instance_id": "i-0feed"}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
     assert resolve({"InstanceId": None, "Team": "a"}, here.find) == (("InstanceId", "i-0feed"), ("Team", "a"))
 
 
 def test_then_of_imds_version_2(metadata: str, tmp_path: Path) -> None:
-    here = Surroundings({}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}, str(tmp_path))
+    here = DimensionLookup({}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}, str(tmp_path))
     assert here.find("InstanceId") == "i-0abc"
     with pytest.raises(LookupError, match=r"ImageId: .*answered 404.*write ImageId=VALUE"):
         here.find("ImageId")
 
 
 def test_a_machine_that_is_none_of_ec2_says_so(tmp_path: Path) -> None:
-    here = Surroundings({}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
+    here = DimensionLookup({}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
     with pytest.raises(LookupError, match="InstanceId: AWS_EC2_METADATA_DISABLED is set"):
         resolve({"InstanceId": None}, here.find)
 
 
 def test_a_task_of_ecs(metadata: str, tmp_path: Path) -> None:
-    here = Surroundings({}, {"ECS_CONTAINER_METADATA_URI_V4": f"{metadata}/v4/abc"}, str(tmp_path))
+    here = DimensionLookup({}, {"ECS_CONTAINER_METADATA_URI_V4": f"{metadata}/v4/abc"}, str(tmp_path))
     names = ("ClusterName", "ServiceName", "TaskId", "TaskDefinitionFamily")
     assert [here.find(name) for name in names] == ["vision", "faces", "f00d", "serve"]
 
 
 def test_outside_of_ecs_the_error_says_what_is_missing(tmp_path: Path) -> None:
-    here = Surroundings({}, {"CLUSTER_NAME": "mine"}, str(tmp_path))
+    here = DimensionLookup({}, {"CLUSTER_NAME": "mine"}, str(tmp_path))
     assert here.find("ClusterName") == "mine"
     with pytest.raises(LookupError, match="TaskId: this is no task of ECS: ECS_CONTAINER_METADATA_URI_V4"):
         here.find("TaskId")
@@ -102,5 +102,5 @@ def test_a_pod(tmp_path: Path) -> None:
     secrets = tmp_path / "var/run/secrets/kubernetes.io/serviceaccount"
     secrets.mkdir(parents=True)
     (secrets / "namespace").write_text("team-a")
-    here = Surroundings({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-0"}, str(tmp_path))
+    here = DimensionLookup({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-0"}, str(tmp_path))
     assert (here.find("PodName"), here.find("Namespace")) == ("train-0", "team-a")

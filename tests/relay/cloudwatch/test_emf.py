@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from runvitals.relay.cloudwatch import emf
-from runvitals.relay.cloudwatch.datum import Datum, Series
+from runvitals.relay.cloudwatch.datum import Datum, MetricSeries
 
 HOST = (("Host", "n1"),)
 
@@ -15,8 +15,8 @@ def events(data: list[Datum]) -> list[dict[str, Any]]:
 
 def test_a_line_is_what_cloudwatch_logs_reads() -> None:
     data = [
-        Datum(Series("cpu", "Percent", HOST), 60, (50.0, 75.0), (2, 1)),
-        Datum(Series("gpu", "Percent", HOST), 60, (9.0,), (1,)),
+        Datum(MetricSeries("cpu", "Percent", HOST), 60, (50.0, 75.0), (2, 1)),
+        Datum(MetricSeries("gpu", "Percent", HOST), 60, (9.0,), (1,)),
     ]
     metrics = [{"Name": name, "Unit": "Percent", "StorageResolution": 60} for name in ("cpu", "gpu")]
     assert events(data) == [
@@ -33,17 +33,17 @@ def test_a_line_is_what_cloudwatch_logs_reads() -> None:
 
 
 def test_at_most_100_metrics_a_line_and_100_values_a_metric() -> None:
-    found = events([Datum(Series(f"m{i}"), 60, (1.0,), (1,)) for i in range(250)])
+    found = events([Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(250)])
     assert [len(event["_aws"]["CloudWatchMetrics"][0]["Metrics"]) for event in found] == [100, 100, 50]
-    found = events([Datum(Series("m"), 60, (1.0, 2.0), (150, 51))])
+    found = events([Datum(MetricSeries("m"), 60, (1.0, 2.0), (150, 51))])
     assert [event["m"] for event in found] == [[1.0] * 100, [1.0] * 50 + [2.0] * 50, 2.0]
 
 
 def test_times_and_dimensions_apart() -> None:
     data = [
-        Datum(Series("m", dimensions=HOST), 60, (1.0,), (1,)),
-        Datum(Series("m", dimensions=HOST), 120, (1.0,), (1,)),
-        Datum(Series("m"), 60, (1.0,), (1,)),
+        Datum(MetricSeries("m", dimensions=HOST), 60, (1.0,), (1,)),
+        Datum(MetricSeries("m", dimensions=HOST), 120, (1.0,), (1,)),
+        Datum(MetricSeries("m"), 60, (1.0,), (1,)),
     ]
     assert len(events(data)) == 3
 
@@ -52,7 +52,8 @@ def test_a_line_is_smaller_than_an_event_may_be() -> None:
     dimensions = tuple((f"dimension{i}", "x" * 1024) for i in range(30))
     values = tuple(i / 3 for i in range(100))
     data = [
-        Datum(Series("n" * 250 + str(i), "Percent", dimensions), 60, values, (1,) * 100) for i in range(300)
+        Datum(MetricSeries("n" * 250 + str(i), "Percent", dimensions), 60, values, (1,) * 100)
+        for i in range(300)
     ]
     lines = list(emf.lines("N" * 255, data))
     assert max(map(len, lines)) <= emf.BYTES_PER_EVENT

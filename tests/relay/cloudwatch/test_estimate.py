@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from runvitals.relay.cloudwatch import prices
-from runvitals.relay.cloudwatch.datum import Reading, Series
+from runvitals.relay.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.cloudwatch.estimate import Estimate
 from runvitals.relay.cloudwatch.neuron_report import read
-from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, Selection
+from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, MetricSelection
 from tests.relay.cloudwatch.reports import inferentia, line, process, report
 
 
-def estimate_of(document: dict[str, object], selection: Selection, **settings: object) -> Estimate:
+def estimate_of(document: dict[str, object], selection: MetricSelection, **settings: object) -> Estimate:
     estimate = Estimate(**settings)  # type: ignore[arg-type]
     for reading in read(line(document)).readings:
         estimate.add(reading, selection.wants(reading))
@@ -20,25 +20,25 @@ def estimate_of(document: dict[str, object], selection: Selection, **settings: o
 
 
 def test_everything_of_an_inferentia_is_25_metrics_for_7_50_a_month() -> None:
-    estimate = estimate_of(inferentia(), Selection(NEURON_STANDARD))
+    estimate = estimate_of(inferentia(), MetricSelection(NEURON_STANDARD))
     assert len(estimate.sent) == 25
     assert estimate.metrics_usd() == 7.50
 
 
 def test_the_four_cores_alone_are_1_20_a_month() -> None:
     only_cores = report(process([0.0] * 4))
-    assert estimate_of(only_cores, Selection(NEURON_STANDARD)).metrics_usd() == 1.20
-    assert estimate_of(inferentia(), Selection(["neuroncore_utilization"])).metrics_usd() == 1.20
+    assert estimate_of(only_cores, MetricSelection(NEURON_STANDARD)).metrics_usd() == 1.20
+    assert estimate_of(inferentia(), MetricSelection(["neuroncore_utilization"])).metrics_usd() == 1.20
 
 
 def test_ten_instances_pay_ten_times_if_a_dimension_tells_them_apart() -> None:
-    selection = Selection(NEURON_STANDARD)
+    selection = MetricSelection(NEURON_STANDARD)
     assert estimate_of(inferentia(), selection, instances=10, apart=True).metrics_usd() == 75.0
     assert estimate_of(inferentia(), selection, instances=10).metrics_usd() == 7.5
 
 
 def test_what_a_group_left_out_saves() -> None:
-    estimate = estimate_of(inferentia(), Selection(NEURON_STANDARD, exclude=["execution_stats"]))
+    estimate = estimate_of(inferentia(), MetricSelection(NEURON_STANDARD, exclude=["execution_stats"]))
     rows = {name: (sent, usd, left_out, saved) for name, sent, usd, left_out, saved in estimate.groups()}
     assert rows["neuroncore_counters"] == (4, pytest.approx(1.20), 0, 0.0)
     assert rows["execution_stats"] == (0, 0.0, 26, pytest.approx(7.80))
@@ -72,6 +72,6 @@ def test_folding_makes_one_request_a_minute(
 ) -> None:
     estimate = Estimate(every_s=every_s, resolution_s=resolution_s, interval_s=5.0)
     for i in range(metrics):
-        estimate.add(Reading(Series(f"m{i}"), 1.0, "group", f"m{i}"), True)
+        estimate.add(MetricReading(MetricSeries(f"m{i}"), 1.0, "group", f"m{i}"), True)
     assert estimate.requests_an_hour() == an_hour
     assert estimate.one_by_one_usd() == 5.184

@@ -3,14 +3,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.relay.cloudwatch.datum import Datum, Series
-from runvitals.relay.cloudwatch.fold import Fold
+from runvitals.relay.cloudwatch.datum import Datum, MetricSeries
+from runvitals.relay.cloudwatch.fold import MinuteAggregation
 
-CPU = Series("cpu", "Percent")
+CPU = MetricSeries("cpu", "Percent")
 
 
 def test_a_minute_of_5_s_samples_is_one_datum_with_its_values_and_counts() -> None:
-    fold = Fold()
+    fold = MinuteAggregation()
     for i in range(12):
         fold.add(CPU, 60_000 + i * 5_000, 50.0 if i % 3 else 75.0)
     assert fold.take() == [Datum(CPU, 60, (75.0, 50.0), (4, 8))]
@@ -18,7 +18,7 @@ def test_a_minute_of_5_s_samples_is_one_datum_with_its_values_and_counts() -> No
 
 
 def test_a_minute_that_goes_on_is_left_alone() -> None:
-    fold = Fold()
+    fold = MinuteAggregation()
     fold.add(CPU, 59_999, 1.0)
     fold.add(CPU, 60_000, 2.0)
     assert [datum.time_s for datum in fold.take(before_ms=119_999)] == [0]
@@ -26,7 +26,7 @@ def test_a_minute_that_goes_on_is_left_alone() -> None:
 
 
 def test_high_resolution_keeps_the_second() -> None:
-    fold = Fold(resolution_s=1)
+    fold = MinuteAggregation(resolution_s=1)
     fold.add(CPU, 61_000, 1.0)
     fold.add(CPU, 61_900, 1.0)
     fold.add(CPU, 66_000, 1.0)
@@ -34,7 +34,7 @@ def test_high_resolution_keeps_the_second() -> None:
 
 
 def test_what_is_no_number_is_counted_and_left_out() -> None:
-    fold = Fold()
+    fold = MinuteAggregation()
     for value in (float("nan"), float("inf"), 1e200, 3.0):
         fold.add(CPU, 0, value)
     assert fold.refused == 3
@@ -50,9 +50,9 @@ def test_what_is_no_number_is_counted_and_left_out() -> None:
     )
 )
 def test_nothing_is_lost_or_invented(samples: list[tuple[str, int, float]]) -> None:
-    fold = Fold(most_values=7)
+    fold = MinuteAggregation(most_values=7)
     for name, time_ms, value in samples:
-        fold.add(Series(name), time_ms, value)
+        fold.add(MetricSeries(name), time_ms, value)
     unfolded = sorted(
         (datum.series.name, datum.time_s, value)
         for datum in fold.take()

@@ -10,7 +10,7 @@ import pytest
 
 from runvitals.relay.cloudwatch import limits
 from runvitals.relay.cloudwatch.client import entry
-from runvitals.relay.cloudwatch.datum import Datum, Series
+from runvitals.relay.cloudwatch.datum import Datum, MetricSeries
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**361, -(2.0**361)])
@@ -28,7 +28,7 @@ def test_two_weeks_back_and_two_hours_ahead() -> None:
     day = 86_400
 
     def timely(time_s: int) -> bool:
-        return limits.in_time(Datum(Series("cpu"), time_s, (1.0,), (1,)), now_s)
+        return limits.in_time(Datum(MetricSeries("cpu"), time_s, (1.0,), (1,)), now_s)
 
     assert timely(now_s)
     assert timely(now_s - 13 * day)
@@ -79,13 +79,13 @@ def test_dimensions_that_cannot_be(dimensions: tuple[tuple[str, str], ...], comp
 
 
 def test_more_than_150_different_values_make_more_data() -> None:
-    found = list(limits.data(Series("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
+    found = list(limits.data(MetricSeries("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
     assert [len(datum.values) for datum in found] == [150, 150, 1]
     assert sum(datum.readings for datum in found) == 602
 
 
 def test_a_request_has_at_most_1000_data() -> None:
-    data = [Datum(Series(f"m{i}"), 60, (1.0,), (1,)) for i in range(2500)]
+    data = [Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(2500)]
     found = list(limits.requests(data))
     assert [len(request) for request in found] == [1000, 1000, 500]
     assert [datum for request in found for datum in request] == data
@@ -95,7 +95,7 @@ def test_a_request_has_at_most_a_megabyte_as_it_is_written() -> None:
     values = tuple(math.pi * 10.0**i for i in range(-75, 75))
     dimensions = tuple((f"dimension{i}", "/" * 1024) for i in range(3))
     names = [limits.legal_name("\u00e9" * 60 + str(i)) for i in range(400)]
-    series = [Series(name, "Megabytes/Second", dimensions) for name in names]
+    series = [MetricSeries(name, "Megabytes/Second", dimensions) for name in names]
     data = [Datum(one, 1_800_000_000, values, (1_000_000,) * 150) for one in series]
     found = list(limits.requests(data))
     assert len(found) > 1
@@ -105,7 +105,7 @@ def test_a_request_has_at_most_a_megabyte_as_it_is_written() -> None:
 
 
 def test_the_older_protocol_is_reckoned_larger() -> None:
-    datum = Datum(Series("cpu", "Percent", (("Host", "a/b"),)), 60, (1.0 / 3,) * 150, (2,) * 150)
+    datum = Datum(MetricSeries("cpu", "Percent", (("Host", "a/b"),)), 60, (1.0 / 3,) * 150, (2,) * 150)
     assert limits.size(datum, "query") > limits.size(datum, "json")
     # As botocore writes it: MetricData.member.N.Values.member.N=…
     prefix = "MetricData.member.1000."

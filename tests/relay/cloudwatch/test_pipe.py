@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from runvitals.relay.cloudwatch.client import Client
+from runvitals.relay.cloudwatch.client import CloudWatchClient
 from runvitals.relay.cloudwatch.datum import Datum
-from runvitals.relay.cloudwatch.pipe import Network, Pipe
-from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, Selection
+from runvitals.relay.cloudwatch.pipe import Pipe, PutMetricDataSink
+from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, MetricSelection
 from tests.relay.cloudwatch.conftest import FakeCloud
 from tests.relay.cloudwatch.reports import inferentia, line, process, report
 
@@ -69,7 +69,9 @@ def piped(
 
     kept, said = Kept(), list[str]()
     fd = written(text)
-    pipe = Pipe(fd, Selection(list(globs)), parse(dimensions), kept, say=said.append, clock=clock or Clock())
+    pipe = Pipe(
+        fd, MetricSelection(list(globs)), parse(dimensions), kept, say=said.append, clock=clock or Clock()
+    )
     assert pipe.run()
     os.close(fd)
     return [datum for offer in kept.offers for datum in offer], said[-1]
@@ -106,7 +108,7 @@ def test_a_dimension_that_cannot_be_had_sends_nothing(monkeypatch: pytest.Monkey
     fd = written(line(report(process([1.0]))))
     kept = Kept()
     with pytest.raises(LookupError, match="TaskId: this is no task of ECS"):
-        Pipe(fd, Selection(), {"TaskId": None}, kept, say=print).run()
+        Pipe(fd, MetricSelection(), {"TaskId": None}, kept, say=print).run()
     os.close(fd)
     assert kept.offers == []
 
@@ -129,10 +131,10 @@ def test_a_report_of_450_kilobytes_is_read_like_any_other() -> None:
 
 
 def test_everything_arrives_at_cloudwatch(cloud: FakeCloud) -> None:
-    client = Client("Neuron", "us-west-2")
+    client = CloudWatchClient("Neuron", "us-west-2")
     fd = written(line(inferentia()) * 12)
     said: list[str] = []
-    assert Pipe(fd, Selection(NEURON_STANDARD), {}, Network(client), say=said.append).run()
+    assert Pipe(fd, MetricSelection(NEURON_STANDARD), {}, PutMetricDataSink(client), say=said.append).run()
     os.close(fd)
     client.close()
     assert len(cloud.names("Neuron")) == 25
@@ -145,10 +147,10 @@ def test_what_did_not_arrive_is_said_and_is_a_failure(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr("runvitals.relay.cloudwatch.pipe.LAST_WAIT_S", 0.2)
-    client = Client("Neuron", "us-west-2")
+    client = CloudWatchClient("Neuron", "us-west-2")
     fd = written(line(report(process([1.0, 2.0]))))
     said: list[str] = []
-    assert not Pipe(fd, Selection(), {}, Network(client), say=said.append).run()
+    assert not Pipe(fd, MetricSelection(), {}, PutMetricDataSink(client), say=said.append).run()
     os.close(fd)
     assert "2 readings dropped; Could not connect" in said[-1]
 
@@ -157,7 +159,7 @@ def test_a_minute_that_has_ended_is_sent_while_reports_go_on() -> None:
     """The clock goes on by a second a look, so that the reports are spread over minutes."""
     kept = Kept()
     fd = written(line(report(process([50.0]))) * 400)
-    pipe = Pipe(fd, Selection(), {}, kept, say=lambda text: None, clock=Clock(step_s=1.0))
+    pipe = Pipe(fd, MetricSelection(), {}, kept, say=lambda text: None, clock=Clock(step_s=1.0))
     pipe.run()
     os.close(fd)
     assert sum(datum.readings for offer in kept.offers for datum in offer) == 400

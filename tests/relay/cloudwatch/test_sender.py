@@ -4,12 +4,12 @@ import threading
 from collections.abc import Sequence
 
 from runvitals.backoff import Backoff
-from runvitals.relay.cloudwatch.datum import Datum, Series
-from runvitals.relay.cloudwatch.sender import Refused, Sender, Unavailable
+from runvitals.relay.cloudwatch.datum import Datum, MetricSeries
+from runvitals.relay.cloudwatch.sender import RequestRejected, Sender, ServiceUnavailable
 
 
 def datum(name: str, readings: int = 1) -> Datum:
-    return Datum(Series(name), 60, (1.0,), (readings,))
+    return Datum(MetricSeries(name), 60, (1.0,), (readings,))
 
 
 def test_requests_arrive_in_order() -> None:
@@ -28,7 +28,7 @@ def test_what_is_throttled_is_tried_again() -> None:
     def put(request: Sequence[Datum]) -> None:
         calls.append(len(request))
         if len(calls) < 4:
-            raise Unavailable("Throttling: Rate exceeded")
+            raise ServiceUnavailable("Throttling: Rate exceeded")
 
     backoff = Backoff(first_s=0.001, longest_s=0.001)
     sender = Sender(put, backoff=backoff)
@@ -61,7 +61,7 @@ def test_one_bad_datum_does_not_take_the_others_with_it() -> None:
 
     def put(request: Sequence[Datum]) -> None:
         if any(one.series.name == "bad" for one in request):
-            raise Refused("InvalidParameterValue")
+            raise RequestRejected("InvalidParameterValue")
         arrived.extend(one.series.name for one in request)
 
     sender = Sender(put)

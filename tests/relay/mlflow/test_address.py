@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.relay.mlflow.address import Address, absolute, complete, public
+from runvitals.relay.mlflow.address import MlflowAddress, absolute, complete, public
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from runvitals.relay.mlflow.address import Address, absolute, complete, public
     ],
 )
 def test_a_tracking_uri_is_absolute(text: str, uri: str) -> None:
-    assert Address.parse(text, {}, "/srv/me").uri == uri
+    assert MlflowAddress.parse(text, {}, "/srv/me").uri == uri
     assert absolute(uri, "/elsewhere") == uri
 
 
@@ -32,9 +32,9 @@ def test_the_environment_says_what_the_address_does_not() -> None:
         "MLFLOW_EXPERIMENT_NAME": "digits",
         "MLFLOW_SYSTEM_METRICS_NODE_ID": "n0",
     }
-    assert Address.parse("", environ, "/") == Address("https://host/mlflow", "", "digits", "n0")
-    said = Address.parse("http://other#experiment=a%20b&node=n1&run=0f", environ, "/")
-    assert said == Address("http://other", "0f", "a b", "n1")
+    assert MlflowAddress.parse("", environ, "/") == MlflowAddress("https://host/mlflow", "", "digits", "n0")
+    said = MlflowAddress.parse("http://other#experiment=a%20b&node=n1&run=0f", environ, "/")
+    assert said == MlflowAddress("http://other", "0f", "a b", "n1")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_environment_says_what_the_address_does_not() -> None:
 )
 def test_what_cannot_be_is_told(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Address.parse(text, {}, "/")
+        MlflowAddress.parse(text, {}, "/")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destination import Context, Gone, Rejected, Retry
 from runvitals.relay.mlflow.destination import MlflowDestination
-from runvitals.relay.specs import Spec
+from runvitals.relay.specs import DestinationSpec
 from tests.relay.mlflow.tracking import Tracking
 
 T0 = 1_700_000_000_000
@@ -93,7 +93,7 @@ def own(tracking: Tracking, tmp_path: Path) -> Far:
 
 
 def test_it_is_found_by_its_name() -> None:
-    assert Spec("mlflow:http://host:5000#run=0f").factory() is MlflowDestination
+    assert DestinationSpec("mlflow:http://host:5000#run=0f").factory() is MlflowDestination
 
 
 # -- system metrics in a run of MLflow's

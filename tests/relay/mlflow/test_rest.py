@@ -11,7 +11,7 @@ import pytest
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.mlflow import naming
 from runvitals.relay.mlflow.rest import RestStore, number, tls
-from runvitals.relay.mlflow.store import Metric, Pair
+from runvitals.relay.mlflow.store import MetricPoint, NamedText
 from tests.relay.mlflow.tracking import Tracking
 
 
@@ -56,7 +56,7 @@ def test_numbers_are_what_protocol_buffers_read(value: float, sent: object) -> N
 def test_a_server_that_is_not_mlflows_is_asked_again_later(tracking: Tracking, store: RestStore) -> None:
     tracking.faults.append((404, ""))
     with pytest.raises(Retry, match="<html>away</html>"):
-        store.log("0f", [Metric("loss", 1.0, 0, 0)])
+        store.log("0f", [MetricPoint("loss", 1.0, 0, 0)])
 
 
 def test_an_experiment_that_is_deleted_takes_no_run(tracking: Tracking, store: RestStore) -> None:
@@ -89,8 +89,8 @@ def test_names_are_made_to_fit(name: str, taken: str) -> None:
 def test_parameters_are_flat_texts() -> None:
     config = {"a": {"b": {"c": True}, "empty": {}}, "long": "x" * 7000, "none": None}
     assert list(naming.params(config)) == [
-        Pair("a.b.c", "True"),
-        Pair("a.empty", "{}"),
-        Pair("long", "x" * 6000),
-        Pair("none", "None"),
+        NamedText("a.b.c", "True"),
+        NamedText("a.empty", "{}"),
+        NamedText("long", "x" * 6000),
+        NamedText("none", "None"),
     ]

@@ -19,7 +19,7 @@ from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.prometheus import exporter
-from runvitals.relay.prometheus.board import ENDED_MS, LAST_LOOK_MS, RunBoard
+from runvitals.relay.prometheus.board import ENDED_MS, LAST_LOOK_MS, LatestValues
 from runvitals.relay.prometheus.exposition import OPENMETRICS, TEXT, content_type, render
 from runvitals.relay.prometheus.naming import Namer
 from tests.relay.journals import Journal, Sender
@@ -53,7 +53,7 @@ def end(found: Batch, state: str = "finished") -> Batch:
     return found
 
 
-def shown(board: RunBoard, now: int = T0) -> dict[str, float]:
+def shown(board: LatestValues, now: int = T0) -> dict[str, float]:
     """`name{labels}` -> value, of the page at a time."""
     lines = render(board.samples(now), TEXT).decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
@@ -69,7 +69,7 @@ def of_every_metric() -> Batch:
 
 
 def test_numbers_are_in_base_units_and_say_where_they_come_from() -> None:
-    board = RunBoard()
+    board = LatestValues()
     board.add(batch(**{"memory.usedMB": 3.0, "gpu.1.gpu": 50.0, "network.eth0.sent": 7.0}), T0)
     found = shown(board)
     where = 'host="node1",project="digits",run="abc"'
@@ -79,7 +79,7 @@ def test_numbers_are_in_base_units_and_say_where_they_come_from() -> None:
 
 
 def test_a_run_says_what_it_is_and_how_it_stands() -> None:
-    board = RunBoard()
+    board = LatestValues()
     board.add(batch(cpu=1.0), T0)
     info = 'runvitals_run_info{group="g",name="first try",project="digits",run="abc"}'
     state = 'runvitals_run_state{{host="node1",project="digits",run="abc",state="{}"}}'
@@ -91,7 +91,7 @@ def test_a_run_says_what_it_is_and_how_it_stands() -> None:
 
 
 def test_what_the_program_logs_has_its_own_names_as_labels() -> None:
-    board = RunBoard()
+    board = LatestValues()
     board.add(batch("train", **{"train/loss": 0.25}), T0)
     where = 'process="7",project="digits",run="abc"'
     assert shown(board)[f'runvitals_log{{host="node1",key="train/loss",{where}}}'] == 0.25
@@ -100,7 +100,7 @@ def test_what_the_program_logs_has_its_own_names_as_labels() -> None:
 
 @pytest.mark.parametrize("why", ["gap", "silence", "end"])
 def test_numbers_leave_when_they_do_not_count_any_more(why: str) -> None:
-    board = RunBoard()
+    board = LatestValues()
     board.add(batch(cpu=50.0), T0)
     now = T0 + 1000
     if why == "gap":
@@ -117,7 +117,7 @@ def test_numbers_leave_when_they_do_not_count_any_more(why: str) -> None:
 def test_numbers_stay_when_somebody_sets_the_clock_and_leave_in_silence_all_the_same() -> None:
     set_by_ms = [0]
     clock = Clock(0, lambda: (T0 + set_by_ms[0]) * 1_000_000, lambda: T0 * 1_000_000)
-    board = RunBoard()
+    board = LatestValues()
     for by_ms in (0, YEAR_MS, -YEAR_MS, 0):
         set_by_ms[0] = by_ms
         found = batch(cpu=50.0)
@@ -128,7 +128,7 @@ def test_numbers_stay_when_somebody_sets_the_clock_and_leave_in_silence_all_the_
 
 
 def test_both_formats_are_what_their_parsers_take() -> None:
-    board = RunBoard()
+    board = LatestValues()
     board.add(of_every_metric(), T0)
     board.add(batch("train", **{'lo"ss\\\n': float("inf"), "nan": float("nan"), "\ud800": 1.0}), T0)
     strict = {one.name: one for one in openmetrics(render(board.samples(T0), OPENMETRICS).decode())}
@@ -146,7 +146,7 @@ def test_promtool_has_no_complaint() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")
-    board = RunBoard()
+    board = LatestValues()
     board.add(of_every_metric(), T0)
     board.add(batch("train", loss=1.0), T0)
     page = render(board.samples(T0), TEXT)

@@ -18,8 +18,8 @@ import pytest
 from runvitals.query import open_run
 from runvitals.relay.batch import CONSOLE, LIFECYCLE, Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destination import Context, Gone, Rejected, Retry
-from runvitals.relay.specs import Spec
-from runvitals.relay.wandb.account import Address, authorization
+from runvitals.relay.specs import DestinationSpec
+from runvitals.relay.wandb.account import WandbAddress, authorization
 from runvitals.relay.wandb.destination import WandbDestination
 from runvitals.wandb.importing import import_file
 from tests.relay.wandb.server import KEY, WandbServer
@@ -102,7 +102,7 @@ def source(server: WandbServer, tmp_path: Path, request: pytest.FixtureRequest) 
 
 
 def test_it_is_found_by_its_name() -> None:
-    assert Spec("wandb:me/digits").factory() is WandbDestination
+    assert DestinationSpec("wandb:me/digits").factory() is WandbDestination
 
 
 def test_a_whole_run(server: WandbServer, source: Source) -> None:
@@ -318,4 +318,4 @@ def test_a_key_is_for_its_own_service(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_addresses_that_cannot_be(address: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"wandb: {why}"):
-        Address.read(address, {})
+        WandbAddress.read(address, {})

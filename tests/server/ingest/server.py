@@ -9,7 +9,7 @@ import anyio
 import httpx
 
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
-from runvitals.store.catalogue import Catalogue, Filter, open_catalogue
+from runvitals.store.catalogue import Filter, MetadataStore, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 
 NOW = 1_760_000_000_000
@@ -39,7 +39,7 @@ class Server:
     def __init__(self, folder: str, limits: Limits) -> None:
         self.now_ms = NOW
         self.store = SqliteChunks(folder)
-        self.catalogue: Catalogue = open_catalogue(f"{folder}/catalogue.db")
+        self.catalogue: MetadataStore = open_metadata_store(f"{folder}/catalogue.db")
         self.recorder = Recorder(self.store, self.catalogue, lambda: self.now_ms, limits)
         self.tally = Counted()
         self.endpoint = Ingest(self.recorder, limits, self.tally)

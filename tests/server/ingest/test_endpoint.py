@@ -18,7 +18,7 @@ from runvitals.server.ingest import Limits
 from runvitals.server.ingest.described import JsonEnvelope
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.store import body
-from runvitals.store.catalogue import Filter, Predicate, Sort
+from runvitals.store.catalogue import Filter, Predicate, RunSort
 from runvitals.store.catalogue.summaries import summary_of
 from tests.server.ingest.server import NOW, Server
 
@@ -134,7 +134,7 @@ def test_rows_come_into_the_summary_once(server: Server) -> None:
         assert server.json([{**who, "seq": 2, **first}, {**who, "seq": 4, **second}]).status_code == 200
     assert server.json({**who, "seq": 5, **sampled}).status_code == 200
     wanted = Filter(where=(Predicate.parse("summary.cpu = 3"),))
-    [run] = server.catalogue.runs.page(wanted, Sort("summary.disk"), NOW, 10, None).runs
+    [run] = server.catalogue.runs.page(wanted, RunSort("summary.disk"), NOW, 10, None).runs
     assert summary_of(server.catalogue.sections.read([run.id])[run.id]) == {"cpu": 3.0, "disk": 3.0}
 
 
@@ -146,7 +146,7 @@ def test_keys_are_removed_from_facts(server: Server) -> None:
     assert (
         server.json({"run": "abc", "writer": "train.n1.a", "seq": 1, "records": records}).status_code == 200
     )
-    [run] = server.catalogue.runs.page(Filter(), Sort(), NOW, 10, None).runs
+    [run] = server.catalogue.runs.page(Filter(), RunSort(), NOW, 10, None).runs
     assert server.catalogue.sections.read([run.id])[run.id].shared == {"config": {"seed": 1}}
 
 
@@ -258,7 +258,7 @@ def test_devices_are_known_from_the_facts_about_a_machine(server: Server) -> Non
         ("GPU-1", 3, "nvidia", None),
     ]
     wanted = Filter(device="GPU-1")
-    assert [one.uid for one in server.catalogue.runs.page(wanted, Sort("started_ms"), NOW).runs] == ["abc"]
+    assert [one.uid for one in server.catalogue.runs.page(wanted, RunSort("started_ms"), NOW).runs] == ["abc"]
 
 
 def test_a_gap_in_the_network_is_no_crash(server: Server) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.server.ingest import PATH
 from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue import MetadataStore, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 
 NOW = 1_760_000_000_000
@@ -20,13 +20,13 @@ Post = Callable[..., httpx.Response]
 
 
 @pytest.fixture
-def catalogue(tmp_path: Any) -> Iterator[Catalogue]:
-    with open_catalogue(str(tmp_path / "catalogue.db")) as catalogue:
+def catalogue(tmp_path: Any) -> Iterator[MetadataStore]:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as catalogue:
         yield catalogue
 
 
 @pytest.fixture
-def serve(tmp_path: Any, catalogue: Catalogue) -> Iterator[Callable[[bool], Post]]:
+def serve(tmp_path: Any, catalogue: MetadataStore) -> Iterator[Callable[[bool], Post]]:
     servers: list[SharedServer] = []
     with SqliteChunks(str(tmp_path / "store")) as store:
 
@@ -56,7 +56,7 @@ def test_on_loopback_only_requests_to_a_loopback_name_are_taken(serve: Callable[
     assert post(host="127.0.0.1:8900").json()["stored"] is True
 
 
-def test_a_token_is_asked_for(serve: Callable[[bool], Post], catalogue: Catalogue) -> None:
+def test_a_token_is_asked_for(serve: Callable[[bool], Post], catalogue: MetadataStore) -> None:
     post = serve(True)
     assert post().status_code == 401
     assert post(authorization="Bearer rvt_wrong").status_code == 401

@@ -15,7 +15,7 @@ import pytest
 from runvitals.server.connection import Bounds
 from runvitals.server.ingest import PATH, Limits
 from runvitals.server.ingest.commits import Commits
-from runvitals.store.contract import Ack, Batch
+from runvitals.store.contract import CommitAck, SampleBatch
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.server.ingest.server import NOW, Server
 from tests.server.serving import answered, serving
@@ -26,13 +26,13 @@ class BlockedDisk:
 
     def __init__(self, store: SqliteChunks) -> None:
         self._store = store
-        self._waiting: list[tuple[Sequence[Batch], Future[Ack]]] = []
+        self._waiting: list[tuple[Sequence[SampleBatch], Future[CommitAck]]] = []
         self._blocked = True
 
-    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
         if not self._blocked:
             return self._store.submit(batches)
-        future: Future[Ack] = Future()
+        future: Future[CommitAck] = Future()
         self._waiting.append((batches, future))
         return future
 

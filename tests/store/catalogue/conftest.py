@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from sqlalchemy import Connection, delete
 
-from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue import MetadataStore, open_metadata_store
 from runvitals.store.catalogue.database import Database
 from runvitals.store.catalogue.tables import metadata
 from tests.store.catalogue.postgresql import Server, programs
@@ -70,11 +70,11 @@ def address(
     if kind == "sqlite":
         if kind not in templates:
             templates[kind] = str(tmp_path_factory.mktemp("template") / "catalogue.db")
-            open_catalogue(templates[kind]).close()
+            open_metadata_store(templates[kind]).close()
         return shutil.copy(templates[kind], empty())
     if kind not in templates:
         templates[kind] = empty()
-        open_catalogue(templates[kind]).close()
+        open_metadata_store(templates[kind]).close()
     database = Database(templates[kind])
     database.write(_empty)  # quicker than a new database: 5 ms, not 100
     database.close()
@@ -87,6 +87,6 @@ def _empty(connection: Connection) -> None:
 
 
 @pytest.fixture
-def catalogue(address: str) -> Iterator[Catalogue]:
-    with open_catalogue(address) as opened:
+def catalogue(address: str) -> Iterator[MetadataStore]:
+    with open_metadata_store(address) as opened:
         yield opened

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.store.catalogue import Catalogue, Filter, Joined, Joining, Predicate, Sort, Update
+from runvitals.store.catalogue import (
+    Filter,
+    MetadataStore,
+    Predicate,
+    RegisteredWriter,
+    RunSort,
+    SectionUpdate,
+    WriterRegistration,
+)
 
 EVERYTHING = Filter()
 T0 = 1_760_000_000_000  # 2025-10-09 08:53:20 UTC
 
 
-def joined(catalogue: Catalogue, uid: str, *, now_ms: int = T0, **writer: Any) -> Joined:
+def joined(catalogue: MetadataStore, uid: str, *, now_ms: int = T0, **writer: Any) -> RegisteredWriter:
     """A run with one monitor."""
     writer = {"writer": "monitor.node1.a", "project": "digits", **writer}
-    return catalogue.writers.join([Joining(uid, **writer)], now_ms)[0]
+    return catalogue.writers.join([WriterRegistration(uid, **writer)], now_ms)[0]
 
 
 def made(
-    catalogue: Catalogue, uid: str, *, started_ms: int = T0, project: str = "digits", **sections: Any
+    catalogue: MetadataStore, uid: str, *, started_ms: int = T0, project: str = "digits", **sections: Any
 ) -> int:
     """A run with sections: its number."""
     run_id = joined(catalogue, uid, now_ms=T0, started_ms=started_ms, project=project).run_id
-    catalogue.sections.merge([Update(run_id, name, values, T0) for name, values in sections.items()])
+    catalogue.sections.merge([SectionUpdate(run_id, name, values, T0) for name, values in sections.items()])
     return run_id
 
 
@@ -30,7 +38,7 @@ def where(*predicates: str) -> Filter:
 
 
 def uids(
-    catalogue: Catalogue,
+    catalogue: MetadataStore,
     wanted: Filter = EVERYTHING,
     by: str = "started_ms",
     descending: bool = True,
@@ -38,7 +46,7 @@ def uids(
     now_ms: int = T0,
 ) -> list[str]:
     """The ids of all runs of a filter in order, through as many pages as it takes."""
-    sort, after, found = Sort(by, descending), None, []
+    sort, after, found = RunSort(by, descending), None, []
     while True:
         page = catalogue.runs.page(wanted, sort, now_ms, limit, after)
         found += [run.uid for run in page.runs]

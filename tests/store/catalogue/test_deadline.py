@@ -6,12 +6,12 @@ import pytest
 
 from runvitals import deadline
 from runvitals.deadline import TooSlow
-from runvitals.store.catalogue import Catalogue, Filter
+from runvitals.store.catalogue import Filter, MetadataStore
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
-def test_a_query_ends_where_the_time_is_over(catalogue: Catalogue) -> None:
+def test_a_query_ends_where_the_time_is_over(catalogue: MetadataStore) -> None:
     with (
         pytest.raises(TooSlow),
         deadline.within(0.05),

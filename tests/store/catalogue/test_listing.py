@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runvitals.store.catalogue import (
-    Catalogue,
-    Ended,
     Ending,
     Filter,
-    Joining,
+    MetadataStore,
     Predicate,
-    Sort,
-    Update,
+    RunSort,
+    SectionUpdate,
+    WriterEnd,
+    WriterRegistration,
     conditions,
 )
 from runvitals.store.catalogue.listing import SORTED_COLUMNS
@@ -40,7 +40,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def five(catalogue: Catalogue) -> Catalogue:
+def five(catalogue: MetadataStore) -> MetadataStore:
     """Runs with the configurations above, each started a second after the one before."""
     for place, (uid, config) in enumerate(CONFIGS.items()):
         made(catalogue, uid, started_ms=T0 + 1000 * place, config=config)
@@ -75,7 +75,7 @@ def five(catalogue: Catalogue) -> Catalogue:
         (["exit_code = 0"], ""),
     ],
 )
-def test_predicates(five: Catalogue, predicates: list[str], expected: str, few: None) -> None:
+def test_predicates(five: MetadataStore, predicates: list[str], expected: str, few: None) -> None:
     assert "".join(sorted(uids(five, where(*predicates)))) == expected
     assert five.runs.count(where(*predicates), T0) == len(expected)
     assert len(five.runs.ids(where(*predicates), T0)) == len(expected)
@@ -100,14 +100,14 @@ def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 1000])
-def test_orders(five: Catalogue, by: str, ascending: str, descending: str, limit: int, few: None) -> None:
+def test_orders(five: MetadataStore, by: str, ascending: str, descending: str, limit: int, few: None) -> None:
     assert "".join(uids(five, EVERYTHING, by, False, limit)) == ascending
     assert "".join(uids(five, EVERYTHING, by, True, limit)) == descending
     assert "".join(uids(five, Filter(project="digits"), by, False, limit)) == ascending
     assert "".join(uids(five, where("id != c"), by, False, limit)) == ascending.replace("c", "")
 
 
-def test_searches(catalogue: Catalogue, few: None) -> None:
+def test_searches(catalogue: MetadataStore, few: None) -> None:
     made(catalogue, "brave-otter-1", run={"name": "Größe 100%", "notes": 'it\'s the "best_run" so far 📉'})
     made(
         catalogue,
@@ -158,34 +158,34 @@ def test_searches(catalogue: Catalogue, few: None) -> None:
         assert catalogue.runs.count(Filter(text=text), T0) == len(expected.split())
 
 
-def test_a_search_knows_what_was_said_last(catalogue: Catalogue) -> None:
+def test_a_search_knows_what_was_said_last(catalogue: MetadataStore) -> None:
     run_id = made(catalogue, "abc", config={"opt": "adam", "note": "old"}, run={"notes": "first thoughts"})
-    catalogue.sections.merge([Update(run_id, "config", {"opt": "lion"}, T0 + 1)])
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"opt": "lion"}, T0 + 1)])
     assert uids(catalogue, Filter(text="lion first old")) == ["abc"]
     assert uids(catalogue, Filter(text="adam")) == []
     assert uids(catalogue, where("config.opt = adam")) == []
-    catalogue.sections.merge([Update(run_id, "config", {"opt": {"name": "sgd"}}, T0 + 2)])
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"opt": {"name": "sgd"}}, T0 + 2)])
     assert catalogue.runs.fields(EVERYTHING, T0) == ["config.note", "config.opt.name"]
     assert uids(catalogue, where("config.opt.name = sgd")) == ["abc"]
 
 
-def test_a_run_that_starts_meanwhile_moves_none_to_another_page(five: Catalogue) -> None:
-    first = five.runs.page(EVERYTHING, Sort(), T0, limit=3)
+def test_a_run_that_starts_meanwhile_moves_none_to_another_page(five: MetadataStore) -> None:
+    first = five.runs.page(EVERYTHING, RunSort(), T0, limit=3)
     joined(five, "newer", started_ms=T0 + 10_000)
-    second = five.runs.page(EVERYTHING, Sort(), T0, limit=3, after=first.next)
+    second = five.runs.page(EVERYTHING, RunSort(), T0, limit=3, after=first.next)
     assert [run.uid for run in (*first.runs, *second.runs)] == list("fedcba")
     assert second.next is None
 
 
-def test_states_on_all_pages_are_of_one_moment(five: Catalogue) -> None:
+def test_states_on_all_pages_are_of_one_moment(five: MetadataStore) -> None:
     """Ten seconds later all runs are lost, and still on the second page of those that are running."""
     running = Filter(states=("running",))
-    first = five.runs.page(running, Sort(), T0 + 10_000, limit=3)
-    second = five.runs.page(running, Sort(), T0 + 10_001, limit=3, after=first.next)
+    first = five.runs.page(running, RunSort(), T0 + 10_000, limit=3)
+    second = five.runs.page(running, RunSort(), T0 + 10_001, limit=3, after=first.next)
     assert [run.uid for run in (*first.runs, *second.runs)] == list("fedcba")
     assert {run.state for run in first.runs} == {"running"}
     assert {run.state for run in second.runs} == {"lost"}
-    assert five.runs.page(running, Sort(), T0 + 10_001).runs == []
+    assert five.runs.page(running, RunSort(), T0 + 10_001).runs == []
 
 
 @pytest.mark.parametrize(
@@ -203,29 +203,29 @@ def test_states_on_all_pages_are_of_one_moment(five: Catalogue) -> None:
         ["name", True, 1, 0, "a", "1"],
     ],
 )
-def test_what_is_no_place_in_a_list(five: Catalogue, place: object) -> None:
+def test_what_is_no_place_in_a_list(five: MetadataStore, place: object) -> None:
     after = base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
     for text in (after, "", "x", "é"):
         with pytest.raises(ValueError, match="only what a page before gave as `next` is allowed"):
-            five.runs.page(EVERYTHING, Sort("name"), T0, after=text)
+            five.runs.page(EVERYTHING, RunSort("name"), T0, after=text)
 
 
-def test_a_place_belongs_to_one_order(five: Catalogue) -> None:
-    after = five.runs.page(EVERYTHING, Sort(), T0, limit=1).next
+def test_a_place_belongs_to_one_order(five: MetadataStore) -> None:
+    after = five.runs.page(EVERYTHING, RunSort(), T0, limit=1).next
     with pytest.raises(ValueError, match="belongs to a list sorted by started_ms"):
-        five.runs.page(EVERYTHING, Sort("name"), T0, after=after)
+        five.runs.page(EVERYTHING, RunSort("name"), T0, after=after)
 
 
-def test_what_cannot_be_asked(catalogue: Catalogue) -> None:
+def test_what_cannot_be_asked(catalogue: MetadataStore) -> None:
     with pytest.raises(ValueError, match=r"by 'colour': id, name, .* config\.… and summary\.… are allowed"):
-        Sort("colour")
+        RunSort("colour")
     with pytest.raises(ValueError, match=r"cannot be sorted by 'config\.'"):
-        Sort("config.")
+        RunSort("config.")
     with pytest.raises(ValueError, match="state 'dead' is none of running, crashed"):
         Filter(states=("dead",))
     for limit in (0, 1001):
         with pytest.raises(ValueError, match=f"limit {limit}: 1 to 1000 is allowed"):
-            catalogue.runs.page(EVERYTHING, Sort(), T0, limit=limit)
+            catalogue.runs.page(EVERYTHING, RunSort(), T0, limit=limit)
     with pytest.raises(ValueError, match="cannot be counted by 'colour', only by project, state, tag"):
         catalogue.runs.counts(EVERYTHING, "colour", T0)
 
@@ -263,7 +263,7 @@ class Model:
             return False
         return bool(COMPARE[predicate.operator](mine, other))
 
-    def place(self, sort: Sort) -> tuple[Any, ...]:
+    def place(self, sort: RunSort) -> tuple[Any, ...]:
         sign = -1 if sort.descending else 1
         if sort.by == "started_ms":
             return (sign * self.started_ms, sign * self.number)
@@ -299,7 +299,7 @@ ASKED = st.builds(
     text=st.sampled_from(["", "", "abc", "ab", "r", "xyz abc", "lue"]),
     where=st.lists(PREDICATE, max_size=2).map(tuple),
 )
-SORTS = st.builds(Sort, st.sampled_from(["started_ms", "config.u", "config.v"]), st.booleans())
+SORTS = st.builds(RunSort, st.sampled_from(["started_ms", "config.u", "config.v"]), st.booleans())
 EXAMPLES = itertools.count()
 
 
@@ -309,23 +309,23 @@ EXAMPLES = itertools.count()
     asked=st.lists(st.tuples(ASKED, SORTS, st.integers(1, 5)), min_size=8, max_size=8),
 )
 def test_the_same_as_a_naive_reader_finds(
-    catalogue: Catalogue,
+    catalogue: MetadataStore,
     few: None,
     drawn: list[tuple[Any, ...]],
-    asked: list[tuple[Filter, Sort, int]],
+    asked: list[tuple[Filter, RunSort, int]],
 ) -> None:
     catalogue.runs.delete(catalogue.runs.ids(EVERYTHING, T0), T0)
     names = [f"{next(EXAMPLES)}" for _ in drawn]
     starts = zip(names, drawn, strict=True)
-    joining = [Joining(uid, "w", run[0], started_ms=T0 + run[3]) for uid, run in starts]
+    joining = [WriterRegistration(uid, "w", run[0], started_ms=T0 + run[3]) for uid, run in starts]
     numbers = catalogue.writers.join(joining, T0)
     models, updates, ends = [], [], []
     for uid, one, (project, state, tags, start, values) in zip(names, numbers, drawn, strict=True):
         models.append(Model(uid, one.run_id, project, state, tags, T0 + start, values))
-        updates.append(Update(one.run_id, "config", values, T0))
-        updates.append(Update(one.run_id, "run", {"tags": tags}, T0))
+        updates.append(SectionUpdate(one.run_id, "config", values, T0))
+        updates.append(SectionUpdate(one.run_id, "run", {"tags": tags}, T0))
         if state != "running":
-            ends.append(Ended(one.writer_id, Ending(state), T0))
+            ends.append(WriterEnd(one.writer_id, Ending(state), T0))
     catalogue.sections.merge(updates)
     catalogue.writers.end(ends)
     for wanted, sort, limit in asked:
@@ -337,7 +337,7 @@ def test_the_same_as_a_naive_reader_finds(
 
 
 @pytest.mark.parametrize("by", SORTED_COLUMNS)
-def test_every_column_is_an_order(five: Catalogue, by: str) -> None:
+def test_every_column_is_an_order(five: MetadataStore, by: str) -> None:
     up, down = uids(five, by=by, descending=False, limit=2), uids(five, by=by, limit=2)
     assert sorted(up) == list("abcdef")
     assert down == up[::-1]

@@ -9,33 +9,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runvitals.store.catalogue import Catalogue, open_catalogue
+from runvitals.store.catalogue import MetadataStore, open_metadata_store
 from tests.store.catalogue.runs import joined
 
 
-def test_a_key_has_one_number_for_all_time(catalogue: Catalogue, address: str) -> None:
+def test_a_key_has_one_number_for_all_time(catalogue: MetadataStore, address: str) -> None:
     first = catalogue.metrics.ids(["cpu", "gpu.0.powerWatts"])
     assert len(set(first.values())) == 2
     assert catalogue.metrics.ids(["gpu.0.powerWatts", "new", "cpu"]).items() >= first.items()
-    with open_catalogue(address) as other:
+    with open_metadata_store(address) as other:
         assert other.metrics.ids(["cpu"]) == {"cpu": first["cpu"]}
         assert other.metrics.keys(first.values()) == {number: key for key, number in first.items()}
 
 
-def test_asking_for_what_there_is_makes_nothing(catalogue: Catalogue) -> None:
+def test_asking_for_what_there_is_makes_nothing(catalogue: MetadataStore) -> None:
     number = catalogue.metrics.ids(["cpu"])["cpu"]
     assert catalogue.metrics.find(["cpu", "unheard.of"]) == {"cpu": number}
     assert catalogue.metrics.keys([number, 4711]) == {number: "cpu"}
     assert catalogue.metrics.beginning() == {"cpu": number}
 
 
-def test_keys_that_begin_so(catalogue: Catalogue) -> None:
+def test_keys_that_begin_so(catalogue: MetadataStore) -> None:
     ids = catalogue.metrics.ids(["gpu.0.temp", "gpu.1.temp", "gpu", "gpuX", "cpu", "gpu.é", "gpu._"])
     assert set(catalogue.metrics.beginning("gpu.")) == {"gpu.0.temp", "gpu.1.temp", "gpu.é", "gpu._"}
     assert catalogue.metrics.beginning("") == ids
 
 
-def test_any_text_is_a_key_but_an_empty_or_endless_one(catalogue: Catalogue) -> None:
+def test_any_text_is_a_key_but_an_empty_or_endless_one(catalogue: MetadataStore) -> None:
     keys = ["loss 📉", "a'b\"c", "a\0b", "half \ud83d", "%_\\", "x" * 512]
     ids = catalogue.metrics.ids(keys)
     assert list(ids) == keys
@@ -45,7 +45,7 @@ def test_any_text_is_a_key_but_an_empty_or_endless_one(catalogue: Catalogue) -> 
             catalogue.metrics.ids(["cpu", key])
 
 
-def test_a_list_of_keys_has_a_number_too(catalogue: Catalogue, address: str) -> None:
+def test_a_list_of_keys_has_a_number_too(catalogue: MetadataStore, address: str) -> None:
     schema = catalogue.metrics.schema(["cpu", "memory"])
     assert catalogue.metrics.keys(schema.metric_ids) == dict(
         zip(schema.metric_ids, ["cpu", "memory"], strict=True)
@@ -53,7 +53,7 @@ def test_a_list_of_keys_has_a_number_too(catalogue: Catalogue, address: str) -> 
     assert catalogue.metrics.schema(["cpu", "memory"]) == schema
     assert catalogue.metrics.schema(["memory", "cpu"]).id != schema.id
     assert catalogue.metrics.schema([]).metric_ids == ()
-    with open_catalogue(address) as other:
+    with open_metadata_store(address) as other:
         assert other.metrics.schema_of(schema.id) == schema
         assert other.metrics.schema_of(schema.id) == schema  # from memory
     with pytest.raises(LookupError, match="schema 4711 is not known here"):
@@ -62,7 +62,7 @@ def test_a_list_of_keys_has_a_number_too(catalogue: Catalogue, address: str) -> 
         catalogue.metrics.schema(["cpu", "memory", "cpu"])
 
 
-def test_which_metrics_the_writers_of_a_run_have(catalogue: Catalogue) -> None:
+def test_which_metrics_the_writers_of_a_run_have(catalogue: MetadataStore) -> None:
     monitor = joined(catalogue, "abc")
     trainer = joined(catalogue, "abc", writer="train.node1.7.a")
     other = joined(catalogue, "other")
@@ -82,7 +82,7 @@ KEYS = [f"key.{number}" for number in range(12)]
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=8), min_size=2, max_size=6))
-def test_many_who_ask_at_once_are_told_the_same(catalogue: Catalogue, asked: list[list[str]]) -> None:
+def test_many_who_ask_at_once_are_told_the_same(catalogue: MetadataStore, asked: list[list[str]]) -> None:
     """Each asks in an order of its own, and through a memory of its own."""
     example = f"{next(EXAMPLES)}."
     others = [[example + key for key in keys] for keys in asked]

@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 from runvitals.journal import frames
 from runvitals.journal.records import Record
 from runvitals.query.facts import Facts
-from runvitals.store.catalogue import Catalogue, Ended, Ending, Filter, Heard, Joining, Sort, hosts
+from runvitals.store.catalogue import (
+    Ending,
+    Filter,
+    MetadataStore,
+    RunSort,
+    WriterEnd,
+    WriterHeartbeat,
+    WriterRegistration,
+    hosts,
+)
 from tests.store.catalogue.runs import T0, joined, uids
 
 
-def state(catalogue: Catalogue, uid: str, now_ms: int) -> str:
+def state(catalogue: MetadataStore, uid: str, now_ms: int) -> str:
     run = catalogue.runs.find(uid, now_ms)
     assert run is not None
     assert uids(catalogue, Filter(states=(run.state,)), now_ms=now_ms) == [uid]
@@ -24,25 +33,25 @@ def state(catalogue: Catalogue, uid: str, now_ms: int) -> str:
     return run.state
 
 
-def test_a_gap_in_the_network_is_no_crash(catalogue: Catalogue) -> None:
+def test_a_gap_in_the_network_is_no_crash(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc", interval_s=5.0).writer_id
     assert state(catalogue, "abc", T0 + 25_000) == "running"
     assert state(catalogue, "abc", T0 + 25_001) == "lost"
-    catalogue.writers.heard([Heard(writer, T0 + 60_000, T0 + 59_000)])
+    catalogue.writers.heard([WriterHeartbeat(writer, T0 + 60_000, T0 + 59_000)])
     assert state(catalogue, "abc", T0 + 61_000) == "running"
 
 
-def test_the_clock_of_the_writer_does_not_matter(catalogue: Catalogue) -> None:
+def test_the_clock_of_the_writer_does_not_matter(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc", started_ms=T0 - 3_600_000).writer_id
-    catalogue.writers.heard([Heard(writer, T0 + 20_000, T0 - 3_580_000)])
+    catalogue.writers.heard([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
     assert state(catalogue, "abc", T0 + 21_000) == "running"
-    [run] = catalogue.runs.page(Filter(), Sort(), T0 + 21_000).runs
+    [run] = catalogue.runs.page(Filter(), RunSort(), T0 + 21_000).runs
     assert (run.started_ms, run.last_ms, run.ended_ms) == (T0 - 3_600_000, T0 - 3_580_000, None)
 
 
-def test_how_it_ended(catalogue: Catalogue) -> None:
+def test_how_it_ended(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc").writer_id
-    catalogue.writers.end([Ended(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)])
+    catalogue.writers.end([WriterEnd(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)])
     run = catalogue.runs.find("abc", T0 + 5000)
     assert run is not None
     assert run.ending == Ending("crashed", None, 9, True)
@@ -50,27 +59,29 @@ def test_how_it_ended(catalogue: Catalogue) -> None:
     assert state(catalogue, "abc", T0 + 10**9) == "crashed"
 
 
-def test_a_sign_of_life_that_comes_late_changes_nothing(catalogue: Catalogue) -> None:
+def test_a_sign_of_life_that_comes_late_changes_nothing(catalogue: MetadataStore) -> None:
     who = joined(catalogue, "abc")
     run_id, writer = who.run_id, who.writer_id
-    catalogue.writers.heard([Heard(writer, T0 + 60_000, T0 + 60_000), Heard(writer, T0 + 5000, T0 + 5000)])
+    catalogue.writers.heard(
+        [WriterHeartbeat(writer, T0 + 60_000, T0 + 60_000), WriterHeartbeat(writer, T0 + 5000, T0 + 5000)]
+    )
     [only] = catalogue.writers.of_runs([run_id])[run_id]
     assert (only.heard_ms, only.last_ms) == (T0 + 60_000, T0 + 60_000)
-    catalogue.writers.heard([Heard(writer + 1, T0, T0)])  # of a run that was deleted for good
+    catalogue.writers.heard([WriterHeartbeat(writer + 1, T0, T0)])  # of a run that was deleted for good
     catalogue.writers.heard([])
 
 
-def test_the_newest_life_of_a_monitor_decides(catalogue: Catalogue) -> None:
+def test_the_newest_life_of_a_monitor_decides(catalogue: MetadataStore) -> None:
     first = joined(catalogue, "abc", writer="monitor.node1.a", started_ms=T0)
-    catalogue.writers.end([Ended(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
+    catalogue.writers.end([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
     second = joined(catalogue, "abc", writer="monitor.node1.b", started_ms=T0 + 2000, now_ms=T0 + 2000)
     assert state(catalogue, "abc", T0 + 3000) == "running"
-    catalogue.writers.end([Ended(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)])
+    catalogue.writers.end([WriterEnd(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)])
     [host] = hosts(catalogue.writers.of_runs([first.run_id])[first.run_id], T0 + 5000)
     assert (host.name, host.ending.state, host.monitors, host.last_ms) == ("node1", "finished", 2, T0 + 4000)
 
 
-def test_a_client_of_the_api_is_a_host_of_its_own(catalogue: Catalogue) -> None:
+def test_a_client_of_the_api_is_a_host_of_its_own(catalogue: MetadataStore) -> None:
     joined(catalogue, "abc", writer="my-script")
     assert state(catalogue, "abc", T0) == "running"
     assert state(catalogue, "abc", T0 + 10_001) == "lost"
@@ -91,7 +102,7 @@ EXAMPLES = itertools.count()
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lives=st.lists(RUN, min_size=4, max_size=12), now=st.integers(0, 12))
 def test_the_same_as_readers_of_the_journal_say(
-    catalogue: Catalogue, lives: list[list[tuple[Any, ...]]], now: int
+    catalogue: MetadataStore, lives: list[list[tuple[Any, ...]]], now: int
 ) -> None:
     """Where clocks agree, and records arrive as they are written."""
     now_ms = T0 + 7000 * now
@@ -108,13 +119,19 @@ def test_the_same_as_readers_of_the_journal_say(
                 facts.add(
                     Record(name, frames.LIFECYCLE, 2, last_ms, {"what": "end", "state": end, "signal": 9})
                 )
-            joining.append(Joining(uid, name, pid=7, interval_s=interval_s, started_ms=started_ms))
+            joining.append(WriterRegistration(uid, name, pid=7, interval_s=interval_s, started_ms=started_ms))
             signs.append(last_ms)
             ends.append(end)
     writers = [one.writer_id for one in catalogue.writers.join(joining, T0)]
-    catalogue.writers.heard([Heard(writer, ms, ms) for writer, ms in zip(writers, signs, strict=True)])
+    catalogue.writers.heard(
+        [WriterHeartbeat(writer, ms, ms) for writer, ms in zip(writers, signs, strict=True)]
+    )
     catalogue.writers.end(
-        [Ended(w, Ending(end, signal=9), ms) for w, ms, end in zip(writers, signs, ends, strict=True) if end]
+        [
+            WriterEnd(w, Ending(end, signal=9), ms)
+            for w, ms, end in zip(writers, signs, ends, strict=True)
+            if end
+        ]
     )
     for uid, facts in by_uid.items():
         expected, run_row = facts.run(now_ms), catalogue.runs.find(uid, now_ms)

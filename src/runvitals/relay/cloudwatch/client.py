@@ -7,7 +7,7 @@ from typing import Any
 
 from runvitals.relay.cloudwatch import limits
 from runvitals.relay.cloudwatch.datum import Datum
-from runvitals.relay.cloudwatch.sender import Refused, Unavailable
+from runvitals.relay.cloudwatch.sender import RequestRejected, ServiceUnavailable
 
 MISSING = "CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'"
 
@@ -39,7 +39,7 @@ _PASSING = frozenset(
 )
 
 
-class Client:
+class CloudWatchClient:
     """Sends data to one namespace of one Region, with the credentials that boto3 finds by itself.
 
     Args:
@@ -51,7 +51,7 @@ class Client:
         ValueError: a namespace that CloudWatch refuses, or no Region.
 
     Example:
-        >>> Client("Neuron", "us-west-2").put([Datum(Series("cpu", "Percent"), 60, (50.0,), (12,))])
+        >>> CloudWatchClient("Neuron", "us-west-2").put([Datum(Series("cpu", "Percent"), 60, (50.0,), (12,))])
     """
 
     def __init__(self, namespace: str, region: str | None = None) -> None:
@@ -89,15 +89,15 @@ class Client:
         try:
             self._client.put_metric_data(Namespace=self.namespace, MetricData=[entry(one) for one in request])
         except ParamValidationError as error:
-            raise Refused(str(error)) from None
+            raise RequestRejected(str(error)) from None
         except ClientError as error:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             code = error.response.get("Error", {}).get("Code", "")
             if code in _PASSING or status >= 500 or status in (401, 403, 408, 429):
-                raise Unavailable(str(error)) from None
-            raise Refused(str(error)) from None
+                raise ServiceUnavailable(str(error)) from None
+            raise RequestRejected(str(error)) from None
         except (BotoCoreError, OSError) as error:
-            raise Unavailable(str(error)) from None
+            raise ServiceUnavailable(str(error)) from None
 
     def close(self) -> None:
         self._client.close()

@@ -7,11 +7,11 @@ from typing import NamedTuple
 Dimensions = tuple[tuple[str, str], ...]
 
 
-class Series(NamedTuple):
+class MetricSeries(NamedTuple):
     """One metric as CloudWatch tells metrics apart (the unit makes no other metric, and no other price).
 
     Example:
-        >>> Series("NeuronCoreUtilizationNC0", "Percent", (("InstanceId", "i-0abc"),))
+        >>> MetricSeries("NeuronCoreUtilizationNC0", "Percent", (("InstanceId", "i-0abc"),))
     """
 
     name: str
@@ -19,7 +19,7 @@ class Series(NamedTuple):
     dimensions: Dimensions = ()
 
 
-class Reading(NamedTuple):
+class MetricReading(NamedTuple):
     """One number that was read.
 
     Args:
@@ -29,7 +29,7 @@ class Reading(NamedTuple):
         field: its name where it comes from: `error_summary.generic`, `gpu.0.temp`.
     """
 
-    series: Series
+    series: MetricSeries
     value: float
     group: str
     field: str
@@ -45,7 +45,7 @@ class Datum(NamedTuple):
         resolution_s: CloudWatch's StorageResolution, 1 or 60.
     """
 
-    series: Series
+    series: MetricSeries
     time_s: int
     values: tuple[float, ...]
     counts: tuple[int, ...]

@@ -9,13 +9,13 @@ from urllib.parse import parse_qsl
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.cloudwatch import limits
-from runvitals.relay.cloudwatch.client import Client
+from runvitals.relay.cloudwatch.client import CloudWatchClient
 from runvitals.relay.cloudwatch.datum import Datum, Dimensions
-from runvitals.relay.cloudwatch.dimensions import Surroundings, of_run, parse, resolve
-from runvitals.relay.cloudwatch.fold import Fold
+from runvitals.relay.cloudwatch.dimensions import DimensionLookup, of_run, parse, resolve
+from runvitals.relay.cloudwatch.fold import MinuteAggregation
 from runvitals.relay.cloudwatch.run_metrics import Last, readings
-from runvitals.relay.cloudwatch.selection import Selection
-from runvitals.relay.cloudwatch.sender import Refused, Unavailable
+from runvitals.relay.cloudwatch.selection import MetricSelection
+from runvitals.relay.cloudwatch.sender import RequestRejected, ServiceUnavailable
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 
 NAMESPACE = "runvitals"
@@ -28,7 +28,7 @@ _OPTIONAL = frozenset({"RunName", "Project", "Group", "JobType", "Tags", "Rank"}
 
 
 @dataclass(frozen=True)
-class Address:
+class CloudWatchAddress:
     """An address, read.
 
     Raises:
@@ -41,12 +41,12 @@ class Address:
 
     region: str | None
     namespace: str
-    selection: Selection
+    selection: MetricSelection
     dimensions: dict[str, str | None]
     resolution_s: int
 
     @classmethod
-    def read(cls, text: str) -> Address:
+    def read(cls, text: str) -> CloudWatchAddress:
         place, _, query = text.partition("?")
         region, _, namespace = place.partition("/")
         options: dict[str, list[str]] = {"include": [], "exclude": [], "dimension": [], "resolution": []}
@@ -65,7 +65,7 @@ class Address:
         return cls(
             region or None,
             limits.check_namespace(namespace or NAMESPACE),
-            Selection(options["include"], options["exclude"]),
+            MetricSelection(options["include"], options["exclude"]),
             parse(options["dimension"] or DIMENSIONS),
             int(resolution[0]),
         )
@@ -86,9 +86,9 @@ class CloudWatchDestination(Destination):
     interval_s = 60.0
 
     def __init__(self, address: str, context: Context, clock: Callable[[], float] = time.time) -> None:
-        self._address = Address.read(address)
-        self._client = Client(self._address.namespace, self._address.region)
-        self._surroundings = Surroundings()
+        self._address = CloudWatchAddress.read(address)
+        self._client = CloudWatchClient(self._address.namespace, self._address.region)
+        self._surroundings = DimensionLookup()
         self._found: dict[str, str] = {}
         self._clock = clock
         self._state = context.state
@@ -118,7 +118,7 @@ class CloudWatchDestination(Destination):
 
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
         """The requests for a batch, the same each time it comes, and how many values were no numbers."""
-        fold = Fold(self._address.resolution_s)
+        fold = MinuteAggregation(self._address.resolution_s)
         dimensions: Dimensions | None = None
         for time_ms, reading in readings(batch, last):
             if self._address.selection.wants(reading):
@@ -158,9 +158,9 @@ class CloudWatchDestination(Destination):
     def _halved(self, request: Sequence[Datum]) -> Iterator[str]:
         try:
             self._client.put(request)
-        except Unavailable as error:
+        except ServiceUnavailable as error:
             raise Retry(str(error)) from None
-        except Refused as error:
+        except RequestRejected as error:
             if len(request) == 1:
                 yield f"{request[0].series.name}: {error}"
                 return

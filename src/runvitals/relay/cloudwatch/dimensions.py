@@ -71,7 +71,7 @@ def parse(words: Sequence[str]) -> dict[str, str | None]:
     return wanted
 
 
-class Surroundings:
+class DimensionLookup:
     """Where this process runs, looked up name by name.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 LONGEST_BYTES = 16 << 20
 
 
-class Documents:
+class JsonDocuments:
     """One document a line, as neuron-monitor prints them; or over several lines, from one that is `{` to one
     that is `}`, as `jq` prints them. Whether they are JSON is for the reader to see.
 
@@ -16,7 +16,7 @@ class Documents:
         malformed: lines that were too long, and documents that broke off.
 
     Example:
-        >>> documents = Documents()
+        >>> documents = JsonDocuments()
         >>> list(documents.feed(b'{"a": 1}\\n{"b"')), list(documents.feed(b': 2}\\n'))
         ([b'{"a": 1}'], [b'{"b": 2}'])
     """

@@ -10,13 +10,13 @@ from itertools import pairwise
 from math import nan
 
 from runvitals.query.opened import open_run
-from runvitals.relay.cloudwatch.datum import Reading, Series
+from runvitals.relay.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.cloudwatch.dimensions import RUNTIME_TAG
 from runvitals.relay.cloudwatch.estimate import Estimate
 from runvitals.relay.cloudwatch.limits import legal_name
 from runvitals.relay.cloudwatch.pipe import Intake
 from runvitals.relay.cloudwatch.run_metrics import LOG_GROUP, column
-from runvitals.relay.cloudwatch.selection import Selection
+from runvitals.relay.cloudwatch.selection import MetricSelection
 
 # neuron-monitor goes on for ever. After a minute every group that is due once a minute has been there.
 LOOK_S = 60.0
@@ -27,7 +27,7 @@ _SHORTEST_INTERVAL_S = 0.5
 
 def of_reports(
     estimate: Estimate,
-    selection: Selection,
+    selection: MetricSelection,
     fd: int,
     look_s: float = LOOK_S,
     clock: Callable[[], float] = time.monotonic,
@@ -58,7 +58,7 @@ def of_reports(
     return intake
 
 
-def of_run(estimate: Estimate, selection: Selection, run_id: str, directory: str) -> None:
+def of_run(estimate: Estimate, selection: MetricSelection, run_id: str, directory: str) -> None:
     """Add the metrics of a run, and what its `log()` calls have.
 
     Raises:
@@ -80,7 +80,7 @@ def of_run(estimate: Estimate, selection: Selection, run_id: str, directory: str
     for row in opened.history():
         for key, value in row.data.items():
             if isinstance(value, (int, float)):
-                reading = Reading(Series(legal_name(key)), float(value), LOG_GROUP, key)
+                reading = MetricReading(MetricSeries(legal_name(key)), float(value), LOG_GROUP, key)
                 estimate.add(reading, selection.wants(reading))
     intervals = [host.interval_s for host in opened.facts.hosts if host.interval_s]
     if intervals:

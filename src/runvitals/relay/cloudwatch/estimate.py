@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from runvitals.relay.cloudwatch import limits, prices
-from runvitals.relay.cloudwatch.datum import Datum, Reading, Series
+from runvitals.relay.cloudwatch.datum import Datum, MetricReading, MetricSeries
 from runvitals.relay.cloudwatch.emf import lines
 
 
@@ -37,10 +37,10 @@ class Estimate:
     every_s: float = 60.0
     resolution_s: int = 60
     dimensions: Mapping[str, str | None] = field(default_factory=dict)
-    sent: dict[Series, Reading] = field(default_factory=dict)
-    left_out: dict[Series, Reading] = field(default_factory=dict)
+    sent: dict[MetricSeries, MetricReading] = field(default_factory=dict)
+    left_out: dict[MetricSeries, MetricReading] = field(default_factory=dict)
 
-    def add(self, reading: Reading, wanted: bool) -> None:
+    def add(self, reading: MetricReading, wanted: bool) -> None:
         (self.sent if wanted else self.left_out)[reading.series] = reading
 
     @property
@@ -89,7 +89,7 @@ class Estimate:
             yield name, sent, share, left_out, saved
 
 
-def _count(readings: Iterable[Reading]) -> dict[str, int]:
+def _count(readings: Iterable[MetricReading]) -> dict[str, int]:
     found: dict[str, int] = {}
     for reading in readings:
         found[reading.group] = found.get(reading.group, 0) + 1

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runvitals.relay.cloudwatch import limits
-from runvitals.relay.cloudwatch.datum import Datum, Series
+from runvitals.relay.cloudwatch.datum import Datum, MetricSeries
 
 
-class Fold:
+class MinuteAggregation:
     """Readings by series and time. Memory: about 100 bytes a different value.
 
     Args:
@@ -22,9 +22,9 @@ class Fold:
         refused: readings that CloudWatch could not take: NaN, infinite, too large.
 
     Example:
-        >>> fold = Fold()
+        >>> fold = MinuteAggregation()
         >>> for time_ms in (60_000, 65_000, 70_000):
-        ...     fold.add(Series("cpu", "Percent"), time_ms, 50.0)
+        ...     fold.add(MetricSeries("cpu", "Percent"), time_ms, 50.0)
         >>> fold.take()
         [Datum(series=Series(name='cpu', …), time_s=60, values=(50.0,), counts=(3,), resolution_s=60)]
     """
@@ -33,10 +33,10 @@ class Fold:
         self.resolution_s = resolution_s
         self.refused = 0
         self._most_values = most_values
-        self._open: dict[int, dict[Series, dict[float, int]]] = {}
+        self._open: dict[int, dict[MetricSeries, dict[float, int]]] = {}
         self._full: list[Datum] = []
 
-    def add(self, series: Series, time_ms: int, value: float) -> None:
+    def add(self, series: MetricSeries, time_ms: int, value: float) -> None:
         if not limits.takes(value):
             self.refused += 1
             return
@@ -65,6 +65,6 @@ class Fold:
                 found.extend(self._data(start_s, self._open.pop(start_s)))
         return found
 
-    def _data(self, start_s: int, bucket: dict[Series, dict[float, int]]) -> Iterator[Datum]:
+    def _data(self, start_s: int, bucket: dict[MetricSeries, dict[float, int]]) -> Iterator[Datum]:
         for series, counts in bucket.items():
             yield from limits.data(series, start_s, counts, self.resolution_s, self._most_values)

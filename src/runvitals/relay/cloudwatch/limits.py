@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 
-from runvitals.relay.cloudwatch.datum import Datum, Dimensions, Series
+from runvitals.relay.cloudwatch.datum import Datum, Dimensions, MetricSeries
 
 DATA_PER_REQUEST = 1000
 BYTES_PER_REQUEST = 1_000_000
@@ -96,7 +96,11 @@ def _is_plain(text: str, length: int) -> bool:
 
 
 def data(
-    series: Series, time_s: int, counts: dict[float, int], resolution_s: int, most: int = VALUES_PER_DATUM
+    series: MetricSeries,
+    time_s: int,
+    counts: dict[float, int],
+    resolution_s: int,
+    most: int = VALUES_PER_DATUM,
 ) -> Iterator[Datum]:
     """The data of one series and time; more than one where it had more than `most` different values.
 

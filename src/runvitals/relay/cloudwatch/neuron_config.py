@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from runvitals.relay.cloudwatch import neuron_report
-from runvitals.relay.cloudwatch.datum import Reading
+from runvitals.relay.cloudwatch.datum import MetricReading
 from runvitals.relay.cloudwatch.json_lines import Path, lines_of
 from runvitals.relay.cloudwatch.neuron_report import RUNTIME_GROUPS, SYSTEM_GROUPS
 from runvitals.relay.cloudwatch.selection import spellings
@@ -33,7 +33,7 @@ _SHORTEST_S = 1.0
 _NOT_GO = re.compile(r"\(\?(?:=|!|<=|<!|P=|\()|\\[1-9]")
 
 
-class Problem(NamedTuple):
+class ConfigProblem(NamedTuple):
     """Something wrong with a configuration.
 
     Args:
@@ -109,19 +109,19 @@ def beside(metrics: Sequence[str]) -> list[str]:
     ]
 
 
-def vocabulary() -> list[Reading]:
+def vocabulary() -> list[MetricReading]:
     """Every metric that a report can have, for one core and one device."""
     return neuron_report.read(json.dumps(_EXAMPLE).encode()).readings
 
 
-def check(text: str) -> list[Problem]:
+def check(text: str) -> list[ConfigProblem]:
     """What is wrong with a configuration, in the order of the file; [] for one that will do."""
     try:
         config = json.loads(text)
     except json.JSONDecodeError as error:
-        return [Problem(error.lineno, "", f"column {error.colno}: {_syntax(text, error)}")]
+        return [ConfigProblem(error.lineno, "", f"column {error.colno}: {_syntax(text, error)}")]
     except RecursionError:
-        return [Problem(None, "", "nested too deeply to be a configuration")]
+        return [ConfigProblem(None, "", "nested too deeply to be a configuration")]
     checker = _Checker(lines_of(text))
     checker.root(config)
     return sorted(checker.problems, key=lambda problem: problem.line or 0)
@@ -140,7 +140,7 @@ class _Checker:
     """Collects problems, each with the line it is in."""
 
     def __init__(self, lines: Mapping[Path, int]) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
         self._lines = lines
 
     def root(self, config: Any) -> None:
@@ -243,7 +243,7 @@ class _Checker:
         return False
 
     def _add(self, path: Path, text: str, warning: bool = False) -> None:
-        self.problems.append(Problem(self._lines.get(path), "".join(_steps(path)), text, warning))
+        self.problems.append(ConfigProblem(self._lines.get(path), "".join(_steps(path)), text, warning))
 
 
 def _steps(path: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from runvitals.collectors.neuron.report import parse
 from runvitals.relay.cloudwatch import limits
-from runvitals.relay.cloudwatch.datum import Reading, Series
+from runvitals.relay.cloudwatch.datum import MetricReading, MetricSeries
 
 Merge = Callable[[float, float], float]
 
@@ -21,7 +21,7 @@ SYSTEM_GROUPS = ("vcpu_usage", "memory_info", "neuron_hw_counters")
 GROUPS = frozenset(RUNTIME_GROUPS + SYSTEM_GROUPS)
 
 
-class Report(NamedTuple):
+class NeuronReport(NamedTuple):
     """What a report says.
 
     Args:
@@ -30,12 +30,12 @@ class Report(NamedTuple):
         instance: `instance_info`: instance_id, instance_type, …; without what it does not know.
     """
 
-    readings: list[Reading]
+    readings: list[MetricReading]
     errors: list[str]
     instance: dict[str, str]
 
 
-class Found(NamedTuple):
+class NamedValue(NamedTuple):
     """One number of one process or of the system, before merging."""
 
     group: str
@@ -50,7 +50,7 @@ def add(a: float, b: float) -> float:
     return a + b
 
 
-def read(line: bytes, by_tag: bool = False) -> Report:
+def read(line: bytes, by_tag: bool = False) -> NeuronReport:
     """The readings of one report.
 
     Args:
@@ -69,7 +69,7 @@ def read(line: bytes, by_tag: bool = False) -> Report:
     parsed = parse(line)
     if not any(parsed.values()):
         raise ValueError("no report of neuron-monitor: nothing that one has is in it")
-    merged: dict[Series, Reading] = {}
+    merged: dict[MetricSeries, MetricReading] = {}
     errors = [f"{group}: {error}" for group, error in parsed["errors"].items()]
     for process in parsed["processes"]:
         errors += [f"{group}: {error}" for group, error in process.get("errors", {}).items()]
@@ -81,16 +81,18 @@ def read(line: bytes, by_tag: bool = False) -> Report:
     for found in _of_system(parsed["system"]):
         _merge(merged, found, ())
     instance = {key: value for key, value in parsed.get("instance", {}).items() if isinstance(value, str)}
-    return Report(list(merged.values()), errors, instance)
+    return NeuronReport(list(merged.values()), errors, instance)
 
 
-def _merge(merged: dict[Series, Reading], found: Found, dimensions: tuple[tuple[str, str], ...]) -> None:
-    series = Series(limits.legal_name(found.name), found.unit, dimensions)
+def _merge(
+    merged: dict[MetricSeries, MetricReading], found: NamedValue, dimensions: tuple[tuple[str, str], ...]
+) -> None:
+    series = MetricSeries(limits.legal_name(found.name), found.unit, dimensions)
     before = merged.get(series)
     value = _float(found.value)
     if before is not None:
         value = found.merge(before.value, value)
-    merged[series] = Reading(series, value, found.group, found.field)
+    merged[series] = MetricReading(series, value, found.group, found.field)
 
 
 def _float(value: float) -> float:
@@ -110,25 +112,25 @@ def camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def _of_process(process: Mapping[str, Any]) -> Iterator[Found]:
+def _of_process(process: Mapping[str, Any]) -> Iterator[NamedValue]:
     for core, numbers in process.get("cores", {}).items():
         yield from _core(core, numbers)
     yield from _memory(process.get("memory", {}))
     for use, value in process.get("vcpu", {}).items():
         group, name = "neuron_runtime_vcpu_usage", f"RuntimeVcpu{camel(use)}"
-        yield Found(group, name, "Percent", add, f"vcpu_usage.{use}", value)
+        yield NamedValue(group, name, "Percent", add, f"vcpu_usage.{use}", value)
     yield from _execution(process.get("execution", {}))
 
 
-def _core(core: int, numbers: Mapping[str, Any]) -> Iterator[Found]:
+def _core(core: int, numbers: Mapping[str, Any]) -> Iterator[NamedValue]:
     group = "neuroncore_counters"
     for key, (field, name, unit) in _CORE_NUMBERS.items():
         if key in numbers:
-            yield Found(group, f"{name}NC{core}", unit, max, field, numbers[key])
+            yield NamedValue(group, f"{name}NC{core}", unit, max, field, numbers[key])
     # Physical cores of a logical one, on Trainium2 and later.
     for physical, value in numbers.get("physical", {}).items():
         name = f"NeuronCorePhysicalUtilizationNC{physical}"
-        yield Found(group, name, "Percent", max, "v3d.neuroncore_utilization", value)
+        yield NamedValue(group, name, "Percent", max, "v3d.neuroncore_utilization", value)
 
 
 _CORE_NUMBERS = {
@@ -138,47 +140,49 @@ _CORE_NUMBERS = {
 }
 
 
-def _memory(memory: Mapping[str, Any]) -> Iterator[Found]:
+def _memory(memory: Mapping[str, Any]) -> Iterator[NamedValue]:
     group = "memory_used"
     for key, field in (("host", "host"), ("device", "neuron_device")):
         if key in memory:
-            yield Found(group, f"RuntimeMemory{camel(key)}", "Bytes", add, field, memory[key])
+            yield NamedValue(group, f"RuntimeMemory{camel(key)}", "Bytes", add, field, memory[key])
     for use, value in memory.get("host_uses", {}).items():
         name = f"RuntimeMemoryHost{camel(use)}"
-        yield Found(group, name, "Bytes", add, f"usage_breakdown.host.{use}", value)
+        yield NamedValue(group, name, "Bytes", add, f"usage_breakdown.host.{use}", value)
     for core, uses in memory.get("core_uses", {}).items():
         for use, value in uses.items():
             name = f"NeuronCoreMemory{camel(use)}NC{core}"
-            yield Found(group, name, "Bytes", add, f"neuroncore_memory_usage.{use}", value)
+            yield NamedValue(group, name, "Bytes", add, f"neuroncore_memory_usage.{use}", value)
 
 
-def _execution(execution: Mapping[str, Any]) -> Iterator[Found]:
+def _execution(execution: Mapping[str, Any]) -> Iterator[NamedValue]:
     group = "execution_stats"
     for kind, value in execution.get("errors", {}).items():
-        yield Found(group, f"ExecutionErrors{camel(kind)}", "Count", add, f"error_summary.{kind}", value)
+        yield NamedValue(group, f"ExecutionErrors{camel(kind)}", "Count", add, f"error_summary.{kind}", value)
     for status, value in execution.get("status", {}).items():
         name = f"ExecutionStatus{camel(status)}"
-        yield Found(group, name, "Count", add, f"execution_summary.{status}", value)
+        yield NamedValue(group, name, "Count", add, f"execution_summary.{status}", value)
     for kind, percentiles in execution.get("latency", {}).items():
         name = "ExecutionLatency" if kind == "total" else f"{camel(kind)}Latency"
         for percentile, value in percentiles.items():
             field = f"{kind}_latency.{percentile}"
-            yield Found(group, f"{name}{camel(percentile)}", "Seconds", max, field, value)
+            yield NamedValue(group, f"{name}{camel(percentile)}", "Seconds", max, field, value)
 
 
-def _of_system(system: Mapping[str, Any]) -> Iterator[Found]:
+def _of_system(system: Mapping[str, Any]) -> Iterator[NamedValue]:
     for use, value in system.get("vcpu", {}).items():
-        yield Found("vcpu_usage", f"SystemVcpu{camel(use)}", "Percent", max, f"average_usage.{use}", value)
+        yield NamedValue(
+            "vcpu_usage", f"SystemVcpu{camel(use)}", "Percent", max, f"average_usage.{use}", value
+        )
     if "context_switches" in system:
         name, value = "SystemContextSwitches", system["context_switches"]
-        yield Found("vcpu_usage", name, "Count", max, "context_switch_count", value)
+        yield NamedValue("vcpu_usage", name, "Count", max, "context_switch_count", value)
     for key, value in system.get("memory", {}).items():
         name = f"System{camel(key.removesuffix('_bytes'))}"
-        yield Found("memory_info", name, "Bytes", max, key, value)
+        yield NamedValue("memory_info", name, "Bytes", max, key, value)
     # Errors in memory: of all devices together, and of each.
     for device, counts in system.get("ecc", {}).items():
         for kind, value in counts.items():
             name = f"Ecc{camel(kind.replace('_ecc_', '_'))}"
-            yield Found("neuron_hw_counters", name, "Count", add, kind, value)
+            yield NamedValue("neuron_hw_counters", name, "Count", add, kind, value)
             field = f"neuron_devices.{kind}"
-            yield Found("neuron_hw_counters", f"{name}ND{device}", "Count", max, field, value)
+            yield NamedValue("neuron_hw_counters", f"{name}ND{device}", "Count", max, field, value)

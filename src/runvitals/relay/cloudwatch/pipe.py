@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
 from runvitals.relay.cloudwatch import emf, limits, neuron_report
-from runvitals.relay.cloudwatch.client import Client
-from runvitals.relay.cloudwatch.datum import Datum, Dimensions, Reading
-from runvitals.relay.cloudwatch.dimensions import RUNTIME_TAG, Surroundings, resolve
-from runvitals.relay.cloudwatch.documents import Documents
-from runvitals.relay.cloudwatch.fold import Fold
-from runvitals.relay.cloudwatch.selection import Selection
+from runvitals.relay.cloudwatch.client import CloudWatchClient
+from runvitals.relay.cloudwatch.datum import Datum, Dimensions, MetricReading
+from runvitals.relay.cloudwatch.dimensions import RUNTIME_TAG, DimensionLookup, resolve
+from runvitals.relay.cloudwatch.documents import JsonDocuments
+from runvitals.relay.cloudwatch.fold import MinuteAggregation
+from runvitals.relay.cloudwatch.selection import MetricSelection
 from runvitals.relay.cloudwatch.sender import Sender
 
 # How long the last data may take when the input has ended.
@@ -42,10 +42,10 @@ class Sink(Protocol):
         """What was not, and why."""
 
 
-class Network:
+class PutMetricDataSink:
     """Data to CloudWatch, from a thread."""
 
-    def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: CloudWatchClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
         self._clock = clock
         self._sender = Sender(client.put)
@@ -76,7 +76,7 @@ class Network:
         return found
 
 
-class Log:
+class EmfSink:
     """Data as lines in the embedded metric format."""
 
     def __init__(self, namespace: str, file: TextIO) -> None:
@@ -114,7 +114,7 @@ class Intake:
         self.instance: dict[str, str] = {}
         self.unread: dict[str, int] = {}
         self._by_tag = by_tag
-        self._documents = Documents()
+        self._documents = JsonDocuments()
         self._foreign = 0
 
     @property
@@ -122,7 +122,7 @@ class Intake:
         """Lines that were no reports."""
         return self._documents.malformed + self._foreign
 
-    def feed(self, data: bytes) -> Iterator[list[Reading]]:
+    def feed(self, data: bytes) -> Iterator[list[MetricReading]]:
         """The readings of each report that is complete with these bytes; b"" is the end of the input."""
         for document in self._documents.feed(data) if data else self._documents.end():
             try:
@@ -156,14 +156,14 @@ class Pipe:
         say: gets a line for people, once a minute while something is wrong.
 
     Example:
-        >>> Pipe(0, Selection(), {}, Log("Neuron", sys.stdout)).run()
+        >>> Pipe(0, MetricSelection(), {}, EmfSink("Neuron", sys.stdout)).run()
         True
     """
 
     def __init__(
         self,
         fd: int,
-        selection: Selection,
+        selection: MetricSelection,
         dimensions: Mapping[str, str | None],
         sink: Sink,
         resolution_s: int = 60,
@@ -175,7 +175,7 @@ class Pipe:
         self._selection = selection
         self._wanted = dimensions
         self._sink = sink
-        self._fold = Fold(resolution_s)
+        self._fold = MinuteAggregation(resolution_s)
         self._every_s = every_s
         self._say = say
         self._clock = clock
@@ -221,9 +221,9 @@ class Pipe:
         start_s = now_s - now_s % self._every_s + self._offset_s
         return start_s if start_s > now_s else start_s + self._every_s
 
-    def _take(self, readings: Sequence[Reading]) -> None:
+    def _take(self, readings: Sequence[MetricReading]) -> None:
         if self._dimensions is None:
-            surroundings = Surroundings(self._intake.instance)
+            surroundings = DimensionLookup(self._intake.instance)
             self._dimensions = resolve(self._wanted, surroundings.find)
         time_ms = int(self._clock() * 1000)
         for reading in readings:

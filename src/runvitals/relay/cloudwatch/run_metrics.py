@@ -10,7 +10,7 @@ from typing import NamedTuple
 from runvitals.catalog import CATALOG
 from runvitals.query.rates import Rate, between, rate_of
 from runvitals.relay.batch import Batch
-from runvitals.relay.cloudwatch.datum import Reading, Series
+from runvitals.relay.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.cloudwatch.limits import legal_name
 from runvitals.relay.cloudwatch.units import unit_of
 
@@ -21,7 +21,7 @@ LOG_GROUP = "log"
 Last = dict[str, tuple[int, float]]
 
 
-class Column(NamedTuple):
+class KeyMapping(NamedTuple):
     """What becomes of a key.
 
     Args:
@@ -32,18 +32,18 @@ class Column(NamedTuple):
         rate: None for what is sent as it was read.
     """
 
-    series: Series
+    series: MetricSeries
     group: str
     field: str
     factor: float
     rate: Rate | None
 
-    def reading(self, value: float) -> Reading:
-        return Reading(self.series, value * self.factor, self.group, self.field)
+    def reading(self, value: float) -> MetricReading:
+        return MetricReading(self.series, value * self.factor, self.group, self.field)
 
 
 @lru_cache(16_384)
-def column(key: str) -> Column:
+def column(key: str) -> KeyMapping:
     """What becomes of a key.
 
     Example:
@@ -54,11 +54,11 @@ def column(key: str) -> Column:
     field = rate.key if rate is not None else key
     match = CATALOG.find(field)
     unit = unit_of(match.metric if match is not None else None)
-    series = Series(legal_name(field), unit.name)
-    return Column(series, key.partition(".")[0], field, unit.factor, rate)
+    series = MetricSeries(legal_name(field), unit.name)
+    return KeyMapping(series, key.partition(".")[0], field, unit.factor, rate)
 
 
-def readings(batch: Batch, last: Last) -> Iterator[tuple[int, Reading]]:
+def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
     """The readings of a batch, each with its time in milliseconds.
 
     Args:
@@ -80,4 +80,4 @@ def readings(batch: Batch, last: Last) -> Iterator[tuple[int, Reading]]:
                 yield moment.time_ms, what.reading(number)
     for row in batch.logs:
         for key, value in row.numbers().items():
-            yield row.time_ms, Reading(Series(legal_name(key)), value, LOG_GROUP, key)
+            yield row.time_ms, MetricReading(MetricSeries(legal_name(key)), value, LOG_GROUP, key)

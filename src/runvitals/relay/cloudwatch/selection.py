@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from runvitals.relay.cloudwatch.datum import Reading
+from runvitals.relay.cloudwatch.datum import MetricReading
 from runvitals.relay.cloudwatch.neuron_report import GROUPS
 
 # What is sent of a neuron-monitor report when nobody says: what one needs to know whether an instance works,
@@ -26,7 +26,7 @@ NEURON_STANDARD = (
 )
 
 
-class Selection:
+class MetricSelection:
     """Globs over the spellings of metrics; what is excluded wins.
 
     Args:
@@ -34,7 +34,7 @@ class Selection:
         exclude: and none of these.
 
     Example:
-        >>> Selection(["NeuronCoreUtilization*"]).wants(reading)
+        >>> MetricSelection(["NeuronCoreUtilization*"]).wants(reading)
         True
     """
 
@@ -43,7 +43,7 @@ class Selection:
         self.exclude = tuple(exclude)
         self._known: dict[tuple[str, ...], bool] = {}
 
-    def wants(self, reading: Reading) -> bool:
+    def wants(self, reading: MetricReading) -> bool:
         names = spellings(reading)
         wanted = self._known.get(names)
         if wanted is None:
@@ -58,7 +58,7 @@ class Selection:
         return not _fits(names, self.exclude)
 
 
-def spellings(reading: Reading) -> tuple[str, ...]:
+def spellings(reading: MetricReading) -> tuple[str, ...]:
     """What a metric can be chosen by: its name and its field; of neuron-monitor's also by the beginning of
     the field and by the group. Of runs not: `cpu` is a metric, and `cpu.*` are others.
 

@@ -17,19 +17,19 @@ LONGEST_PAUSE_S = 60.0
 WAITING_DATA = 10_000
 
 
-class Unavailable(Exception):
+class ServiceUnavailable(Exception):
     """Not now: throttled, no network, no credentials. The data are kept and sent later."""
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """Never: CloudWatch says that there is something wrong with the request."""
 
 
 class Sender:
-    """Hands requests to `put` one after the other, and tries again while it says `Unavailable`.
+    """Hands requests to `put` one after the other, and tries again while it says `ServiceUnavailable`.
 
     Args:
-        put: sends one request, or raises `Unavailable` or `Refused`.
+        put: sends one request, or raises `ServiceUnavailable` or `RequestRejected`.
         waiting_data: more data than this do not wait: the oldest are dropped, and counted.
         backoff: how long to wait after failures in a row.
 
@@ -115,13 +115,13 @@ class Sender:
         """Whether a request is done with: delivered, or refused for ever."""
         try:
             self._put(request)
-        except Unavailable as why:
+        except ServiceUnavailable as why:
             with self._changed:
                 self.problem = str(why)
                 self._queue.appendleft(request)
                 self._done()
             return False
-        except Refused as why:
+        except RequestRejected as why:
             self._refused(request, str(why))
             return True
         with self._changed:

@@ -6,8 +6,8 @@ from __future__ import annotations
 BUILT_IN: dict[str, str] = {
     "cloudwatch": "runvitals.relay.cloudwatch.destination:CloudWatchDestination",
     "files": "runvitals.relay.files.destination:FilesDestination",
-    "http": "runvitals.relay.destinations.runvitals_server:ServerDestination",
-    "https": "runvitals.relay.destinations.runvitals_server:ServerDestination",
+    "http": "runvitals.relay.destinations.runvitals_server:RunvitalsDestination",
+    "https": "runvitals.relay.destinations.runvitals_server:RunvitalsDestination",
     "otel": "runvitals.relay.otel.destination:OtelDestination",
     "prometheus": "runvitals.relay.prometheus.exporter:PrometheusDestination",
     "mlflow": "runvitals.relay.mlflow.destination:MlflowDestination",

@@ -17,16 +17,16 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import (
     Context,
     Destination,
-    NotLetIn,
     Paused,
-    Refused,
     Rejected,
+    RejectedRecord,
     Retry,
     TooEarly,
+    Unauthorized,
 )
 from runvitals.relay.envelopes import Part, halves, parts
-from runvitals.relay.packing import Packer
-from runvitals.relay.web import Answer, Web
+from runvitals.relay.packing import BodyCompressor
+from runvitals.relay.web import HttpClient, HttpResponse
 
 PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
@@ -40,7 +40,7 @@ _MOST_TEXTS = 10
 _MAX_SCHEMAS = 1000
 
 
-class ServerDestination(Destination):
+class RunvitalsDestination(Destination):
     """A runvitals server.
 
     Args:
@@ -56,9 +56,9 @@ class ServerDestination(Destination):
     heartbeat_s = HEARTBEAT_S
 
     def __init__(self, address: str, context: Context) -> None:
-        self._web = Web(address)
+        self._web = HttpClient(address)
         self._context = context
-        self._packer = Packer()
+        self._packer = BodyCompressor()
         self._schemas: dict[tuple[str, ...], int] = {}
         self._introduced: set[str] = set()
         self._stop_asked = False
@@ -73,7 +73,7 @@ class ServerDestination(Destination):
         if not found:
             self._sign_of_life(batch)
             return
-        refused: list[Refused] = []
+        refused: list[RejectedRecord] = []
         early: list[str] = []
         self._send_all(batch, [_recent(part, refused) for part in found], refused, early)
         if early:
@@ -96,7 +96,7 @@ class ServerDestination(Destination):
         self._introduced.add(batch.writer.name)
 
     def _send_all(
-        self, batch: Batch, found: Sequence[Part | None], refused: list[Refused], early: list[str]
+        self, batch: Batch, found: Sequence[Part | None], refused: list[RejectedRecord], early: list[str]
     ) -> None:
         """Everything in one request; half by half where the server does not take it, down to the record.
 
@@ -125,9 +125,11 @@ class ServerDestination(Destination):
         elif len(parts[0].every_ms) > 1:
             self._send_all(batch, halves(parts[0]), refused, early)
         else:
-            refused.append(Refused(parts[0].seq, parts[0].every_ms[0], parts[0].record(), _said(answer)))
+            refused.append(
+                RejectedRecord(parts[0].seq, parts[0].every_ms[0], parts[0].record(), _said(answer))
+            )
 
-    def _by_time(self, answer: Answer, part: Part) -> tuple[Part | None, Part | None]:
+    def _by_time(self, answer: HttpResponse, part: Part) -> tuple[Part | None, Part | None]:
         """A part that is refused: what of it should be taken now, and what only later, by the server's own
         clock."""
         server_ms = answer.date_ms
@@ -140,7 +142,7 @@ class ServerDestination(Destination):
         now = sorted(set(range(len(times_ms))).difference(later))
         return part.some(now) if now else None, part.some(later)
 
-    def _why_early(self, answer: Answer, part: Part) -> str:
+    def _why_early(self, answer: HttpResponse, part: Part) -> str:
         server_ms = answer.date_ms or 0
         ahead_h = (max(part.every_ms) - server_ms) / 3_600_000
         text = f"times up to {ahead_h:.0f} h ahead of the clock of {self._web.url}, which takes them later"
@@ -164,7 +166,7 @@ class ServerDestination(Destination):
                     raise Rejected(_said(answer))
                 stored = bool(self._acks(answer, [part])[0]["stored"])
 
-    def _send(self, batch: Batch, found: list[Part]) -> Answer:
+    def _send(self, batch: Batch, found: list[Part]) -> HttpResponse:
         answer = self._post(self._envelopes(batch, found))
         if (
             answer.status == _UNKNOWN_SCHEMA
@@ -204,7 +206,7 @@ class ServerDestination(Destination):
         }
         return {key: value for key, value in about.items() if value is not None}
 
-    def _post(self, envelopes: Any) -> Answer:
+    def _post(self, envelopes: Any) -> HttpResponse:
         body, encoding = self._packer.content(msgpack.pack(envelopes))
         headers = {"Content-Type": "application/msgpack", "Content-Encoding": encoding}
         environ = self._context.environ
@@ -222,14 +224,14 @@ class ServerDestination(Destination):
         if answer.status in (401, 403):
             what = "does not accept the token" if token else "asks for a token"
             before = login.stamp(environ)
-            raise NotLetIn(
+            raise Unauthorized(
                 f"{self._web.url} {what}: {login.remedy(self._web.url, environ)}",
                 lambda: login.stamp(environ) != before,
             )
         # What else a server that is not ours, or a proxy before it, may answer: nothing of the run's doing.
         raise Retry(f"{self._web.url}{PATH}: {_said(answer)}", answer.retry_after_s)
 
-    def _acks(self, answer: Answer, found: list[Part]) -> list[dict[str, Any]]:
+    def _acks(self, answer: HttpResponse, found: list[Part]) -> list[dict[str, Any]]:
         value = _object(answer)
         acks = value.get("acks", [value])
         if not isinstance(acks, list) or len(acks) != len(found) or not all(map(_is_ack, acks)):
@@ -253,7 +255,7 @@ class ServerDestination(Destination):
             self._context.request_stop(f"asked for on {self._web.url}")
 
 
-def _object(answer: Answer) -> dict[str, Any]:
+def _object(answer: HttpResponse) -> dict[str, Any]:
     try:
         value = loads(answer.body)
     except ValueError:
@@ -268,7 +270,7 @@ def _is_ack(ack: Any) -> bool:
     return isinstance(ack, dict) and "stored" in ack and (schema is None or type(schema) is int)
 
 
-def _recent(part: Part, refused: list[Refused]) -> Part | None:
+def _recent(part: Part, refused: list[RejectedRecord]) -> Part | None:
     """The records of a part but for those before the year 2000, which no server takes."""
     recent = [i for i, time_ms in enumerate(part.every_ms) if time_ms >= OLDEST_SENT_MS]
     if len(recent) == len(part.every_ms):
@@ -276,23 +278,23 @@ def _recent(part: Part, refused: list[Refused]) -> Part | None:
     for i in sorted(set(range(len(part.every_ms))).difference(recent)):
         one = part.some([i])
         why = f"its time is {one.every_ms[0]} ms UTC; {OLDEST_SENT_MS}, the year 2000, and later is allowed"
-        refused.append(Refused(one.seq, one.every_ms[0], one.record(), why))
+        refused.append(RejectedRecord(one.seq, one.every_ms[0], one.record(), why))
     return part.some(recent) if recent else None
 
 
-def _points(one: Refused) -> int:
+def _points(one: RejectedRecord) -> int:
     """How many values of samples or log rows a record has."""
     return len(one.value.get("values") or one.value.get("data") or ()) if "kind" not in one.value else 0
 
 
-def _is_refusal(answer: Answer) -> bool:
+def _is_refusal(answer: HttpResponse) -> bool:
     """Whether a server of ours says that it never takes this. A proxy before it may say 400 to anything."""
     if answer.status == _TOO_LARGE:
         return True
     return answer.status in _PERMANENT and _error(answer) is not None
 
 
-def _error(answer: Answer) -> str | None:
+def _error(answer: HttpResponse) -> str | None:
     """What a server of ours says is wrong."""
     try:
         value = loads(answer.body)
@@ -302,6 +304,6 @@ def _error(answer: Answer) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: HttpResponse) -> str:
     """A refusal as a person reads it."""
     return f"{answer.status} {_error(answer) or answer.text()}".strip()

@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, quote
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
-from runvitals.relay.files.rows import NOTES, Columns, Part, Row, columns, fits, joined, parts
-from runvitals.relay.files.text import Csv, JsonLines
+from runvitals.relay.files.rows import NOTES, Columns, TablePartition, TableRow, columns, fits, joined, parts
+from runvitals.relay.files.text import CsvFormat, JsonLinesFormat
 from runvitals.relay.once import all_or_nothing, append
 
 FORMATS = ("csv", "jsonl", "arrow", "parquet")
@@ -38,7 +38,7 @@ class Appended(Protocol):
 
     def head(self, table: str, columns: Columns) -> bytes: ...
 
-    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes: ...
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes: ...
 
 
 class FilesDestination(Destination):
@@ -69,7 +69,7 @@ class FilesDestination(Destination):
         if os.path.exists(self._root) and not os.path.isdir(self._root):
             raise ValueError(f"files: {self._root} is not a folder")
         self._state = context.state
-        self._write: Callable[[Batch, Part], None]
+        self._write: Callable[[Batch, TablePartition], None]
         self._format: Appended
         if format == "parquet":
             self.interval_s = _PARQUET_INTERVAL_S
@@ -90,7 +90,7 @@ class FilesDestination(Destination):
 
     # -- where
 
-    def _file(self, batch: Batch, part: Part) -> dict[str, Any]:
+    def _file(self, batch: Batch, part: TablePartition) -> dict[str, Any]:
         """What is known of the file that a part belongs into."""
         files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
         whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
@@ -108,7 +108,7 @@ class FilesDestination(Destination):
                 file["number"] = max(there, default=-1) + 1
         return files[key]
 
-    def _numbers(self, batch: Batch, part: Part, file: dict[str, Any]) -> dict[int, str]:
+    def _numbers(self, batch: Batch, part: TablePartition, file: dict[str, Any]) -> dict[int, str]:
         """The files that are there of a table, a writer and a day, by number."""
         folder = os.path.dirname(self._path(batch, part, file, ""))
         start = f"{batch.writer.name}-"
@@ -119,7 +119,7 @@ class FilesDestination(Destination):
         numbers = {name: name.removeprefix(start).partition(".")[0] for name in names}
         return {int(text): os.path.join(folder, name) for name, text in numbers.items() if text.isdigit()}
 
-    def _path(self, batch: Batch, part: Part, file: dict[str, Any], extension: str) -> str:
+    def _path(self, batch: Batch, part: TablePartition, file: dict[str, Any], extension: str) -> str:
         return os.path.join(
             self._root,
             part.table,
@@ -131,8 +131,10 @@ class FilesDestination(Destination):
 
     # -- how
 
-    def _append(self, batch: Batch, part: Part) -> None:
-        format = JsonLines() if part.table == NOTES and isinstance(self._format, Csv) else self._format
+    def _append(self, batch: Batch, part: TablePartition) -> None:
+        format = (
+            JsonLinesFormat() if part.table == NOTES and isinstance(self._format, CsvFormat) else self._format
+        )
         file = self._file(batch, part)
         needed = columns(part.rows)
         path = self._path(batch, part, file, format.extension)
@@ -152,12 +154,12 @@ class FilesDestination(Destination):
         append(path, file["length"], data)
         file["length"] += len(data)
 
-    def _rewriter(self) -> Callable[[Batch, Part], None]:
-        from runvitals.relay.files.tables import Parquet
+    def _rewriter(self) -> Callable[[Batch, TablePartition], None]:
+        from runvitals.relay.files.tables import ParquetFormat
 
-        parquet = Parquet()
+        parquet = ParquetFormat()
 
-        def rewrite(batch: Batch, part: Part) -> None:
+        def rewrite(batch: Batch, part: TablePartition) -> None:
             file = self._file(batch, part)
             needed = columns(part.rows)
             clash = any(file["columns"].get(name, kind) != kind for name, kind in needed.items())
@@ -175,12 +177,12 @@ class FilesDestination(Destination):
 
 def _appended(format: str) -> Appended:
     if format == "csv":
-        return Csv()
+        return CsvFormat()
     if format == "jsonl":
-        return JsonLines()
-    from runvitals.relay.files.tables import Arrow
+        return JsonLinesFormat()
+    from runvitals.relay.files.tables import ArrowFormat
 
-    return Arrow()
+    return ArrowFormat()
 
 
 def _size(path: str) -> int:

@@ -26,7 +26,7 @@ PLACES: Mapping[str, Columns] = {
 }
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row. `place` has the keys of `PLACES`; of `values` None is a gap."""
 
     time_ms: int
@@ -34,15 +34,15 @@ class Row(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Part(NamedTuple):
+class TablePartition(NamedTuple):
     """Rows of one table, one writer and one day (UTC, `2026-11-21`)."""
 
     table: str
     date: str
-    rows: list[Row]
+    rows: list[TableRow]
 
 
-def parts(batch: Batch) -> Iterator[Part]:
+def parts(batch: Batch) -> Iterator[TablePartition]:
     """All of a batch, in order.
 
     Example:
@@ -50,11 +50,11 @@ def parts(batch: Batch) -> Iterator[Part]:
         [('samples', '2026-11-20', 3), ('samples', '2026-11-21', 2), ('notes', '2026-11-21', 1)]
     """
     for table, rows in ((SAMPLES, _samples(batch)), (LOGS, _logs(batch)), (NOTES, _notes(batch))):
-        days: dict[int, list[Row]] = {}
+        days: dict[int, list[TableRow]] = {}
         for row in rows:
             days.setdefault(row.time_ms // 86_400_000, []).append(row)
         for day, members in days.items():
-            yield Part(table, _date(day), members)
+            yield TablePartition(table, _date(day), members)
 
 
 def _date(day: int) -> str:
@@ -62,28 +62,28 @@ def _date(day: int) -> str:
     return date.fromordinal(min(max(_EPOCH + day, 1), date.max.toordinal())).isoformat()
 
 
-def _samples(batch: Batch) -> Iterator[Row]:
+def _samples(batch: Batch) -> Iterator[TableRow]:
     place = {"host": batch.writer.host}
     for moment in batch.moments():
         values = {
             key: value if value == value else None
             for key, value in zip(moment.keys, moment.values, strict=True)
         }
-        yield Row(moment.time_ms, place, values)
+        yield TableRow(moment.time_ms, place, values)
 
 
-def _logs(batch: Batch) -> Iterator[Row]:
+def _logs(batch: Batch) -> Iterator[TableRow]:
     writer = batch.writer
     for row in batch.logs:
         place = {"host": writer.host, "rank": writer.rank, "step": row.step}
-        yield Row(row.time_ms, place, {key: _plain(value) for key, value in leaves(row.data)})
+        yield TableRow(row.time_ms, place, {key: _plain(value) for key, value in leaves(row.data)})
 
 
-def _notes(batch: Batch) -> Iterator[Row]:
+def _notes(batch: Batch) -> Iterator[TableRow]:
     place = {"host": batch.writer.host, "rank": batch.writer.rank}
     for note in batch.notes:
         text = dumps(finite(dict(note.value))).decode("utf-8", "replace")
-        yield Row(note.time_ms, place, {"kind": note.kind, "note": text})
+        yield TableRow(note.time_ms, place, {"kind": note.kind, "note": text})
 
 
 def _plain(value: Any) -> float | str | None:
@@ -99,7 +99,7 @@ def _plain(value: Any) -> float | str | None:
     return dumps(finite(value)).decode("utf-8", "replace")
 
 
-def columns(rows: list[Row]) -> Columns:
+def columns(rows: list[TableRow]) -> Columns:
     """The columns that rows need, in the order in which they first come."""
     found: Columns = {}
     for row in rows:

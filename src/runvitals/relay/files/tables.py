@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from runvitals.relay.files.rows import NUMBER, PLACES, TEXT, WHOLE, Columns, Row
+from runvitals.relay.files.rows import NUMBER, PLACES, TEXT, WHOLE, Columns, TableRow
 from runvitals.relay.files.text import free_names
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def schema(table: str, columns: Columns) -> Any:
     return pa.schema(fields)
 
 
-def record_batch(table: str, columns: Columns, rows: list[Row]) -> Any:
+def record_batch(table: str, columns: Columns, rows: list[TableRow]) -> Any:
     """Rows as one record batch; None is null."""
     arrays = [pa.array([row.time_ms for row in rows], _TIME)]
     for name, kind in PLACES[table].items():
@@ -51,7 +51,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-class Arrow:
+class ArrowFormat:
     """Arrow's IPC stream format, which can be read while it grows: it needs no end."""
 
     extension = "arrows"
@@ -59,18 +59,18 @@ class Arrow:
     def head(self, table: str, columns: Columns) -> bytes:
         return bytes(schema(table, columns).serialize())
 
-    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes:
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
         return bytes(record_batch(table, columns, rows).serialize())
 
 
-class Parquet:
+class ParquetFormat:
     """Parquet files that are written anew with each batch, beside the old one, and then put in its place: a
     reader sees whole files only. A file says up to which record of the journal it goes.
     """
 
     extension = "parquet"
 
-    def add(self, path: str, table: str, columns: Columns, rows: list[Row], last_seq: int) -> int:
+    def add(self, path: str, table: str, columns: Columns, rows: list[TableRow], last_seq: int) -> int:
         """Add rows to a file, made if missing; how many values it has then.
 
         Raises:

@@ -9,7 +9,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from runvitals.journal.jsontext import dumps
-from runvitals.relay.files.rows import LOGS, NOTES, PLACES, SAMPLES, Columns, Row
+from runvitals.relay.files.rows import LOGS, NOTES, PLACES, SAMPLES, Columns, TableRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -23,7 +23,7 @@ def iso(time_ms: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
 
 
-class Csv:
+class CsvFormat:
     """A heading, then a line a row; an empty cell is no value. `time_ms` and `time` come first."""
 
     extension = "csv"
@@ -31,7 +31,7 @@ class Csv:
     def head(self, table: str, columns: Columns) -> bytes:
         return _csv_line(["time_ms", "time", *PLACES[table], *free_names(table, columns)])
 
-    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes:
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
         found = []
         for row in rows:
             cells = [_cell(row.values.get(name)) for name in columns]
@@ -60,7 +60,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-class JsonLines:
+class JsonLinesFormat:
     """A JSON object a row: `time_ms`, `time`, the place, and the values under one name."""
 
     extension = "jsonl"
@@ -69,10 +69,10 @@ class JsonLines:
     def head(self, table: str, columns: Columns) -> bytes:
         return b""
 
-    def rows(self, table: str, columns: Columns, rows: list[Row]) -> bytes:
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
         return b"".join(self._line(self._UNDER[table], row) for row in rows)
 
-    def _line(self, under: str, row: Row) -> bytes:
+    def _line(self, under: str, row: TableRow) -> bytes:
         values = {name: _json(value) for name, value in row.values.items()}
         told: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.place}
         told.update({under: values} if under else values)

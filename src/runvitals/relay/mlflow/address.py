@@ -22,7 +22,7 @@ _OPTIONS = ("experiment", "node", "run")
 _WEB = ("http", "https")
 
 
-class Address(NamedTuple):
+class MlflowAddress(NamedTuple):
     """One destination, parsed.
 
     Attributes:
@@ -42,7 +42,7 @@ class Address(NamedTuple):
         return urlsplit(self.uri).scheme in _WEB
 
     @classmethod
-    def parse(cls, text: str, environ: Mapping[str, str], cwd: str) -> Address:
+    def parse(cls, text: str, environ: Mapping[str, str], cwd: str) -> MlflowAddress:
         """An address as it stands after `mlflow:`.
 
         Args:
@@ -54,7 +54,7 @@ class Address(NamedTuple):
 
         Example:
             >>> Address.parse("http://host:5000#run=0123abcd", {}, "/")
-            Address(uri='http://host:5000', run='0123abcd', experiment='', node='')
+            MlflowAddress(uri='http://host:5000', run='0123abcd', experiment='', node='')
         """
         uri, _, fragment = text.partition("#")
         given = dict(parse_qsl(fragment, keep_blank_values=True))

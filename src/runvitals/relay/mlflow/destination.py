@@ -9,8 +9,8 @@ from runvitals.model.numbers import decimal, whole
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.mlflow import naming
-from runvitals.relay.mlflow.address import SAMPLES_LABEL, Address, is_trusted
-from runvitals.relay.mlflow.home import Home, find_or_make, status_of
+from runvitals.relay.mlflow.address import SAMPLES_LABEL, MlflowAddress, is_trusted
+from runvitals.relay.mlflow.home import MlflowRun, find_or_create, status_of
 from runvitals.relay.mlflow.store import (
     FINISHED,
     METRICS_PER_REQUEST,
@@ -18,11 +18,11 @@ from runvitals.relay.mlflow.store import (
     RUNNING,
     SYSTEM_PREFIX,
     TAGS_PER_REQUEST,
-    Metric,
-    Pair,
-    Store,
+    MetricPoint,
+    NamedText,
+    TrackingStore,
 )
-from runvitals.relay.mlflow.windows import Window
+from runvitals.relay.mlflow.windows import MetricWindow
 
 # MLflow's defaults: a window of one sample every 10 s.
 INTERVAL_S, SAMPLES = 10.0, 1
@@ -37,7 +37,7 @@ class MlflowDestination(Destination):
     """A tracking server, database or folder of MLflow's.
 
     Args:
-        address: see `Address`.
+        address: see `MlflowAddress`.
         context: `state` keeps the MLflow run's id, the open window of each monitor, which parameters were
             sent, and how much of the batch that is on its way has arrived.
 
@@ -52,9 +52,12 @@ class MlflowDestination(Destination):
     prompt = False
 
     def __init__(
-        self, address: str, context: Context, open_store: Callable[[Address, Context], Store] | None = None
+        self,
+        address: str,
+        context: Context,
+        open_store: Callable[[MlflowAddress, Context], TrackingStore] | None = None,
     ) -> None:
-        self._address = Address.parse(address, context.environ, context.cwd)
+        self._address = MlflowAddress.parse(address, context.environ, context.cwd)
         if self._address.node and not naming.is_metric_name(self._address.node):
             raise ValueError(
                 f"{self._address.node!r} cannot be a node of MLflow's: it may hold letters, digits, blanks "
@@ -109,10 +112,10 @@ class MlflowDestination(Destination):
             self._context.save()
         return str(self._state["run"])
 
-    def _home(self, batch: Batch) -> Home:
+    def _home(self, batch: Batch) -> MlflowRun:
         """Found or made. While there is none nothing is passed over: a person has to see to it."""
         try:
-            return find_or_make(self._store, self._address.experiment, batch)
+            return find_or_create(self._store, self._address.experiment, batch)
         except Rejected as error:
             raise Retry(f"no run can be made: {error}") from None
 
@@ -132,7 +135,7 @@ class MlflowDestination(Destination):
 
     # -- samples
 
-    def _draft(self, batch: Batch, run: str) -> Window | None:
+    def _draft(self, batch: Batch, run: str) -> MetricWindow | None:
         """The writer's window, to be kept when the batch has arrived; None for a writer without samples."""
         if not batch.samples and batch.writer.role != "monitor":
             return None
@@ -142,10 +145,10 @@ class MlflowDestination(Destination):
             if windows and any(note.value.get("what") == "gap" for note in batch.notes_of(LIFECYCLE)):
                 known = list(windows.values())[-1]  # the monitor before died: this one goes on with its work
             else:
-                known = Window(None, self._first_step(run, bool(windows))).state
+                known = MetricWindow(None, self._first_step(run, bool(windows))).state
             windows[batch.writer.name] = known
             self._context.save()  # asked again, MLflow would count what is sent now
-        return Window(known, 0)
+        return MetricWindow(known, 0)
 
     def _first_step(self, run: str, again: bool) -> int:
         """As MLflow counts: after the largest step of all system metrics, whichever node they are of."""
@@ -158,7 +161,7 @@ class MlflowDestination(Destination):
             self._store.set_status(run, RUNNING, None)
         return known.system_step + 1
 
-    def _system_metrics(self, batch: Batch, window: Window | None) -> Iterator[Metric]:
+    def _system_metrics(self, batch: Batch, window: MetricWindow | None) -> Iterator[MetricPoint]:
         if window is None:
             return
         prefix = f"{SYSTEM_PREFIX}{self._node(batch)}"
@@ -187,7 +190,7 @@ class MlflowDestination(Destination):
 
     # -- what else was logged
 
-    def _logged(self, batch: Batch, problems: list[str]) -> list[Metric]:
+    def _logged(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
         """What `log()` got; that of further ranks under a prefix, or their lines would be one zigzag."""
         prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
         found = []
@@ -197,10 +200,10 @@ class MlflowDestination(Destination):
                 problems.append(f"step {step} is larger than MLflow takes")
                 continue
             for key, value in row.numbers().items():
-                found.append(Metric(naming.metric_name(prefix + key), value, row.time_ms, step))
+                found.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
         return found
 
-    def _params(self, batch: Batch, problems: list[str]) -> list[Pair]:
+    def _params(self, batch: Batch, problems: list[str]) -> list[NamedText]:
         """Parameters that are new. Over there they cannot change: what does is told, and not sent."""
         known: dict[str, str] = dict(self._state["params"])
         fresh: dict[str, str] = {}
@@ -214,9 +217,9 @@ class MlflowDestination(Destination):
                     problems.append(
                         f"parameter {key} was {before} and is {value} now: MLflow keeps the first"
                     )
-        return [Pair(key, value) for key, value in fresh.items()]
+        return [NamedText(key, value) for key, value in fresh.items()]
 
-    def _tags(self, batch: Batch) -> Iterator[Pair]:
+    def _tags(self, batch: Batch) -> Iterator[NamedText]:
         """The run's results, and what happened to it."""
         for note in batch.notes_of(INFO):
             summary = note.value.get("summary")
@@ -227,7 +230,7 @@ class MlflowDestination(Destination):
         alerts = [note for note in batch.notes_of(EVENT) if note.value.get("name") == "alert"]
         for note in alerts:
             title, body = note.value.get("title", ""), note.value.get("text", "")
-            yield Pair(f"runvitals.alert.{note.time_ms}", f"{title}: {body}"[: naming.LONGEST_TAG])
+            yield NamedText(f"runvitals.alert.{note.time_ms}", f"{title}: {body}"[: naming.LONGEST_TAG])
 
     # -- sending
 
@@ -235,9 +238,9 @@ class MlflowDestination(Destination):
         self,
         batch: Batch,
         run: str,
-        metrics: Sequence[Metric],
-        params: Sequence[Pair],
-        tags: Sequence[Pair],
+        metrics: Sequence[MetricPoint],
+        params: Sequence[NamedText],
+        tags: Sequence[NamedText],
         problems: list[str],
     ) -> None:
         """Everything in as few requests as MLflow allows; those that have arrived are not sent again."""
@@ -266,7 +269,7 @@ class MlflowDestination(Destination):
         return []
 
 
-def _open_store(address: Address, context: Context) -> Store:
+def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
     """By hand over HTTP, with MLflow's own client for everything else, ways to sign in included."""
     by_client = any(context.environ.get(name) for name in _ONLY_BY_CLIENT)
     if address.is_web and not (by_client and is_trusted(address.uri, context.environ)):

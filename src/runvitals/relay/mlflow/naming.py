@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runvitals.journal.jsontext import dumps
-from runvitals.relay.mlflow.store import Pair
+from runvitals.relay.mlflow.store import NamedText
 
 LONGEST_KEY = 250
 LONGEST_PARAM = 6000
@@ -47,7 +47,7 @@ def is_metric_name(name: str) -> bool:
     return metric_name(name) == name
 
 
-def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[Pair]:
+def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[NamedText]:
     """A run's configuration as MLflow's parameters: flat, and text.
 
     >>> list(params({"lr": 0.1, "model": {"layers": [2, 3]}}))
@@ -57,7 +57,7 @@ def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[Pair]:
         if isinstance(value, Mapping) and value:
             yield from params(value, f"{prefix}{name}.")
         else:
-            yield Pair(metric_name(f"{prefix}{name}"), text(value)[:LONGEST_PARAM])
+            yield NamedText(metric_name(f"{prefix}{name}"), text(value)[:LONGEST_PARAM])
 
 
 def text(value: Any) -> str:
@@ -65,7 +65,7 @@ def text(value: Any) -> str:
     return str(value) if isinstance(value, (str, int, float)) or value is None else dumps(value).decode()
 
 
-def tags(told: Mapping[str, Any]) -> Iterator[Pair]:
+def tags(told: Mapping[str, Any]) -> Iterator[NamedText]:
     """What a record tells of a run and its machine, as MLflow's tags.
 
     >>> list(tags({"t": 0, "machine": {"command": ["python", "train.py"]}}))
@@ -78,4 +78,4 @@ def tags(told: Mapping[str, Any]) -> Iterator[Pair]:
         if value:
             between = ", " if path[-1] == "tags" else " "
             whole = between.join(map(str, value)) if isinstance(value, list) else str(value)
-            yield Pair(tag, whole[:LONGEST_TAG])
+            yield NamedText(tag, whole[:LONGEST_TAG])

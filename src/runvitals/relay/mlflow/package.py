@@ -14,7 +14,7 @@ from typing import Any
 
 from runvitals.relay.destination import Gone, Rejected, Retry
 from runvitals.relay.mlflow.address import URI_VARIABLE, complete
-from runvitals.relay.mlflow.store import RUNNING, Metric, Pair, RunState, last_system_step
+from runvitals.relay.mlflow.store import RUNNING, MetricPoint, NamedText, RunState, last_system_step
 
 _PREFIX = "MLFLOW_"
 # The relay tries again by itself, and tells nobody of what it does.
@@ -43,7 +43,7 @@ class PackageStore:
 
     Example:
         >>> store = PackageStore("sqlite:////data/mlflow.db", os.environ)
-        >>> store.log(run, [Metric("loss", 0.5, 1700000000000, 3)])
+        >>> store.log(run, [MetricPoint("loss", 0.5, 1700000000000, 3)])
     """
 
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
@@ -60,14 +60,14 @@ class PackageStore:
             found = client.get_experiment_by_name(name)
             return str(client.create_experiment(name) if found is None else found.experiment_id)
 
-    def runs_with(self, experiment: str, tag: Pair) -> list[str]:
+    def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
         with self._client() as client:
             wanted = f"tags.`{tag.key}` = '{tag.value}'"
             order = ["attributes.start_time ASC", "attributes.run_id ASC"]
             runs = client.search_runs([experiment], wanted, max_results=10, order_by=order)
             return [str(run.info.run_id) for run in runs]
 
-    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[Pair]) -> str:
+    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
         with self._client() as client:
             run = client.create_run(experiment, start_ms, {pair.key: pair.value for pair in tags}, name)
             return str(run.info.run_id)
@@ -85,7 +85,11 @@ class PackageStore:
             return RunState(str(found.info.status), last_system_step(steps))
 
     def log(
-        self, run: str, metrics: Sequence[Metric] = (), params: Sequence[Pair] = (), tags: Sequence[Pair] = ()
+        self,
+        run: str,
+        metrics: Sequence[MetricPoint] = (),
+        params: Sequence[NamedText] = (),
+        tags: Sequence[NamedText] = (),
     ) -> None:
         from mlflow import entities
 

@@ -15,8 +15,8 @@ from runvitals.journal.jsontext import dumps, loads
 from runvitals.model.numbers import decimal
 from runvitals.relay.destination import Gone, Rejected, Retry
 from runvitals.relay.mlflow.address import complete, is_trusted
-from runvitals.relay.mlflow.store import Metric, Pair, RunState, last_system_step
-from runvitals.relay.web import TIMEOUT_S, Answer, Web
+from runvitals.relay.mlflow.store import MetricPoint, NamedText, RunState, last_system_step
+from runvitals.relay.web import TIMEOUT_S, HttpClient, HttpResponse
 
 _API = "/api/2.0/mlflow"
 _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
@@ -27,7 +27,7 @@ _LONGEST_TIMEOUT_S = 3600.0
 _LARGEST_ANSWER = 256 * 1024 * 1024
 
 
-class _Refused(Exception):
+class _RequestRejected(Exception):
     """MLflow's own refusal, with its error code."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -49,7 +49,7 @@ class RestStore:
 
     Example:
         >>> store = RestStore("http://127.0.0.1:5000", os.environ)
-        >>> store.log(run, [Metric("loss", 0.5, 1700000000000, 3)])
+        >>> store.log(run, [MetricPoint("loss", 0.5, 1700000000000, 3)])
     """
 
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
@@ -57,7 +57,9 @@ class RestStore:
         self._environ = environ
         wanted = environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
         timeout_s = decimal(wanted, 0.001, _LONGEST_TIMEOUT_S) or TIMEOUT_S
-        self._web = Web(uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None)
+        self._web = HttpClient(
+            uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None
+        )
 
     # -- the interface of `Store`
 
@@ -67,7 +69,7 @@ class RestStore:
             return found
         try:
             return str(self._post("experiments/create", {"name": name})["experiment_id"])
-        except _Refused as error:
+        except _RequestRejected as error:
             found = self._find_experiment(name) if error.code == _EXISTS else ""
             if not found:  # it is deleted: its name is taken, and nothing can be written to it
                 raise Rejected(str(error)) from None
@@ -76,14 +78,14 @@ class RestStore:
     def _find_experiment(self, name: str) -> str:
         try:
             answer = self._get("experiments/get-by-name", {"experiment_name": name})
-        except _Refused as error:
+        except _RequestRejected as error:
             if error.code == _MISSING:
                 return ""
             raise Rejected(str(error)) from None
         experiment = answer["experiment"]
         return str(experiment["experiment_id"]) if experiment.get("lifecycle_stage") != "deleted" else ""
 
-    def runs_with(self, experiment: str, tag: Pair) -> list[str]:
+    def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
         question = {
             "experiment_ids": [experiment],
             "filter": f"tags.`{tag.key}` = '{tag.value}'",
@@ -93,7 +95,7 @@ class RestStore:
         runs = self._certainly("runs/search", question).get("runs", ())
         return [str(run["info"]["run_id"]) for run in runs]
 
-    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[Pair]) -> str:
+    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
         order = {
             "experiment_id": experiment,
             "run_name": name,
@@ -108,13 +110,17 @@ class RestStore:
     def state(self, run: str) -> RunState:
         try:
             found = self._get("runs/get", {"run_id": run})["run"]
-        except _Refused as error:
+        except _RequestRejected as error:
             raise _of_run(error) from None
         steps = [(one["key"], int(one.get("step", 0))) for one in found.get("data", {}).get("metrics", ())]
         return RunState(str(found["info"].get("status", "")), last_system_step(steps))
 
     def log(
-        self, run: str, metrics: Sequence[Metric] = (), params: Sequence[Pair] = (), tags: Sequence[Pair] = ()
+        self,
+        run: str,
+        metrics: Sequence[MetricPoint] = (),
+        params: Sequence[NamedText] = (),
+        tags: Sequence[NamedText] = (),
     ) -> None:
         batch: dict[str, Any] = {"run_id": run}
         if metrics:
@@ -151,7 +157,7 @@ class RestStore:
         """A request that is not known to be refused for good reason."""
         try:
             return self._post(what, value)
-        except _Refused as error:
+        except _RequestRejected as error:
             raise _of_run(error) from None
 
     def _headers(self) -> dict[str, str]:
@@ -159,7 +165,7 @@ class RestStore:
         workspace = self._environ.get("MLFLOW_WORKSPACE", "").strip()
         return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
 
-    def _understood(self, answer: Answer) -> dict[str, Any]:
+    def _understood(self, answer: HttpResponse) -> dict[str, Any]:
         """What the server says.
 
         Raises:
@@ -177,10 +183,10 @@ class RestStore:
             )
         if answer.temporary or value is None or "error_code" not in value:
             raise Retry(said, answer.retry_after_s)
-        raise _Refused(str(value["error_code"]), f"{value['error_code']}: {value.get('message', '')}")
+        raise _RequestRejected(str(value["error_code"]), f"{value['error_code']}: {value.get('message', '')}")
 
 
-def _object(answer: Answer) -> dict[str, Any] | None:
+def _object(answer: HttpResponse) -> dict[str, Any] | None:
     """The JSON object of an answer. Some servers say nothing, or "200 OK", where there is nothing to say."""
     if answer.status == 200 and answer.body.strip() in (b"", b"200 OK"):
         return {}
@@ -191,7 +197,7 @@ def _object(answer: Answer) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _of_run(error: _Refused) -> Exception:
+def _of_run(error: _RequestRejected) -> Exception:
     """A refusal as destinations raise it: a run that is not there will not be."""
     return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
 

@@ -13,7 +13,7 @@ PARAMS_PER_REQUEST = 100
 TAGS_PER_REQUEST = 100
 
 
-class Metric(NamedTuple):
+class MetricPoint(NamedTuple):
     """One point of one metric."""
 
     key: str
@@ -22,7 +22,7 @@ class Metric(NamedTuple):
     step: int
 
 
-class Pair(NamedTuple):
+class NamedText(NamedTuple):
     """A parameter or a tag."""
 
     key: str
@@ -41,7 +41,7 @@ class RunState(NamedTuple):
     system_step: int
 
 
-class Store(Protocol):
+class TrackingStore(Protocol):
     """A tracking store. Every method may raise what a destination may: `Retry`, `Rejected`, `Gone`,
     OSError."""
 
@@ -49,11 +49,11 @@ class Store(Protocol):
         """The id of an experiment, which is made if there is none of that name."""
         ...
 
-    def runs_with(self, experiment: str, tag: Pair) -> list[str]:
+    def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
         """The ids of an experiment's runs that have a tag, oldest first."""
         ...
 
-    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[Pair]) -> str:
+    def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
         """The id of a new run."""
         ...
 
@@ -66,7 +66,11 @@ class Store(Protocol):
         ...
 
     def log(
-        self, run: str, metrics: Sequence[Metric] = (), params: Sequence[Pair] = (), tags: Sequence[Pair] = ()
+        self,
+        run: str,
+        metrics: Sequence[MetricPoint] = (),
+        params: Sequence[NamedText] = (),
+        tags: Sequence[NamedText] = (),
     ) -> None:
         """Add to a run; within the limits above."""
         ...

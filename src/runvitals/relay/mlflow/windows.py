@@ -13,10 +13,10 @@ from typing import Any
 
 from runvitals.catalog.mlflow import Column, columns
 from runvitals.relay.batch import Samples, in_order
-from runvitals.relay.mlflow.store import Metric
+from runvitals.relay.mlflow.store import MetricPoint
 
 
-class Window:
+class MetricWindow:
     """The open window of one monitor's life.
 
     Args:
@@ -27,7 +27,7 @@ class Window:
         step: of the point that comes next.
 
     Example:
-        >>> window = Window(None, 0)
+        >>> window = MetricWindow(None, 0)
         >>> list(window.add(tables, samples=3))
         [Metric(key='cpu_utilization_percentage', value=12.4, time_ms=1700000020000, step=0), …]
         >>> list(window.close())     # what is left at the end
@@ -57,7 +57,9 @@ class Window:
             "zeros": self._zeros,
         }
 
-    def add(self, tables: Sequence[Samples], samples: int, amd: Collection[int] = ()) -> Iterator[Metric]:
+    def add(
+        self, tables: Sequence[Samples], samples: int, amd: Collection[int] = ()
+    ) -> Iterator[MetricPoint]:
         """Put samples in; the points of every window that is full.
 
         Args:
@@ -85,13 +87,13 @@ class Window:
         pair[0] += value / len(values) if column.how == "mean" else value
         pair[1] += 1
 
-    def close(self) -> Iterator[Metric]:
+    def close(self) -> Iterator[MetricPoint]:
         """End the window here: its points, none if there was no sample in it."""
         if not self._count:
             return
         for name, (total, count) in self._sums.items():
-            yield Metric(name, round(total / count, 1), self._time_ms, self.step)
+            yield MetricPoint(name, round(total / count, 1), self._time_ms, self.step)
         for name, value in self._totals.items():
-            yield Metric(name, value, self._time_ms, self.step)
+            yield MetricPoint(name, value, self._time_ms, self.step)
         self.step += 1
         self._count, self._sums, self._totals = 0, {}, {}

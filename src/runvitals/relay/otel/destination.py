@@ -14,10 +14,10 @@ from runvitals.relay.credentials import are_for, headers, listed
 from runvitals.relay.destination import Context
 from runvitals.relay.otel.message import Json, Protobuf
 from runvitals.relay.otel.naming import OtelNamer, resource
-from runvitals.relay.pushing import PushingDestination, Refusal
-from runvitals.relay.timeline import Line
-from runvitals.relay.web import Answer
-from runvitals.relay.weburl import WebAddress
+from runvitals.relay.pushing import PushingDestination, RejectedPoints
+from runvitals.relay.timeline import SeriesPoints
+from runvitals.relay.web import HttpResponse
+from runvitals.relay.weburl import UrlAddress
 
 ENDPOINT = "http://localhost:4318"
 PATH = "/v1/metrics"
@@ -43,13 +43,13 @@ class OtelDestination(PushingDestination):
     def __init__(self, address: str, context: Context) -> None:
         self._environ = context.environ
         place, sign, options = address.partition("#")
-        found = WebAddress(self.name, f"{place or endpoint(self._environ)}{sign}{options}", _OPTIONS, PATH)
+        found = UrlAddress(self.name, f"{place or endpoint(self._environ)}{sign}{options}", _OPTIONS, PATH)
         super().__init__(context, found.web, found.path, OtelNamer, _CREDENTIALS)
         self._headers_file = found.options.get("headers")
         self._message = _message(found.options.get("encoding"), self._environ)
         self._packs = packs(self._environ)
 
-    def post(self, batch: Batch, lines: Sequence[Line]) -> Answer:
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
         body = self._message.message(resource(batch, self._environ), lines)
         sent = {**self._credentials_now(), "Content-Type": self._message.content_type}
         if self._packs:
@@ -57,9 +57,9 @@ class OtelDestination(PushingDestination):
             sent["Content-Encoding"] = "gzip"
         return self.web.post(self.path, body, sent)
 
-    def complaints(self, answer: Answer) -> list[Refusal]:
+    def complaints(self, answer: HttpResponse) -> list[RejectedPoints]:
         rejected, why = self._message.complaint(answer.body)
-        return [Refusal(rejected, f"{rejected} points were not taken: {why}")] if rejected else []
+        return [RejectedPoints(rejected, f"{rejected} points were not taken: {why}")] if rejected else []
 
     def _credentials_now(self) -> dict[str, str]:
         name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"

@@ -15,8 +15,8 @@ from typing import Any
 from runvitals import __version__
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.protobuf import fixed64, text, uint, varint
-from runvitals.relay.prometheus.naming import Family, Labels
-from runvitals.relay.timeline import Line
+from runvitals.relay.prometheus.naming import Labels, MetricFamily
+from runvitals.relay.timeline import SeriesPoints
 
 Resource = Mapping[str, str | int]
 SCOPE = "runvitals"
@@ -27,9 +27,9 @@ _NS_PER_MS = 1_000_000
 _MOST_REMEMBERED = 100_000
 
 
-def metrics(lines: Sequence[Line]) -> Iterator[tuple[Family, list[Line]]]:
+def metrics(lines: Sequence[SeriesPoints]) -> Iterator[tuple[MetricFamily, list[SeriesPoints]]]:
     """Lines by instrument."""
-    found: dict[str, tuple[Family, list[Line]]] = {}
+    found: dict[str, tuple[MetricFamily, list[SeriesPoints]]] = {}
     for line in lines:
         found.setdefault(line.series.family.name, (line.series.family, []))[1].append(line)
     yield from found.values()
@@ -40,7 +40,7 @@ class Protobuf:
 
     content_type = "application/x-protobuf"
 
-    def message(self, resource: Resource, lines: Sequence[Line]) -> bytes:
+    def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
         times: dict[int, bytes] = {}
         about = b"".join(_attribute(1, name, value) for name, value in resource.items())
         scope = text(1, text(1, SCOPE) + text(2, __version__))
@@ -68,7 +68,7 @@ def _attribute(number: int, name: str, value: str | int) -> bytes:
     return text(number, text(1, name) + text(2, held))
 
 
-def _metric(family: Family, lines: list[Line], times: dict[int, bytes]) -> bytes:
+def _metric(family: MetricFamily, lines: list[SeriesPoints], times: dict[int, bytes]) -> bytes:
     points = b"".join([_points(line, times) for line in lines])
     about = _about(family)
     if family.kind == "gauge":
@@ -77,7 +77,7 @@ def _metric(family: Family, lines: list[Line], times: dict[int, bytes]) -> bytes
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _about(family: Family) -> bytes:
+def _about(family: MetricFamily) -> bytes:
     return text(1, family.name) + text(2, family.help) + text(3, family.unit)
 
 
@@ -88,7 +88,7 @@ def _same(labels: Labels, start_ms: int) -> bytes:
     return b"".join(_attribute(7, name, value) for name, value in labels) + start
 
 
-def _points(line: Line, times: dict[int, bytes]) -> bytes:
+def _points(line: SeriesPoints, times: dict[int, bytes]) -> bytes:
     """A field 1 for each sample."""
     same = _same(line.series.labels, line.start_ms)
     full = b"\x0a" + varint(len(same) + 18) + same + _TIME
@@ -142,7 +142,7 @@ class Json:
 
     content_type = "application/json"
 
-    def message(self, resource: Resource, lines: Sequence[Line]) -> bytes:
+    def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
         scope = {"scope": {"name": SCOPE, "version": __version__}}
         found = [self._metric(family, members) for family, members in metrics(lines)]
         about = {"attributes": [_pair(name, value) for name, value in resource.items()]}
@@ -158,7 +158,7 @@ class Json:
         except (ValueError, AttributeError, TypeError, OverflowError):
             return 0, ""  # it took the request in, whatever it says
 
-    def _metric(self, family: Family, lines: list[Line]) -> dict[str, Any]:
+    def _metric(self, family: MetricFamily, lines: list[SeriesPoints]) -> dict[str, Any]:
         data: dict[str, Any] = {"dataPoints": [point for line in lines for point in self._points(line)]}
         about = {"name": family.name, "description": family.help, "unit": family.unit}
         if family.kind == "gauge":
@@ -166,7 +166,7 @@ class Json:
         counts = {"aggregationTemporality": _CUMULATIVE, "isMonotonic": family.kind == "counter"}
         return {**about, "sum": {**data, **counts}}
 
-    def _points(self, line: Line) -> Iterator[dict[str, Any]]:
+    def _points(self, line: SeriesPoints) -> Iterator[dict[str, Any]]:
         same: dict[str, Any] = {"attributes": _pairs(line.series.labels)}
         if line.start_ms:
             same["startTimeUnixNano"] = str(line.start_ms * _NS_PER_MS)

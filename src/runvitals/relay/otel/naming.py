@@ -14,12 +14,14 @@ from runvitals.catalog import CATALOG
 from runvitals.catalog.metric import placeholders
 from runvitals.catalog.unit import UNITS
 from runvitals.relay.batch import Batch
-from runvitals.relay.prometheus.naming import Family, Labels, Namer
+from runvitals.relay.prometheus.naming import Labels, MetricFamily, Namer
 from runvitals.relay.prometheus.naming import named as prometheus_named
 
-LOG = Family("runvitals.log", "gauge", "1", "What the program logged under the name in runvitals.key.")
-LOG_STEP = Family("runvitals.log.step", "gauge", "1", "The step of the newest log() call.")
-OTHER = Family("runvitals.other", "gauge", "1", "A number whose key is in no list of ours: runvitals.key.")
+LOG = MetricFamily("runvitals.log", "gauge", "1", "What the program logged under the name in runvitals.key.")
+LOG_STEP = MetricFamily("runvitals.log.step", "gauge", "1", "The step of the newest log() call.")
+OTHER = MetricFamily(
+    "runvitals.other", "gauge", "1", "A number whose key is in no list of ours: runvitals.key."
+)
 
 # What the conventions have as an up-down counter: amounts that can be added up over hosts and devices.
 LEVELS = frozenset(
@@ -44,7 +46,7 @@ _COUNTED = {
 
 
 @lru_cache(16_384)
-def named(key: str) -> tuple[Family, Labels, float]:
+def named(key: str) -> tuple[MetricFamily, Labels, float]:
     """A key's instrument, its attributes, and the factor to its unit. Kinds are gauge, counter and level.
 
     Example:
@@ -62,7 +64,7 @@ def named(key: str) -> tuple[Family, Labels, float]:
         if name not in told:
             attributes[f"runvitals.{label}"] = text
     kind = "level" if row.otel in LEVELS else row.kind
-    family = Family(row.otel, kind, _COUNTED.get(row.otel, unit.otel), row.text)
+    family = MetricFamily(row.otel, kind, _COUNTED.get(row.otel, unit.otel), row.text)
     return family, tuple(sorted(attributes.items())), unit.to_base
 
 
@@ -76,7 +78,7 @@ class OtelNamer(Namer):
     def base(self, batch: Batch) -> dict[str, str]:
         return {}
 
-    def named(self, key: str) -> tuple[Family, Labels, float]:
+    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
         return named(key)
 
 

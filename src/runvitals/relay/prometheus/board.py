@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from runvitals.journal.states import silence_ms
 from runvitals.relay.batch import Batch, WriterFacts
 from runvitals.relay.prometheus.exposition import Sample
-from runvitals.relay.prometheus.naming import Family, Labels, Namer, Series, logged_numbers
+from runvitals.relay.prometheus.naming import LabeledSeries, Labels, MetricFamily, Namer, logged_numbers
 
-RUN_INFO = Family("runvitals_run_info", "info", "", "A run: what people call it, and where it belongs.")
-RUN_STATE = Family(
+RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "A run: what people call it, and where it belongs.")
+RUN_STATE = MetricFamily(
     "runvitals_run_state", "gauge", "", "1 for the state that a run has on a host, in the label state."
 )
 # How long it can be read how a run ended, and how little of a run that was too short to be scraped.
@@ -21,7 +21,7 @@ LAST_LOOK_MS = 15_000
 SLOWEST_MS = 90_000
 
 
-class RunBoard:
+class LatestValues:
     """The newest numbers of one run. Threads may add and read at once.
 
     Numbers leave when the run's monitor is silent for longer than it may be, when nothing new came of their
@@ -31,8 +31,8 @@ class RunBoard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._namers: dict[str, Namer] = {}
-        self._values: dict[str, dict[Series, tuple[int, float]]] = {}
-        self._logged: dict[str, dict[Series, float]] = {}
+        self._values: dict[str, dict[LabeledSeries, tuple[int, float]]] = {}
+        self._logged: dict[str, dict[LabeledSeries, float]] = {}
         self._fresh_ms: dict[str, int] = {}  # how long a writer may be silent
         self._heard_ms: dict[str, int] = {}  # by host, the last sign of a monitor
         self._writers: dict[str, WriterFacts] = {}

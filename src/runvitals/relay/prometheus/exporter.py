@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from runvitals import __version__
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
-from runvitals.relay.prometheus.board import RunBoard
+from runvitals.relay.prometheus.board import LatestValues
 from runvitals.relay.prometheus.exposition import Sample, content_type, render
 from runvitals.terminal import inert
 
@@ -89,17 +89,17 @@ class Exporter:
     """
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self._boards: dict[str, RunBoard] = {}
+        self._boards: dict[str, LatestValues] = {}
         self._names = {"localhost", socket.gethostname().lower(), address[0].lower()}
         self._lock = threading.Lock()
         self._server = _server(address, self)
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
 
-    def board(self, run_id: str) -> RunBoard:
+    def board(self, run_id: str) -> LatestValues:
         """Where a run's numbers are put."""
         with self._lock:
-            return self._boards.setdefault(run_id, RunBoard())
+            return self._boards.setdefault(run_id, LatestValues())
 
     def answer_to(self, names: Collection[str]) -> None:
         """Let the page be asked for under more names."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from runvitals.model.numbers import decimal
-from runvitals.relay.prometheus.naming import Family, Labels
+from runvitals.relay.prometheus.naming import Labels, MetricFamily
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
-Sample = tuple[Family, Labels, float]
+Sample = tuple[MetricFamily, Labels, float]
 
 
 def content_type(accept: str) -> str:
@@ -43,7 +43,7 @@ def render(samples: Iterable[Sample], format: str) -> bytes:
         samples: in any order; the last of those with the same name and labels counts.
         format: `OPENMETRICS` or `TEXT`.
     """
-    families: dict[str, tuple[Family, dict[Labels, float]]] = {}
+    families: dict[str, tuple[MetricFamily, dict[Labels, float]]] = {}
     for family, labels, value in samples:
         families.setdefault(family.name, (family, {}))[1][labels] = value
     lines = [line for name in sorted(families) for line in _family(*families[name], format)]
@@ -52,7 +52,7 @@ def render(samples: Iterable[Sample], format: str) -> bytes:
     return ("\n".join(lines) + "\n").encode("utf-8", "replace") if lines else b""
 
 
-def _family(family: Family, rows: dict[Labels, float], format: str) -> Iterator[str]:
+def _family(family: MetricFamily, rows: dict[Labels, float], format: str) -> Iterator[str]:
     """The lines of one family."""
     openmetrics = format == OPENMETRICS
     name = family.name if openmetrics else family.sample

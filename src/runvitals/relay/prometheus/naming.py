@@ -30,7 +30,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
 _MOST_SERIES = 100_000
 
 
-class Family(NamedTuple):
+class MetricFamily(NamedTuple):
     """A metric of Prometheus. `name` is without `_total`; `unit` is its last word, or ""."""
 
     name: str
@@ -44,21 +44,23 @@ class Family(NamedTuple):
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
-class Series(NamedTuple):
+class LabeledSeries(NamedTuple):
     """One series. Labels are in order of their names, `__name__` is not among them."""
 
-    family: Family
+    family: MetricFamily
     labels: Labels
     factor: float
 
 
-LOG = Family("runvitals_log", "gauge", "", "What the program logged under the name in the label key.")
-LOG_STEP = Family("runvitals_log_step", "gauge", "", "The step of the newest log() call.")
-OTHER = Family("runvitals_other", "gauge", "", "A number whose key is in no list of ours: the label key.")
+LOG = MetricFamily("runvitals_log", "gauge", "", "What the program logged under the name in the label key.")
+LOG_STEP = MetricFamily("runvitals_log_step", "gauge", "", "The step of the newest log() call.")
+OTHER = MetricFamily(
+    "runvitals_other", "gauge", "", "A number whose key is in no list of ours: the label key."
+)
 
 
 @lru_cache(16_384)
-def named(key: str) -> tuple[Family, Labels, float]:
+def named(key: str) -> tuple[MetricFamily, Labels, float]:
     """A key's family, the labels that its placeholders make, and the factor to its unit.
 
     Example:
@@ -73,7 +75,7 @@ def named(key: str) -> tuple[Family, Labels, float]:
     name = row.prometheus
     if row.kind == "counter":
         name = name.removesuffix("_total")
-    return Family(name, row.kind, unit.prometheus, row.text), _labels(match), unit.to_base
+    return MetricFamily(name, row.kind, unit.prometheus, row.text), _labels(match), unit.to_base
 
 
 def _labels(match: Match) -> Labels:
@@ -129,8 +131,8 @@ class Namer:
     def __init__(self, batch: Batch) -> None:
         self._base = self.base(batch)
         self._told: Any = batch.run.machine.get("openmetrics")
-        self._known: dict[str, Series] = {}
-        self._logged: dict[str, Series] = {}
+        self._known: dict[str, LabeledSeries] = {}
+        self._logged: dict[str, LabeledSeries] = {}
         self.step = self._made(self.log_step, {}, 1.0)
 
     @classmethod
@@ -148,11 +150,11 @@ class Namer:
         """The labels of everything that a batch holds."""
         return base_labels(batch)
 
-    def named(self, key: str) -> tuple[Family, Labels, float]:
+    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
         """A key's family, its own labels, and the factor to its unit."""
         return named(key)
 
-    def series(self, key: str) -> Series:
+    def series(self, key: str) -> LabeledSeries:
         """The series of a sample's key."""
         found = self._known.get(key)
         if found is None:
@@ -161,7 +163,7 @@ class Namer:
             found = self._known[key] = self._of_key(key)
         return found
 
-    def logged(self, name: str) -> Series:
+    def logged(self, name: str) -> LabeledSeries:
         """The series of a name that the program logs."""
         found = self._logged.get(name)
         if found is None:
@@ -170,14 +172,14 @@ class Namer:
             found = self._logged[name] = self._made(self.log, {self.log_label: name}, 1.0)
         return found
 
-    def _of_key(self, key: str) -> Series:
+    def _of_key(self, key: str) -> LabeledSeries:
         told = self._of_endpoint(key)
         if told is not None:
             return told
         family, labels, factor = self.named(key)
         return self._made(family, dict(labels), factor)
 
-    def _of_endpoint(self, key: str) -> Series | None:
+    def _of_endpoint(self, key: str) -> LabeledSeries | None:
         """What an exporter told, under its own name and labels; None for any other key."""
         match = CATALOG.find(key) if key.startswith("openmetrics.") else None
         if match is None or not isinstance(self._told, Mapping):
@@ -192,12 +194,14 @@ class Namer:
         counts = match.metric.kind == "counter" and metric.endswith("_total")
         name = self.endpoint_prefix + legal(metric.removesuffix("_total") if counts else metric)
         text = str(facts.get("help") or "") or f"{metric} of the endpoint {endpoint}."
-        family = Family(name, "counter" if counts else "gauge", "", text)
+        family = MetricFamily(name, "counter" if counts else "gauge", "", text)
         return self._made(family, {**labels, self.endpoint_label: endpoint}, 1.0)
 
-    def _made(self, family: Family, labels: Mapping[str, str], factor: float) -> Series:
+    def _made(self, family: MetricFamily, labels: Mapping[str, str], factor: float) -> LabeledSeries:
         every = {**self._base, **labels}
-        return Series(family, tuple(sorted((name, text) for name, text in every.items() if text)), factor)
+        return LabeledSeries(
+            family, tuple(sorted((name, text) for name, text in every.items() if text)), factor
+        )
 
 
 def logged_numbers(row: LogRow) -> Iterator[tuple[str, float]]:

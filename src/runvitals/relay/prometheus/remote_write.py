@@ -15,9 +15,9 @@ from runvitals.relay.prometheus.naming import Namer
 from runvitals.relay.prometheus.snappy import compress
 from runvitals.relay.prometheus.write_request import Version1, Version2
 from runvitals.relay.pushing import PushingDestination
-from runvitals.relay.timeline import Line
-from runvitals.relay.web import Answer
-from runvitals.relay.weburl import WebAddress
+from runvitals.relay.timeline import SeriesPoints
+from runvitals.relay.web import HttpResponse
+from runvitals.relay.weburl import UrlAddress
 
 VARIABLES = "REMOTE_WRITE"
 PATH = "/api/v1/write"
@@ -39,7 +39,7 @@ class RemoteWriteDestination(PushingDestination):
     name = "remote_write"
 
     def __init__(self, address: str, context: Context) -> None:
-        found = WebAddress(self.name, address, ("version", "headers"), PATH)
+        found = UrlAddress(self.name, address, ("version", "headers"), PATH)
         told = (
             f"they come from {VARIABLES}_TOKEN, _USER and _PASSWORD, _HEADERS, for the server of "
             f"{VARIABLES}_URL or else the only one; or from the file of #headers="
@@ -52,7 +52,7 @@ class RemoteWriteDestination(PushingDestination):
         self._headers_file = found.options.get("headers")
         self._environ = context.environ
 
-    def post(self, batch: Batch, lines: Sequence[Line]) -> Answer:
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
         answer = self._post(self._message, lines)
         if isinstance(self._message, Version2) and not _knows_2(answer):
             self._message = Version1()
@@ -64,7 +64,7 @@ class RemoteWriteDestination(PushingDestination):
         said = refusal.casefold()
         return batch.repeated and ("out of order" in said or "duplicate sample" in said)
 
-    def _post(self, message: Version1 | Version2, lines: Sequence[Line]) -> Answer:
+    def _post(self, message: Version1 | Version2, lines: Sequence[SeriesPoints]) -> HttpResponse:
         body = compress(message.message(lines))
         is_known = are_for(self.web.url, self.name, self._environ)
         sent = {
@@ -82,7 +82,7 @@ class RemoteWriteDestination(PushingDestination):
         return answer
 
 
-def _knows_2(answer: Answer) -> bool:
+def _knows_2(answer: HttpResponse) -> bool:
     """A server that knows 2.0 says in each answer how much it wrote; one that does not may even answer 200,
     having read nothing."""
     ok = 200 <= answer.status < 300

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from runvitals.protobuf import text, uint, varint
-from runvitals.relay.prometheus.naming import Family, Series
-from runvitals.relay.timeline import Line, Values
+from runvitals.relay.prometheus.naming import LabeledSeries, MetricFamily
+from runvitals.relay.timeline import SeriesPoints, Values
 
 # The NaN that says that a series ends here, as Prometheus writes it.
 STALE = struct.pack("<Q", 0x7FF0000000000002)
@@ -32,10 +32,10 @@ class Version1:
     }
 
     def __init__(self) -> None:
-        self._labels: dict[Series, bytes] = {}
+        self._labels: dict[LabeledSeries, bytes] = {}
         self._described: set[str] = set()
 
-    def message(self, lines: Sequence[Line]) -> bytes:
+    def message(self, lines: Sequence[SeriesPoints]) -> bytes:
         times = _Times()
         series = [text(1, self._of(line.series) + times.samples(line, 0)) for line in lines]
         families = {line.series.family.sample: line.series.family for line in lines}
@@ -47,7 +47,7 @@ class Version1:
         """The last request may not have arrived: describe all families again."""
         self._described.clear()
 
-    def _of(self, series: Series) -> bytes:
+    def _of(self, series: LabeledSeries) -> bytes:
         found = self._labels.get(series)
         if found is None:
             if len(self._labels) >= _MOST_REMEMBERED:
@@ -68,7 +68,7 @@ class Version2:
         "X-Prometheus-Remote-Write-Version": "2.0.0",
     }
 
-    def message(self, lines: Sequence[Line]) -> bytes:
+    def message(self, lines: Sequence[SeriesPoints]) -> bytes:
         times = _Times()
         symbols: dict[str, int] = {"": 0}
 
@@ -88,12 +88,12 @@ class Version2:
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _labels(series: Series) -> list[tuple[str, str]]:
+def _labels(series: LabeledSeries) -> list[tuple[str, str]]:
     """All labels, in the order of their names."""
     return sorted([("__name__", series.family.sample), *series.labels])
 
 
-def _description(family: Family) -> bytes:
+def _description(family: MetricFamily) -> bytes:
     about = uint(1, _KINDS[family.kind]) + text(2, family.sample) + text(4, family.help)
     return text(3, about + text(5, family.unit))
 
@@ -105,7 +105,7 @@ class _Times:
         self._known: dict[tuple[int, int], tuple[bytes, bytes]] = {}
         self._lists: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
 
-    def samples(self, line: Line, start_ms: int) -> bytes:
+    def samples(self, line: SeriesPoints, start_ms: int) -> bytes:
         """The samples of a line, each a field 2: value, time, and the start if there is one."""
         key = (id(line.times_ms), start_ms)
         around = self._lists.get(key)

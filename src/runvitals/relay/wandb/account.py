@@ -16,7 +16,7 @@ _DEFAULT_EVERY_S = 15.0
 
 
 @dataclass(frozen=True)
-class Address:
+class WandbAddress:
     """`ENTITY/PROJECT?every=15&mode=offline&base_url=https://…&shared=1`, all of it optional.
 
     Attributes:
@@ -42,7 +42,7 @@ class Address:
     shared: bool
 
     @classmethod
-    def read(cls, text: str, environ: Mapping[str, str]) -> Address:
+    def read(cls, text: str, environ: Mapping[str, str]) -> WandbAddress:
         place, _, query = text.partition("?")
         entity, _, project = place.rpartition("/")
         options = dict(parse_qsl(query, keep_blank_values=True))

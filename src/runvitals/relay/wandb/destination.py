@@ -17,15 +17,15 @@ from runvitals.query.history import leaves
 from runvitals.relay.batch import LIFECYCLE, Batch, Note
 from runvitals.relay.destination import Context, Destination, Gone
 from runvitals.relay.once import all_or_nothing
-from runvitals.relay.wandb.account import Address
-from runvitals.relay.wandb.lines import Printed, Row, Sampled, printed, rows, sampled
+from runvitals.relay.wandb.account import WandbAddress
+from runvitals.relay.wandb.lines import HistoryRow, OutputLine, SystemMetrics, printed, rows, sampled
 from runvitals.relay.wandb.offline import OfflineRun
 from runvitals.relay.wandb.online import OnlineRun
 
 _TRAIN = "train"
 
 
-class Content:
+class RunUpdate:
     """What of a batch goes to W&B.
 
     Attributes:
@@ -36,17 +36,17 @@ class Content:
 
     def __init__(self, began_ms: int) -> None:
         self.began_ms = began_ms
-        self.samples: list[Sampled] = []
-        self.rows: list[Row] = []
-        self.printed: list[Printed] = []
+        self.samples: list[SystemMetrics] = []
+        self.rows: list[HistoryRow] = []
+        self.printed: list[OutputLine] = []
         self.config: dict[str, Any] | None = None
         self.summary: dict[str, Any] | None = None
 
 
-class Far(Protocol):
+class RunTarget(Protocol):
     """A run in W&B, or a file of one."""
 
-    def write(self, batch: Batch, content: Content) -> None:
+    def write(self, batch: Batch, content: RunUpdate) -> None:
         """Keep the content."""
 
     def alive(self) -> None:
@@ -63,7 +63,7 @@ class WandbDestination(Destination):
     """Sends a run to W&B.
 
     Args:
-        address: see `Address`.
+        address: see `WandbAddress`.
         context: `state` holds the numbers of the next lines, the summary, and how the run ended.
 
     Raises:
@@ -75,10 +75,10 @@ class WandbDestination(Destination):
     heartbeat_s = 30.0
 
     def __init__(self, address: str, context: Context) -> None:
-        self._address = Address.read(address, context.environ)
+        self._address = WandbAddress.read(address, context.environ)
         self._context = context
         self._state = context.state
-        self._far: Far | None = None
+        self._far: RunTarget | None = None
 
     def deliver(self, batch: Batch) -> None:
         """Send one batch.
@@ -106,16 +106,16 @@ class WandbDestination(Destination):
             if note.value.get("what") == "end" and not guest:
                 self._state["ended"] = [_exit_code(note), note.time_ms]
 
-    def _open(self, guest: Mapping[str, Any] | None) -> Far:
+    def _open(self, guest: Mapping[str, Any] | None) -> RunTarget:
         if self._far is None:
             offline = guest.get("offline") if guest else self._address.mode == "offline"
-            made: Callable[..., Far] = OfflineRun if offline else OnlineRun
+            made: Callable[..., RunTarget] = OfflineRun if offline else OnlineRun
             self._far = made(self._address, self._context, dict(guest or {}))
         return self._far
 
-    def _content(self, batch: Batch, guest: Mapping[str, Any] | None) -> Content:
+    def _content(self, batch: Batch, guest: Mapping[str, Any] | None) -> RunUpdate:
         began_ms = self._state.setdefault("began_ms", batch.writer.started_ms)
-        content = Content(began_ms)
+        content = RunUpdate(began_ms)
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
         if guest and guest.get("shared"):  # beside the samples of W&B's own, under its label
             suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"

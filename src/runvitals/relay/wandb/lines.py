@@ -14,14 +14,14 @@ from runvitals.relay.batch import CONSOLE, Batch
 _MOST_OPEN_LINE = 100_000  # characters of a console line without an end
 
 
-class Sampled(NamedTuple):
+class SystemMetrics(NamedTuple):
     """One line of system metrics."""
 
     time_ms: int
     values: dict[str, float]
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """One step of `run.log()`."""
 
     time_ms: int
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     data: dict[str, Any]
 
 
-class Printed(NamedTuple):
+class OutputLine(NamedTuple):
     """One line of the console."""
 
     time_ms: int
@@ -37,7 +37,7 @@ class Printed(NamedTuple):
     text: str
 
 
-def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[Sampled]:
+def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
     """The samples of a batch, those of `every_s` seconds as one: the mean of a level (or what its row of the
     catalogue says), the last value of a counter.
 
@@ -45,21 +45,21 @@ def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[Sampled]:
         suffix: of the keys, where several machines share a run: `/l:<host>`.
     """
     step_ms = max(1, round(every_s * 1000))
-    found: list[Sampled] = []
+    found: list[SystemMetrics] = []
     window: int | None = None
     values: dict[str, list[float]] = {}
     last_ms = 0
     for moment in batch.moments():
         if moment.time_ms // step_ms != window:
             if values:
-                found.append(Sampled(last_ms, _merged(values, suffix)))
+                found.append(SystemMetrics(last_ms, _merged(values, suffix)))
             window, values = moment.time_ms // step_ms, {}
         last_ms = moment.time_ms
         for key, value in zip(moment.keys, moment.values, strict=True):
             if not isnan(value):
                 values.setdefault(key, []).append(value)
     if values:
-        found.append(Sampled(last_ms, _merged(values, suffix)))
+        found.append(SystemMetrics(last_ms, _merged(values, suffix)))
     return found
 
 
@@ -81,19 +81,19 @@ _MERGES: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def rows(batch: Batch) -> list[Row]:
+def rows(batch: Batch) -> list[HistoryRow]:
     """What was logged, rows of one step together."""
-    found: list[Row] = []
+    found: list[HistoryRow] = []
     for row in batch.logs:
         step = 0 if row.step is None else int(row.step)
         if found and found[-1].step == step:
-            found[-1] = Row(row.time_ms, step, {**found[-1].data, **row.data})
+            found[-1] = HistoryRow(row.time_ms, step, {**found[-1].data, **row.data})
         else:
-            found.append(Row(row.time_ms, step, dict(row.data)))
+            found.append(HistoryRow(row.time_ms, step, dict(row.data)))
     return found
 
 
-def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[Printed]:
+def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
     """Whole lines of the console.
 
     Args:
@@ -108,23 +108,23 @@ def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[Printed]:
         open_lines[name] = rest
         for line in lines:
             # A progress bar writes its line over and over; the last state of it stays.
-            yield Printed(note.time_ms, error, line.rstrip("\r").rpartition("\r")[2])
+            yield OutputLine(note.time_ms, error, line.rstrip("\r").rpartition("\r")[2])
 
 
-def event_line(line: Sampled, began_ms: int) -> str:
+def event_line(line: SystemMetrics, began_ms: int) -> str:
     """A line of `wandb-events.jsonl`."""
     head = {"_wandb": True, "_timestamp": line.time_ms / 1000, "_runtime": (line.time_ms - began_ms) / 1000}
     values = {f"system.{key}": value if isfinite(value) else None for key, value in line.values.items()}
     return json.dumps({**head, **values})
 
 
-def history_line(row: Row, began_ms: int) -> str:
+def history_line(row: HistoryRow, began_ms: int) -> str:
     """A line of `wandb-history.jsonl`; NaN and infinities stand as they are there."""
     head = {"_step": row.step, "_timestamp": row.time_ms / 1000, "_runtime": (row.time_ms - began_ms) / 1000}
     return json.dumps({**row.data, **head})
 
 
-def output_line(line: Printed) -> str:
+def output_line(line: OutputLine) -> str:
     """A line of `output.log`."""
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(line.time_ms / 1000))
     return f"{'ERROR ' if line.error else ''}{seconds}.{line.time_ms % 1000:03d}000 {line.text}"

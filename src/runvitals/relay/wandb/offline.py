@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.once import append
-from runvitals.relay.wandb.account import Address
+from runvitals.relay.wandb.account import WandbAddress
 from runvitals.wandb import writing
 
 if TYPE_CHECKING:
-    from runvitals.relay.wandb.destination import Content
+    from runvitals.relay.wandb.destination import RunUpdate
 
 
 class OfflineRun:
@@ -27,17 +27,17 @@ class OfflineRun:
         guest: the run of the training itself, if it has one. It has a file of its own; both are synced.
     """
 
-    def __init__(self, address: Address, context: Context, guest: dict[str, Any]) -> None:
+    def __init__(self, address: WandbAddress, context: Context, guest: dict[str, Any]) -> None:
         self._address = address
         self._context = context
         self._state = context.state
         self._guest = guest
         self._run = str(guest.get("id") or context.run_id)
 
-    def write(self, batch: Batch, content: Content) -> None:
+    def write(self, batch: Batch, content: RunUpdate) -> None:
         self._append(content.began_ms, self._records(batch, content))
 
-    def _records(self, batch: Batch, content: Content) -> Iterator[bytes]:
+    def _records(self, batch: Batch, content: RunUpdate) -> Iterator[bytes]:
         if "path" not in self._state:
             yield writing.header()
             yield self._head(batch, content)
@@ -56,7 +56,7 @@ class OfflineRun:
         if content.summary is not None:
             yield writing.summary(content.summary)
 
-    def _head(self, batch: Batch, content: Content) -> bytes:
+    def _head(self, batch: Batch, content: RunUpdate) -> bytes:
         run, guest = batch.run, self._guest
         return writing.run(
             self._run,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
-from runvitals.relay.wandb.account import Address
+from runvitals.relay.wandb.account import WandbAddress
 from runvitals.relay.wandb.lines import event_line, history_line, output_line
-from runvitals.relay.wandb.service import Service
+from runvitals.relay.wandb.service import WandbApi
 
 if TYPE_CHECKING:
-    from runvitals.relay.wandb.destination import Content
+    from runvitals.relay.wandb.destination import RunUpdate
 
 _EVENTS, _HISTORY, _OUTPUT = "wandb-events.jsonl", "wandb-history.jsonl", "output.log"
 _SUMMARY = "wandb-summary.json"
@@ -27,16 +27,16 @@ class OnlineRun:
         guest: the run of the training itself, if it has one: entity, project, id, base_url.
     """
 
-    def __init__(self, address: Address, context: Context, guest: dict[str, Any]) -> None:
+    def __init__(self, address: WandbAddress, context: Context, guest: dict[str, Any]) -> None:
         self._address = address
         self._context = context
         self._state = context.state
         self._guest = guest
         self._run = str(guest.get("id") or context.run_id)
-        self._service = Service(str(guest.get("base_url") or address.base_url), context.environ)
+        self._service = WandbApi(str(guest.get("base_url") or address.base_url), context.environ)
         self._stop_asked = False
 
-    def write(self, batch: Batch, content: Content) -> None:
+    def write(self, batch: Batch, content: RunUpdate) -> None:
         if self._guest:
             self._state["place"] = [self._guest.get("entity") or "", self._guest.get("project") or ""]
         elif "place" not in self._state or content.config is not None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from runvitals import __version__
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.wandb.account import authorization
-from runvitals.relay.web import Answer, Web
+from runvitals.relay.web import HttpClient, HttpResponse
 
 _KEY_WAIT_S = 300.0
 _REFUSED = frozenset({401, 403})
@@ -30,7 +30,7 @@ mutation UpsertBucket($name: String, $project: String, $entity: String, $display
 """
 
 
-class Service:
+class WandbApi:
     """A W&B server.
 
     Args:
@@ -42,7 +42,7 @@ class Service:
     """
 
     def __init__(self, base_url: str, environ: Mapping[str, str]) -> None:
-        self._web = Web(base_url)
+        self._web = HttpClient(base_url)
         self._environ = environ
 
     def upsert(self, variables: Mapping[str, Any]) -> tuple[str, str]:
@@ -84,7 +84,7 @@ class Service:
 
     def _post(
         self, path: str, body: Mapping[str, Any], what: str, more: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> HttpResponse:
         secret = authorization(self._web.url, self._environ)
         if secret is None:
             raise Retry(f"no key for {self._web.url}: `wandb login`, or WANDB_API_KEY", _KEY_WAIT_S)
@@ -106,7 +106,7 @@ class Service:
         self._web.close()
 
 
-def _object(answer: Answer) -> dict[str, Any]:
+def _object(answer: HttpResponse) -> dict[str, Any]:
     try:
         value = json.loads(answer.body or b"{}")
     except ValueError:

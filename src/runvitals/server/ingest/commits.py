@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from runvitals.store.contract import Ack, Batch, SampleStore, StoreClosed
+from runvitals.store.contract import CommitAck, SampleBatch, SampleStore, StoreClosed
 
 Settle = Callable[["tuple[bool, ...] | BaseException"], None]
-_Waiting = tuple[Sequence[Batch], Settle]
+_Waiting = tuple[Sequence[SampleBatch], Settle]
 log = logging.getLogger("runvitals.server")
 
 
@@ -26,7 +26,7 @@ class Commits:
         self._waiting: list[_Waiting] = []
         self.batches = 0
 
-    async def add(self, batches: Sequence[Batch]) -> tuple[bool, ...]:
+    async def add(self, batches: Sequence[SampleBatch]) -> tuple[bool, ...]:
         """Of each batch whether it was new, once they are durable.
 
         Raises:
@@ -45,7 +45,7 @@ class Commits:
         self.hand_over(batches, settle)
         return await future
 
-    def hand_over(self, batches: Sequence[Batch], settle: Settle) -> None:
+    def hand_over(self, batches: Sequence[SampleBatch], settle: Settle) -> None:
         """The same for who does not wait for it.
 
         Args:
@@ -69,7 +69,9 @@ class Commits:
             return
         done.add_done_callback(lambda done: loop.call_soon_threadsafe(self._done, waiting, done, loop))
 
-    def _done(self, waiting: list[_Waiting], done: Future[Ack], loop: asyncio.AbstractEventLoop) -> None:
+    def _done(
+        self, waiting: list[_Waiting], done: Future[CommitAck], loop: asyncio.AbstractEventLoop
+    ) -> None:
         error = done.exception()
         if isinstance(error, ValueError) and len(waiting) > 1:
             for one in waiting:  # one of them is bad; the others are not to suffer for it
@@ -77,13 +79,13 @@ class Commits:
             return
         self._settle(waiting, error if error is not None else done.result())
 
-    def _settle(self, waiting: list[_Waiting], answer: Ack | BaseException) -> None:
+    def _settle(self, waiting: list[_Waiting], answer: CommitAck | BaseException) -> None:
         start = 0
         for batches, settle in waiting:
             end = start + len(batches)
             self.batches -= len(batches)
             try:
-                settle(answer.fresh[start:end] if isinstance(answer, Ack) else answer)
+                settle(answer.fresh[start:end] if isinstance(answer, CommitAck) else answer)
             except Exception:  # the others are not to wait for ever
                 log.exception("an answer could not be given")
             start = end

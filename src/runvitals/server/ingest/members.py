@@ -11,7 +11,14 @@ from runvitals.model.names import STEP
 from runvitals.server.ingest.envelope import About, Envelope
 from runvitals.server.ingest.refusal import out_of_range
 from runvitals.server.ingest.together import Together
-from runvitals.store.catalogue import Catalogue, Joined, Joining, Process, Schema, Update
+from runvitals.store.catalogue import (
+    KeyList,
+    MetadataStore,
+    RegisteredWriter,
+    SectionUpdate,
+    WatchedProcess,
+    WriterRegistration,
+)
 from runvitals.store.catalogue.states import TRAIN
 from runvitals.store.threads import SupervisedThread
 
@@ -26,13 +33,13 @@ class Member:
     catalogue knows that it has these.
     """
 
-    who: Joined
-    stored_as: dict[tuple[int, bool], Schema] = field(default_factory=dict)
+    who: RegisteredWriter
+    stored_as: dict[tuple[int, bool], KeyList] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Newcomer:
-    joining: Joining
+    joining: WriterRegistration
     about: About | None
     now_ms: int
 
@@ -42,11 +49,11 @@ class _NewList:
     """A list of keys that a writer sends for the first time; its texts, or its number where it has one."""
 
     writer_id: int
-    keys: tuple[str, ...] | Schema
+    keys: tuple[str, ...] | KeyList
     has_step: bool
 
 
-def joining(envelope: Envelope, oldest_ms: int | None = None) -> Joining:
+def joining(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegistration:
     """How an envelope's writer joins.
 
     Args:
@@ -56,7 +63,7 @@ def joining(envelope: Envelope, oldest_ms: int | None = None) -> Joining:
         Refused: 422 for a name or number that is not allowed.
     """
     about = envelope.about or About()
-    one = Joining(
+    one = WriterRegistration(
         run=envelope.run,
         writer=envelope.writer,
         project=envelope.project,
@@ -77,7 +84,7 @@ def joining(envelope: Envelope, oldest_ms: int | None = None) -> Joining:
 class Members:
     """Writers by run and name, the most recent ones."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: MetadataStore) -> None:
         self._catalogue = catalogue
         self._members: dict[tuple[str, str], Member] = {}
         self._joins = Together("joins", self._join, (ValueError,))
@@ -102,8 +109,8 @@ class Members:
         return self._members.setdefault((envelope.run, envelope.writer), Member(who))
 
     async def note_list(
-        self, member: Member, keys: tuple[str, ...] | Schema, has_step: bool
-    ) -> tuple[Schema, Schema]:
+        self, member: Member, keys: tuple[str, ...] | KeyList, has_step: bool
+    ) -> tuple[KeyList, KeyList]:
         """Note that a writer sends these keys. Durable.
 
         Returns:
@@ -120,35 +127,37 @@ class Members:
             if member.who.run_id in gone:
                 self._members.pop(name, None)
 
-    def _join(self, newcomers: Sequence[_Newcomer]) -> list[Joined]:
+    def _join(self, newcomers: Sequence[_Newcomer]) -> list[RegisteredWriter]:
         joined = self._catalogue.writers.join(
             [one.joining for one in newcomers], max(one.now_ms for one in newcomers)
         )
-        processes: list[Process] = []
-        updates: list[Update] = []
+        processes: list[WatchedProcess] = []
+        updates: list[SectionUpdate] = []
         for who, one in zip(joined, newcomers, strict=True):
             about = one.about
             if about is None:
                 continue
             if about.role == TRAIN and about.pid is not None:
                 processes.append(
-                    Process(who.run_id, who.host, about.pid, about.rank, about.local_rank, about.world_size)
+                    WatchedProcess(
+                        who.run_id, who.host, about.pid, about.rank, about.local_rank, about.world_size
+                    )
                 )
             facts = {"boot_id": about.boot_id, "labels": about.labels}
             known = {name: fact for name, fact in facts.items() if fact is not None}
             if known:
-                updates.append(Update(who.run_id, "writers", {one.joining.writer: known}, one.now_ms))
+                updates.append(SectionUpdate(who.run_id, "writers", {one.joining.writer: known}, one.now_ms))
         self._catalogue.writers.note_processes(processes)
         self._catalogue.sections.merge(updates)
         return joined
 
-    def _note_lists(self, news: Sequence[_NewList]) -> list[tuple[Schema, Schema]]:
+    def _note_lists(self, news: Sequence[_NewList]) -> list[tuple[KeyList, KeyList]]:
         metrics = self._catalogue.metrics
-        numbered: dict[tuple[tuple[str, ...] | Schema, bool], tuple[Schema, Schema]] = {}
+        numbered: dict[tuple[tuple[str, ...] | KeyList, bool], tuple[KeyList, KeyList]] = {}
         for one in news:
             if (one.keys, one.has_step) in numbered:
                 continue
-            sent = one.keys if isinstance(one.keys, Schema) else metrics.schema(one.keys)
+            sent = one.keys if isinstance(one.keys, KeyList) else metrics.schema(one.keys)
             stored = sent
             if one.has_step:
                 keys = metrics.keys(sent.metric_ids)

@@ -14,12 +14,20 @@ from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
-from runvitals.store.catalogue import Device, Ended, Ending, Event, Printed, Process, Update
+from runvitals.store.catalogue import (
+    ConsoleLine,
+    DeviceRecord,
+    Ending,
+    SectionUpdate,
+    StoredEvent,
+    WatchedProcess,
+    WriterEnd,
+)
 from runvitals.store.catalogue.derived import LOGGED
 from runvitals.store.catalogue.devices import devices_of
-from runvitals.store.catalogue.joining import Joined
+from runvitals.store.catalogue.joining import RegisteredWriter
 from runvitals.store.catalogue.states import ENDED_STATES, STATES
-from runvitals.store.catalogue.summaries import TALLY, Rows
+from runvitals.store.catalogue.summaries import TALLY, LoggedRows
 
 _OF_EVENT = ("t", "name", "level", "text")
 _NOBODY = 0
@@ -61,7 +69,7 @@ class Seen(NamedTuple):
     """Devices that a run saw at a time, ms UTC."""
 
     run_id: int
-    devices: list[Device]
+    devices: list[DeviceRecord]
     time_ms: int
 
 
@@ -69,16 +77,16 @@ class Seen(NamedTuple):
 class Notes:
     """What an envelope says beside its samples. Whose it is, is filled in by `of`."""
 
-    events: list[Event] = field(default_factory=list)
-    processes: list[Process] = field(default_factory=list)
-    ends: list[Ended] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
-    printed: list[Printed] = field(default_factory=list)
+    events: list[StoredEvent] = field(default_factory=list)
+    processes: list[WatchedProcess] = field(default_factory=list)
+    ends: list[WriterEnd] = field(default_factory=list)
+    updates: list[SectionUpdate] = field(default_factory=list)
+    printed: list[ConsoleLine] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     last_ms: int = 0
-    rows: Rows | None = None
+    rows: LoggedRows | None = None
 
-    def of(self, who: Joined) -> Notes:
+    def of(self, who: RegisteredWriter) -> Notes:
         """The same, of a writer that has joined."""
         run_id, writer_id, host = who.run_id, who.writer_id, who.host
         return Notes(
@@ -137,7 +145,7 @@ def _event(found: Notes, number: int, value: dict[str, Any]) -> int:
     valid.check(valid.EVENT, value)
     one = msgspec.convert(value, _Event)
     rest = {key: content for key, content in value.items() if key not in _OF_EVENT}
-    event = Event(_NOBODY, one.t, one.name, one.level, one.text, rest, _NOBODY, number)
+    event = StoredEvent(_NOBODY, one.t, one.name, one.level, one.text, rest, _NOBODY, number)
     event.check()
     found.events.append(event)
     return one.t
@@ -162,7 +170,7 @@ def _unknown(found: Notes, number: int, name: str, value: dict[str, Any], otherw
     said = value.get("t")
     t = said if isinstance(said, int) and not isinstance(said, bool) else otherwise_ms
     rest = {key: content for key, content in value.items() if key != "t"}
-    event = Event(_NOBODY, t, name, "info", "", rest, _NOBODY, number)
+    event = StoredEvent(_NOBODY, t, name, "info", "", rest, _NOBODY, number)
     event.check()
     found.events.append(event)
     return t
@@ -170,13 +178,15 @@ def _unknown(found: Notes, number: int, name: str, value: dict[str, Any], otherw
 
 def _attach(found: Notes, number: int, one: _Lifecycle) -> None:
     found.processes.append(
-        Process(_NOBODY, "", _pid(one), rank=one.rank, local_rank=one.local_rank, world_size=one.world_size)
+        WatchedProcess(
+            _NOBODY, "", _pid(one), rank=one.rank, local_rank=one.local_rank, world_size=one.world_size
+        )
     )
 
 
 def _exit(found: Notes, number: int, one: _Lifecycle) -> None:
     found.processes.append(
-        Process(
+        WatchedProcess(
             _NOBODY,
             "",
             _pid(one),
@@ -199,14 +209,16 @@ def _gap(found: Notes, number: int, one: _Lifecycle) -> None:
         raise malformed("gap needs since, a time in ms UTC")
     silent_s = (one.t - one.since) / 1000
     text = f"nothing was sampled for {silent_s:.1f} s: the monitor had to be started again"
-    found.events.append(Event(_NOBODY, one.t, "gap", "warning", text, {"since": one.since}, _NOBODY, number))
+    found.events.append(
+        StoredEvent(_NOBODY, one.t, "gap", "warning", text, {"since": one.since}, _NOBODY, number)
+    )
 
 
 def _end(found: Notes, number: int, one: _Lifecycle) -> None:
     if one.state not in ENDED_STATES:
         raise out_of_range(f"state {one.state!r}: {', '.join(ENDED_STATES)} are allowed")
     ending = Ending(one.state, one.exit_code, one.signal, one.out_of_memory)
-    found.ends.append(Ended(_NOBODY, ending, one.t))
+    found.ends.append(WriterEnd(_NOBODY, ending, one.t))
 
 
 def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
@@ -215,12 +227,12 @@ def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
     t = msgspec.convert(value, _Timed).t
     others: dict[str, Any] = {}
     for section, names in (value.get("removed") or {}).items():
-        found.updates.append(Update(_NOBODY, section, {}, t, removed=tuple(names)).checked())
+        found.updates.append(SectionUpdate(_NOBODY, section, {}, t, removed=tuple(names)).checked())
     for section, values in value.items():
         if section in _NO_SECTIONS:
             continue
         if isinstance(values, dict):
-            found.updates.append(Update(_NOBODY, section, values, t).checked())
+            found.updates.append(SectionUpdate(_NOBODY, section, values, t).checked())
             if section == "machine" and (devices := devices_of("", values)):
                 found.seen.append(Seen(_NOBODY, devices, t))
         elif section != "t":
@@ -232,7 +244,7 @@ def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
 
 def _console(found: Notes, number: int, value: dict[str, Any]) -> int:
     one = msgspec.convert(value, _Printed)
-    printed = Printed(_NOBODY, _NOBODY, number, one.t, one.stream, one.text)
+    printed = ConsoleLine(_NOBODY, _NOBODY, number, one.t, one.stream, one.text)
     printed.check()
     found.printed.append(printed)
     return one.t

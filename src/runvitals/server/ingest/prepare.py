@@ -12,8 +12,8 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.members import Members, joining
 from runvitals.server.ingest.notes import Notes, check_depth, notes
 from runvitals.server.ingest.refusal import Refused, malformed, out_of_range
-from runvitals.store.catalogue import Schema
-from runvitals.store.catalogue.metrics import MAX_KEY, Metrics
+from runvitals.store.catalogue import KeyList
+from runvitals.store.catalogue.metrics import MAX_KEY, MetricTable
 
 _MOST_LISTS = 20_000
 _MOST_LIST_BYTES = 32 << 20
@@ -29,7 +29,7 @@ class Prepared:
 
     envelope: Envelope
     raw_keys: bytes
-    keys: tuple[str, ...] | Schema | None
+    keys: tuple[str, ...] | KeyList | None
     columns: Columns | None
     notes: Notes | None
 
@@ -37,11 +37,11 @@ class Prepared:
 class Preparation:
     """Prepares envelopes; knows the lists of keys that were sent before, as the bytes they were sent as."""
 
-    def __init__(self, metrics: Metrics, members: Members, limits: Limits) -> None:
+    def __init__(self, metrics: MetricTable, members: Members, limits: Limits) -> None:
         self._metrics = metrics
         self._members = members
         self._limits = limits
-        self._lists: dict[bytes, Schema] = {}
+        self._lists: dict[bytes, KeyList] = {}
         self._list_bytes = 0
 
     def prepared(self, envelope: Envelope, now_ms: int, room_bytes: int) -> Prepared:
@@ -66,7 +66,7 @@ class Preparation:
             raise malformed("seq is needed, the number that names this envelope for ever")
         return Prepared(envelope, raw, keys, rows, records)
 
-    def keep(self, raw: bytes, schema: Schema) -> None:
+    def keep(self, raw: bytes, schema: KeyList) -> None:
         """Know a list of keys again when the same bytes come."""
         if len(self._lists) >= _MOST_LISTS or self._list_bytes > _MOST_LIST_BYTES:
             self._lists.clear()
@@ -74,7 +74,7 @@ class Preparation:
         self._lists[raw] = schema
         self._list_bytes += len(raw)
 
-    def _keys(self, envelope: Envelope, raw: bytes) -> tuple[str, ...] | Schema | None:
+    def _keys(self, envelope: Envelope, raw: bytes) -> tuple[str, ...] | KeyList | None:
         known = self._lists.get(raw)
         if known is not None:
             return known
@@ -91,8 +91,8 @@ class Preparation:
         except LookupError as error:
             raise Refused(409, str(error)) from None
 
-    def _has_step(self, keys: tuple[str, ...] | Schema | None) -> bool:
-        if isinstance(keys, Schema):
+    def _has_step(self, keys: tuple[str, ...] | KeyList | None) -> bool:
+        if isinstance(keys, KeyList):
             return STEP in self._metrics.keys(keys.metric_ids).values()
         return keys is not None and STEP in keys
 
@@ -104,8 +104,8 @@ def _check_labels(envelope: Envelope) -> None:
         raise out_of_range(f"about.labels: {error}") from None
 
 
-def _count(keys: tuple[str, ...] | Schema | None) -> int:
-    if isinstance(keys, Schema):
+def _count(keys: tuple[str, ...] | KeyList | None) -> int:
+    if isinstance(keys, KeyList):
         return len(keys.metric_ids)
     return len(keys) if keys else 0
 

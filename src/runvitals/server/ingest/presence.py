@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from runvitals.server.clock import Clock
-from runvitals.store.catalogue import Catalogue, Heard
+from runvitals.store.catalogue import MetadataStore, WriterHeartbeat
 from runvitals.store.threads import SupervisedThread
 
 EVERY_S = 1.0
@@ -34,7 +34,7 @@ class Presence:
         deleted: of those that were thrown away.
     """
 
-    def __init__(self, catalogue: Catalogue, clock: Callable[[], int]) -> None:
+    def __init__(self, catalogue: MetadataStore, clock: Callable[[], int]) -> None:
         self._catalogue = catalogue
         self._clock = clock
         self.stopped: frozenset[int] = frozenset()
@@ -78,7 +78,7 @@ class Presence:
             now_ms = self._clock()
             self._catalogue.writers.heard(
                 [
-                    Heard(writer_id, min(heard_ms, now_ms), last_ms)
+                    WriterHeartbeat(writer_id, min(heard_ms, now_ms), last_ms)
                     for writer_id, (heard_ms, last_ms) in signs.items()
                 ]
             )

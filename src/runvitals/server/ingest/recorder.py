@@ -24,9 +24,9 @@ from runvitals.server.ingest.refusal import Refused, out_of_range, unavailable
 from runvitals.server.ingest.rows import logged_rows
 from runvitals.server.ingest.together import Together
 from runvitals.server.views import Version
-from runvitals.store.catalogue import Catalogue, Schema, UnknownRun
+from runvitals.store.catalogue import KeyList, MetadataStore, UnknownRun
 from runvitals.store.catalogue.summaries import fold
-from runvitals.store.contract import Batch, SampleStore, StoreError
+from runvitals.store.contract import SampleBatch, SampleStore, StoreError
 from runvitals.store.threads import SupervisedThread
 
 _MOST_HEARD = 100_000
@@ -44,7 +44,7 @@ class Recorder:
     """
 
     def __init__(
-        self, store: SampleStore, catalogue: Catalogue, clock: Callable[[], int], limits: Limits
+        self, store: SampleStore, catalogue: MetadataStore, clock: Callable[[], int], limits: Limits
     ) -> None:
         self._catalogue = catalogue
         self._clock = clock
@@ -119,12 +119,12 @@ class Recorder:
             False where there is more to write than samples; nothing is written.
         """
         acks: list[Ack] = []
-        batches: list[Batch] = []
+        batches: list[SampleBatch] = []
         heard: list[tuple[int, int, int]] = []
         for one in prepared:
             envelope, keys, columns = one.envelope, one.keys, one.columns
             member = self.members.find(envelope.run, envelope.writer)
-            if member is None or one.notes is not None or columns is None or not isinstance(keys, Schema):
+            if member is None or one.notes is not None or columns is None or not isinstance(keys, KeyList):
                 return False
             stored = member.stored_as.get((keys.id, columns.has_step))
             run_id, seq = member.who.run_id, envelope.seq
@@ -177,7 +177,7 @@ class Recorder:
     async def _record(self, prepared: Sequence[Prepared]) -> list[Ack]:
         now_ms = self._clock()
         acks: list[Ack] = []
-        batches: list[Batch] = []
+        batches: list[SampleBatch] = []
         carriers: list[Ack] = []
         written: list[Notes] = []
         heard: dict[int, bool] = {}
@@ -223,13 +223,13 @@ class Recorder:
             self._note(run_id, has_facts)
         return acks
 
-    async def _schemas(self, one: Prepared, member: Member) -> tuple[Schema | None, Schema | None]:
+    async def _schemas(self, one: Prepared, member: Member) -> tuple[KeyList | None, KeyList | None]:
         """The list of an envelope's keys, and the one its samples are stored under."""
         keys = one.keys
         if keys is None:
             return None, None
         has_step = one.columns is not None and one.columns.has_step
-        if isinstance(keys, Schema):
+        if isinstance(keys, KeyList):
             known = member.stored_as.get((keys.id, has_step))
             if known is not None:
                 return keys, known
@@ -266,14 +266,14 @@ def _oldest_ms(one: Prepared, now_ms: int) -> int | None:
     return min(now_ms, int(one.columns.t.min()))
 
 
-def _batch(one: Prepared, member: Member, stored: Schema | None) -> Batch:
+def _batch(one: Prepared, member: Member, stored: KeyList | None) -> SampleBatch:
     """The batch of an envelope: without rows where it has none, so that its number is remembered."""
     seq = one.envelope.seq
     assert seq is not None
     who = member.who
     if one.columns is None or stored is None:
-        return Batch(who.lane_id, who.writer_id, seq, (), _NO_TIMES, _NO_VALUES)
-    return Batch(
+        return SampleBatch(who.lane_id, who.writer_id, seq, (), _NO_TIMES, _NO_VALUES)
+    return SampleBatch(
         who.lane_id,
         who.writer_id,
         seq,

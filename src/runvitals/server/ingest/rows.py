@@ -8,14 +8,14 @@ import numpy as np
 
 from runvitals.model.names import RESERVED
 from runvitals.server.ingest.prepare import Prepared
-from runvitals.store.catalogue import Schema
-from runvitals.store.catalogue.joining import Joined
-from runvitals.store.catalogue.summaries import Rows, Values
+from runvitals.store.catalogue import KeyList
+from runvitals.store.catalogue.joining import RegisteredWriter
+from runvitals.store.catalogue.summaries import LoggedRows, LoggedValues
 
 
 def logged_rows(
-    one: Prepared, who: Joined, sent: Schema, keys_of: Callable[[Sequence[int]], Mapping[int, str]]
-) -> Rows | None:
+    one: Prepared, who: RegisteredWriter, sent: KeyList, keys_of: Callable[[Sequence[int]], Mapping[int, str]]
+) -> LoggedRows | None:
     """What the values of each name in an envelope come to; None where it has no rows of `log()`.
 
     Args:
@@ -40,7 +40,7 @@ def logged_rows(
         name = keys[number]
         if counts[place] and name not in RESERVED:
             row = int(last[place])
-            metrics[name] = Values(
+            metrics[name] = LoggedValues(
                 int(counts[place]),
                 float(totals[place]),
                 float(least[place]),
@@ -48,4 +48,4 @@ def logged_rows(
                 float(values[row, place]),
                 int(columns.t[row]),
             )
-    return Rows(who.run_id, one.envelope.writer, sent.id, seq, metrics) if metrics else None
+    return LoggedRows(who.run_id, one.envelope.writer, sent.id, seq, metrics) if metrics else None

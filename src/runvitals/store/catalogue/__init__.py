@@ -4,58 +4,59 @@ Everything about runs but their samples, in SQLite or PostgreSQL. It hands out t
 SampleStore knows metrics and series by.
 
 Example:
-    >>> catalogue = open_catalogue("/var/lib/runvitals/catalogue.db")
-    >>> [joined] = catalogue.writers.join([Joining("brave-otter-1", "monitor.node1.19f3a", "digits")], now_ms)
-    >>> catalogue.sections.merge([Update(joined.run_id, "config", {"lr": 0.1}, now_ms)])
+    >>> catalogue = open_metadata_store("/var/lib/runvitals/catalogue.db")
+    >>> otter = WriterRegistration("brave-otter-1", "monitor.node1.19f3a", "digits")
+    >>> [joined] = catalogue.writers.join([otter], now_ms)
+    >>> catalogue.sections.merge([SectionUpdate(joined.run_id, "config", {"lr": 0.1}, now_ms)])
     >>> wanted = Filter(project="digits", where=(Predicate.parse("config.lr > 0.01"),))
-    >>> [run.uid for run in catalogue.runs.page(wanted, Sort("started_ms"), now_ms).runs]
+    >>> [run.uid for run in catalogue.runs.page(wanted, RunSort("started_ms"), now_ms).runs]
     ['brave-otter-1']
 """
 
-from runvitals.store.catalogue.catalogue import Catalogue, open_catalogue
-from runvitals.store.catalogue.console import Output, Printed
-from runvitals.store.catalogue.database import CatalogueError
-from runvitals.store.catalogue.devices import Device
-from runvitals.store.catalogue.events import Event
+from runvitals.store.catalogue.catalogue import MetadataStore, open_metadata_store
+from runvitals.store.catalogue.console import ConsoleLine, ConsolePage
+from runvitals.store.catalogue.database import MetadataStoreError
+from runvitals.store.catalogue.devices import DeviceRecord
+from runvitals.store.catalogue.events import StoredEvent
 from runvitals.store.catalogue.filters import Filter, Predicate
-from runvitals.store.catalogue.joining import Joined, Joining
-from runvitals.store.catalogue.listing import Page, Sort
+from runvitals.store.catalogue.joining import RegisteredWriter, WriterRegistration
+from runvitals.store.catalogue.listing import RunPage, RunSort
 from runvitals.store.catalogue.locking import UnknownRun
-from runvitals.store.catalogue.metrics import Schema
+from runvitals.store.catalogue.metrics import KeyList
 from runvitals.store.catalogue.projects import Project, UnknownProject
 from runvitals.store.catalogue.rows import RunRow
-from runvitals.store.catalogue.sections import RunSections, Update
-from runvitals.store.catalogue.states import Ending, Host, Writer, hosts
-from runvitals.store.catalogue.tokens import Token
-from runvitals.store.catalogue.writers import Ended, Heard, Process
+from runvitals.store.catalogue.sections import RunSections, SectionUpdate
+from runvitals.store.catalogue.states import Ending, HostState, StoredWriter, hosts
+from runvitals.store.catalogue.tokens import AccessToken
+from runvitals.store.catalogue.writers import WatchedProcess, WriterEnd, WriterHeartbeat
 
 __all__ = [
-    "Catalogue",
-    "CatalogueError",
-    "Device",
-    "Ended",
+    "AccessToken",
+    "ConsoleLine",
+    "ConsolePage",
+    "DeviceRecord",
     "Ending",
-    "Event",
     "Filter",
-    "Heard",
-    "Host",
-    "Joined",
-    "Joining",
-    "Output",
-    "Page",
+    "HostState",
+    "KeyList",
+    "MetadataStore",
+    "MetadataStoreError",
     "Predicate",
-    "Printed",
-    "Process",
     "Project",
+    "RegisteredWriter",
+    "RunPage",
     "RunRow",
     "RunSections",
-    "Schema",
-    "Sort",
-    "Token",
+    "RunSort",
+    "SectionUpdate",
+    "StoredEvent",
+    "StoredWriter",
     "UnknownProject",
     "UnknownRun",
-    "Update",
-    "Writer",
+    "WatchedProcess",
+    "WriterEnd",
+    "WriterHeartbeat",
+    "WriterRegistration",
     "hosts",
-    "open_catalogue",
+    "open_metadata_store",
 ]

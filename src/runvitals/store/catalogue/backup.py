@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from runvitals.store import private
-from runvitals.store.catalogue.database import CatalogueError
+from runvitals.store.catalogue.database import MetadataStoreError
 from runvitals.store.sqlite_chunks.database import copy_frozen, is_frozen
 
 
@@ -34,4 +34,4 @@ def backup(path: str, into: str) -> None:
         finally:
             source.close()
     except (sqlite3.Error, OSError) as error:
-        raise CatalogueError(f"{path} cannot be copied to {into}: {error}") from error
+        raise MetadataStoreError(f"{path} cannot be copied to {into}: {error}") from error

@@ -1,4 +1,4 @@
-"""`open_catalogue`: the catalogue as one object."""
+"""`open_metadata_store`: the catalogue as one object."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from runvitals.store.catalogue.console import Console
-from runvitals.store.catalogue.database import CatalogueError, Database
-from runvitals.store.catalogue.devices import Devices
-from runvitals.store.catalogue.events import Events
-from runvitals.store.catalogue.metrics import Metrics
+from runvitals.store.catalogue.console import ConsoleTable
+from runvitals.store.catalogue.database import Database, MetadataStoreError
+from runvitals.store.catalogue.devices import DeviceTable
+from runvitals.store.catalogue.events import EventTable
+from runvitals.store.catalogue.metrics import MetricTable
 from runvitals.store.catalogue.migrate import migrate
-from runvitals.store.catalogue.numbers import Numbers
-from runvitals.store.catalogue.projects import Projects
-from runvitals.store.catalogue.runs import Runs
-from runvitals.store.catalogue.sections import Sections
-from runvitals.store.catalogue.tokens import Tokens
-from runvitals.store.catalogue.writers import Writers
+from runvitals.store.catalogue.numbers import IssuedIds
+from runvitals.store.catalogue.projects import ProjectTable
+from runvitals.store.catalogue.runs import RunTable
+from runvitals.store.catalogue.sections import SectionTable
+from runvitals.store.catalogue.tokens import TokenTable
+from runvitals.store.catalogue.writers import WriterTable
 
 T = TypeVar("T")
 WAY_OUT = "put it back from a backup, or have what can be read of it brought back by `runvitals store repair`"
 
 
-class Catalogue:
+class MetadataStore:
     """Everything about runs but their samples. All methods may be called from any thread.
 
     Attributes:
@@ -36,16 +36,16 @@ class Catalogue:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.projects = Projects(database)
-        self.runs = Runs(database)
-        self.writers = Writers(database)
-        self.metrics = Metrics(database)
-        self.sections = Sections(database)
-        self.events = Events(database)
-        self.console = Console(database)
-        self.devices = Devices(database)
-        self.tokens = Tokens(database)
-        self.numbers = Numbers(database)
+        self.projects = ProjectTable(database)
+        self.runs = RunTable(database)
+        self.writers = WriterTable(database)
+        self.metrics = MetricTable(database)
+        self.sections = SectionTable(database)
+        self.events = EventTable(database)
+        self.console = ConsoleTable(database)
+        self.devices = DeviceTable(database)
+        self.tokens = TokenTable(database)
+        self.numbers = IssuedIds(database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do some work on the tables themselves in one transaction; the result of it."""
@@ -64,14 +64,14 @@ class Catalogue:
         """Let go of all connections. Closing twice does nothing."""
         self._database.close()
 
-    def __enter__(self) -> Catalogue:
+    def __enter__(self) -> MetadataStore:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def open_catalogue(address: str) -> Catalogue:
+def open_metadata_store(address: str) -> MetadataStore:
     """The catalogue at an address, made or brought to this version's form first.
 
     Any number of processes may have it open.
@@ -91,10 +91,10 @@ def open_catalogue(address: str) -> Catalogue:
     except DatabaseError as error:
         database.close()
         way_out = "" if isinstance(error, OperationalError) else f": {WAY_OUT}"
-        raise CatalogueError(
+        raise MetadataStoreError(
             f"the catalogue {database.name} cannot be opened: {error.orig}{way_out}"
         ) from error
     except BaseException:
         database.close()
         raise
-    return Catalogue(database)
+    return MetadataStore(database)

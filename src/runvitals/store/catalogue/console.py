@@ -23,7 +23,7 @@ _NAMES_AT_ONCE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class ConsoleLine:
     """A piece of a program's output, which may begin and end within a line.
 
     Args:
@@ -50,18 +50,18 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ConsolePage:
     """The end of a run's output, in order of time. `dropped_bytes`: of older output that was let go."""
 
-    pieces: list[Printed]
+    pieces: list[ConsoleLine]
     dropped_bytes: int
 
 
-class Console:
+class ConsoleTable:
     """The output of all runs.
 
     Example:
-        >>> catalogue.console.add([Printed(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
+        >>> catalogue.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
         >>> [piece.text for piece in catalogue.console.tail(run_id).pieces]
         ['epoch 1\\n']
     """
@@ -69,7 +69,7 @@ class Console:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, pieces: Sequence[Printed]) -> None:
+    def add(self, pieces: Sequence[ConsoleLine]) -> None:
         """Store output, all of it or none; what is there already is passed over. Durable.
 
         Raises:
@@ -81,7 +81,7 @@ class Console:
         if pieces:
             self._database.write(lambda connection: _add(connection, pieces))
 
-    def tail(self, run_id: int, most_bytes: int = KEPT_BYTES) -> Output:
+    def tail(self, run_id: int, most_bytes: int = KEPT_BYTES) -> ConsolePage:
         """The newest output of a run, of at most so many bytes (but a piece at least, if there is one)."""
         with self._database.read() as connection:
             kept = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
@@ -91,17 +91,19 @@ class Console:
                 .where(console.c.run_id == run_id)
                 .order_by(console.c.time_ms.desc(), console.c.id.desc())
             )
-            pieces: list[Printed] = []
+            pieces: list[ConsoleLine] = []
             size = 0
             for row in connection.execution_options(yield_per=256).execute(newest):
                 size += row.size
                 if size > most_bytes and pieces:
                     break
-                pieces.append(Printed(row.run_id, row.writer_id, row.seq, row.time_ms, row.stream, row.text))
-        return Output(pieces[::-1], dropped_bytes)
+                pieces.append(
+                    ConsoleLine(row.run_id, row.writer_id, row.seq, row.time_ms, row.stream, row.text)
+                )
+        return ConsolePage(pieces[::-1], dropped_bytes)
 
 
-def _add(connection: Connection, pieces: Sequence[Printed]) -> None:
+def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
     lock_known_runs(connection, {one.run_id for one in pieces})
     there = _there(connection, pieces)
     # By name: a request may bring the same piece twice.
@@ -114,7 +116,7 @@ def _add(connection: Connection, pieces: Sequence[Printed]) -> None:
         _count(connection, run_id, size)
 
 
-def _there(connection: Connection, pieces: Sequence[Printed]) -> set[tuple[int, int]]:
+def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
     names = [(one.writer_id, one.seq) for one in pieces]
     found: set[tuple[int, int]] = set()
     for first in range(0, len(names), _NAMES_AT_ONCE):
@@ -123,7 +125,7 @@ def _there(connection: Connection, pieces: Sequence[Printed]) -> set[tuple[int, 
     return found
 
 
-def _row(one: Printed) -> dict[str, Any]:
+def _row(one: ConsoleLine) -> dict[str, Any]:
     text = plain_text(one.text)
     return {**asdict(one), "text": text, "size": len(text.encode("utf-8"))}
 

@@ -59,7 +59,7 @@ _BEGIN = "runvitals_begin"
 _AGAIN = ("40P01", "40001")
 
 
-class CatalogueError(Exception):
+class MetadataStoreError(Exception):
     """The catalogue cannot be used as asked; the text names the database and the way out."""
 
 
@@ -168,7 +168,7 @@ class ReadOnlyDatabase(Database):
         try:
             connection = open_as_it_is(path)
         except (OSError, sqlite3.Error) as error:
-            raise CatalogueError(f"the catalogue {path} cannot be read: {error}") from error
+            raise MetadataStoreError(f"the catalogue {path} cannot be read: {error}") from error
         self.engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
         event.listen(self.engine, "begin", _begin)
 
@@ -207,7 +207,7 @@ def sqlite_path(address: str) -> str | None:
 def _sqlite(url: URL) -> Engine:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
-        raise CatalogueError(
+        raise MetadataStoreError(
             f"this Python has SQLite {sqlite3.sqlite_version}, the catalogue needs {oldest} or newer: "
             "use another Python, or PostgreSQL"
         )
@@ -217,7 +217,7 @@ def _sqlite(url: URL) -> Engine:
         private.make(path)
         private.take_back(path)
     except OSError as error:
-        raise CatalogueError(f"the catalogue {path} cannot be opened: {error.strerror}") from error
+        raise MetadataStoreError(f"the catalogue {path} cannot be opened: {error.strerror}") from error
     engine = create_engine(url, connect_args={"timeout": BUSY_S}, pool_size=8, max_overflow=24)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
@@ -240,7 +240,7 @@ def _postgresql(url: URL) -> Engine:
     try:
         return create_engine(url, pool_size=8, max_overflow=24, pool_pre_ping=True)
     except ModuleNotFoundError as error:
-        raise CatalogueError(
+        raise MetadataStoreError(
             f"PostgreSQL needs the package psycopg ({error}): pip install 'runvitals[postgres]'"
         ) from error
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from runvitals.store.catalogue import fields
 from runvitals.store.catalogue.database import add_rows, among, ids_made, put_rows, update_rows
-from runvitals.store.catalogue.documents import Document, Place
+from runvitals.store.catalogue.documents import SectionDocument, SectionKey
 from runvitals.store.catalogue.fields import NUMBER, Scalar
 from runvitals.store.catalogue.projects import project_name
 from runvitals.store.catalogue.tables import field, project, run, run_field, run_tag, run_text
@@ -30,10 +30,10 @@ MAX_SEARCHED = 8000
 _AFTER_LAST = "\n\n"
 
 FieldsOfRuns = Mapping[int, Mapping[str, Scalar]]
-Documents = Mapping[Place, Document]
+Documents = Mapping[SectionKey, SectionDocument]
 
 
-class Said(Protocol):
+class SectionChange(Protocol):
     """An update of a section."""
 
     @property
@@ -44,7 +44,7 @@ class Said(Protocol):
     def time_ms(self) -> int: ...
 
 
-def projects_made(connection: Connection, updates: Iterable[Said]) -> dict[str, int]:
+def projects_made(connection: Connection, updates: Iterable[SectionChange]) -> dict[str, int]:
     """The numbers of the projects that are named, made where they are not there."""
     named = {
         project_name(one.values["project"]): one.time_ms
@@ -54,7 +54,7 @@ def projects_made(connection: Connection, updates: Iterable[Said]) -> dict[str, 
     return ids_made(connection, project.c.name, named, created_ms=max(named.values(), default=0))
 
 
-def fields_of(documents: Documents, places: Iterable[Place]) -> dict[int, dict[str, Scalar]]:
+def fields_of(documents: Documents, places: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
     """The leaves of those of these sections that have fields, by run."""
     found: dict[int, dict[str, Scalar]] = {}
     for place in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in places}:
@@ -64,7 +64,7 @@ def fields_of(documents: Documents, places: Iterable[Place]) -> dict[int, dict[s
     return found
 
 
-def _values(documents: Documents, place: Place) -> dict[str, Any]:
+def _values(documents: Documents, place: SectionKey) -> dict[str, Any]:
     """A section's values; of the summary also what was logged, unless it was set by hand."""
     values = documents[place].values if place in documents else {}
     logged = documents.get(place._replace(section=LOGGED)) if place.section == _SUMMARY else None
@@ -111,7 +111,7 @@ def write_abouts(
     for run_id, uid, project_id in connection.execute(
         select(run.c.id, run.c.uid, run.c.project_id).where(among(connection, run.c.id, run_ids))
     ):
-        about = documents[Place(run_id, "run", "")].values
+        about = documents[SectionKey(run_id, "run", "")].values
         rows.append(
             {
                 "which": run_id,
@@ -138,7 +138,7 @@ def tags_of(about: Mapping[str, Any]) -> list[str]:
 def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[int]) -> None:
     """Bring what searches look at up to what the sections say."""
     statement = select(run.c.id, run.c.uid).where(among(connection, run.c.id, run_ids))
-    nothing = Document()
+    nothing = SectionDocument()
     put_rows(
         connection,
         run_text,
@@ -147,8 +147,8 @@ def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[
                 "run_id": run_id,
                 "text": search_text(
                     uid,
-                    documents.get(Place(run_id, "run", ""), nothing).values,
-                    documents.get(Place(run_id, "config", ""), nothing).values,
+                    documents.get(SectionKey(run_id, "run", ""), nothing).values,
+                    documents.get(SectionKey(run_id, "config", ""), nothing).values,
                 ),
             }
             for run_id, uid in connection.execute(statement)

@@ -16,7 +16,7 @@ from runvitals.store.catalogue.texts import MAX_NAME, check_integers, checked_na
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceRecord:
     """A device that a run saw on one of its hosts. What is not known is None, and does not undo what is.
 
     Args:
@@ -49,13 +49,13 @@ class Device:
         return checked_name("device", self.uuid or f"{self.host}/{self.pci_address}", 600)
 
 
-class Devices:
+class DeviceTable:
     """All devices that any run has seen."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def note(self, run_id: int, devices: Sequence[Device], time_ms: int) -> None:
+    def note(self, run_id: int, devices: Sequence[DeviceRecord], time_ms: int) -> None:
         """Note the devices that a run sees, or more about them. Durable.
 
         Raises:
@@ -66,7 +66,7 @@ class Devices:
         if rows:
             self._database.write(lambda connection: _note(connection, run_id, devices, rows))
 
-    def of_run(self, run_id: int) -> list[Device]:
+    def of_run(self, run_id: int) -> list[DeviceRecord]:
         """The devices that a run saw, by host and position."""
         statement = (
             select(device, run_device.c.host.label("seen_on"), run_device.c.position, run_device.c.used)
@@ -75,7 +75,7 @@ class Devices:
         )
         with self._database.read() as connection:
             found = [
-                Device(
+                DeviceRecord(
                     host=row.seen_on,
                     uuid=row.uuid,
                     pci_address=row.pci_address,
@@ -93,7 +93,7 @@ class Devices:
         )
 
 
-def devices_of(host: str, machine: Mapping[str, object]) -> list[Device]:
+def devices_of(host: str, machine: Mapping[str, object]) -> list[DeviceRecord]:
     """The devices that the facts about a machine tell of; what cannot be stored is left out.
 
     Args:
@@ -103,7 +103,7 @@ def devices_of(host: str, machine: Mapping[str, object]) -> list[Device]:
         >>> [one.identity for one in devices_of("node1", {"gpu_nvidia": [{"index": 0, "uuid": "GPU-5"}]})]
         ['GPU-5']
     """
-    found: dict[str, Device] = {}
+    found: dict[str, DeviceRecord] = {}
     for name, listed in machine.items():
         for about in listed if isinstance(listed, list) else ():
             if isinstance(about, dict) and (_text(about, "uuid") or _text(about, "pci")):
@@ -112,9 +112,9 @@ def devices_of(host: str, machine: Mapping[str, object]) -> list[Device]:
     return list(found.values())
 
 
-def _device(host: str, vendor: str, about: Mapping[str, object]) -> Device:
+def _device(host: str, vendor: str, about: Mapping[str, object]) -> DeviceRecord:
     used = about.get("used")
-    return Device(
+    return DeviceRecord(
         host,
         uuid=_text(about, "uuid"),
         pci_address=_text(about, "pci"),
@@ -136,7 +136,7 @@ def _number(about: Mapping[str, object], name: str) -> int | None:
     return number if type(number) is int and 0 <= number < 2**63 else None
 
 
-def _row(one: Device, time_ms: int) -> dict[str, Any]:
+def _row(one: DeviceRecord, time_ms: int) -> dict[str, Any]:
     checked_name("host", one.host)
     check_integers(f"device {one.identity}", position=one.position, memory_bytes=one.memory_bytes)
     texts = {name: getattr(one, name) for name in ("uuid", "pci_address", "vendor", "model")}
@@ -156,7 +156,7 @@ def _row(one: Device, time_ms: int) -> dict[str, Any]:
 
 
 def _note(
-    connection: Connection, run_id: int, devices: Sequence[Device], rows: dict[str, dict[str, Any]]
+    connection: Connection, run_id: int, devices: Sequence[DeviceRecord], rows: dict[str, dict[str, Any]]
 ) -> None:
     lock_known_runs(connection, [run_id])
     statement = insert(connection, device)

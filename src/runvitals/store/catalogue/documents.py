@@ -13,7 +13,7 @@ from runvitals.store.catalogue.database import among, put_rows
 from runvitals.store.catalogue.tables import section
 
 
-class Place(NamedTuple):
+class SectionKey(NamedTuple):
     """Whose section: of which run, and of which host where hosts differ (else "")."""
 
     run_id: int
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Document:
+class SectionDocument:
     """The values, and when they were set, in ms: most at `set_ms`, the last time; `older` has the others, and
     when keys were taken out that are not there any more.
     """
@@ -57,7 +57,7 @@ class Document:
             the keys that were set.
 
         Example:
-            >>> document = Document()
+            >>> document = SectionDocument()
             >>> document.merge({"lr": 0.1, "seed": 1}, 2000) == {"lr", "seed"}
             True
             >>> document.merge({"lr": 0.5, "gpus": 8}, 1000), document.values
@@ -82,18 +82,20 @@ class Document:
 
 def read_documents(
     connection: Connection, run_ids: Iterable[int], sections: Collection[str] | None = None
-) -> dict[Place, Document]:
+) -> dict[SectionKey, SectionDocument]:
     """The sections of runs, all or those of some names."""
     statement = select(section).where(among(connection, section.c.run_id, run_ids))
     if sections is not None:
         statement = statement.where(section.c.name.in_(sections))
     return {
-        Place(row.run_id, row.name, row.host): Document(loads(row.body), row.set_ms, loads(row.older))
+        SectionKey(row.run_id, row.name, row.host): SectionDocument(
+            loads(row.body), row.set_ms, loads(row.older)
+        )
         for row in connection.execute(statement)
     }
 
 
-def write_documents(connection: Connection, documents: Mapping[Place, Document]) -> None:
+def write_documents(connection: Connection, documents: Mapping[SectionKey, SectionDocument]) -> None:
     """Store sections as they are now."""
     rows = [
         {

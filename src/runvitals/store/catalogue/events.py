@@ -16,7 +16,7 @@ from runvitals.store.catalogue.texts import MAX_NAME, check_integers, shortened
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoredEvent:
     """Something that happened.
 
     Args:
@@ -46,11 +46,12 @@ class Event:
         _row(self)
 
 
-class Events:
+class EventTable:
     """All events of all runs.
 
     Example:
-        >>> catalogue.events.add([Event(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)])
+        >>> alert = StoredEvent(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)
+        >>> catalogue.events.add([alert])
         >>> [event.text for event in catalogue.events.of_run(run_id)]
         ['loss is NaN']
     """
@@ -58,7 +59,7 @@ class Events:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, events: Sequence[Event]) -> None:
+    def add(self, events: Sequence[StoredEvent]) -> None:
         """Store events, all of them or none; what is there already stays as it is. Durable.
 
         Raises:
@@ -70,7 +71,9 @@ class Events:
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows))
 
-    def of_run(self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None) -> list[Event]:
+    def of_run(
+        self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None
+    ) -> list[StoredEvent]:
         """The newest events of a run, in order of time.
 
         Args:
@@ -82,7 +85,7 @@ class Events:
         with self._database.read() as connection:
             rows = list(connection.execute(statement))
         return [
-            Event(
+            StoredEvent(
                 run_id=row.run_id,
                 time_ms=row.time_ms,
                 writer_id=row.writer_id,
@@ -109,7 +112,7 @@ def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> 
     add_rows(connection, event, rows)
 
 
-def _row(one: Event) -> dict[str, Any]:
+def _row(one: StoredEvent) -> dict[str, Any]:
     check_integers(f"event {one.name!r}", time_ms=one.time_ms, seq=one.seq)
     try:
         body = dumps({"name": one.name, "level": one.level, "text": one.text, "data": one.data})

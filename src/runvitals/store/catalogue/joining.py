@@ -15,7 +15,7 @@ from sqlalchemy import Connection, case, func, select, update
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
 from runvitals.store.catalogue.database import add_rows, among, ids_made, ids_of
 from runvitals.store.catalogue.derived import search_text
-from runvitals.store.catalogue.documents import Place, read_documents
+from runvitals.store.catalogue.documents import SectionKey, read_documents
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.projects import DEFAULT_PROJECT, project_name
 from runvitals.store.catalogue.states import LOST, MONITOR, restate
@@ -26,7 +26,7 @@ _NO_LANE = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class WriterRegistration:
     """A writer that has something to write.
 
     Args:
@@ -65,7 +65,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class RegisteredWriter:
     """The numbers of a writer, and the host it said it is on.
 
     `deleted`: a person threw the run away; it wants no more samples.
@@ -78,7 +78,7 @@ class Joined:
     host: str
 
 
-def joined(connection: Connection, joining: Sequence[Joining]) -> list[Joined | None]:
+def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> list[RegisteredWriter | None]:
     """The numbers of writers that have joined before, None for the others, in the order asked."""
     runs = ids_of(connection, run.c.uid, (one.run for one in joining))
     statement = (
@@ -96,13 +96,17 @@ def joined(connection: Connection, joining: Sequence[Joining]) -> list[Joined | 
         .where(writer.c.name.in_({one.writer for one in joining}))
     )
     found = {
-        (row.uid, row.name): Joined(row.run_id, row.id, row.lane_id, row.deleted_ms is not None, row.host)
+        (row.uid, row.name): RegisteredWriter(
+            row.run_id, row.id, row.lane_id, row.deleted_ms is not None, row.host
+        )
         for row in connection.execute(statement)
     }
     return [found.get((one.run, one.writer)) for one in joining]
 
 
-def join(connection: Connection, joining: Sequence[Joining], now_ms: int) -> list[Joined]:
+def join(
+    connection: Connection, joining: Sequence[WriterRegistration], now_ms: int
+) -> list[RegisteredWriter]:
     """The numbers of writers, made where they are not there."""
     names = {project_name(one.project) for one in joining}
     projects = ids_made(connection, project.c.name, names | {DEFAULT_PROJECT}, created_ms=now_ms)
@@ -120,7 +124,7 @@ def join(connection: Connection, joining: Sequence[Joining], now_ms: int) -> lis
 
 
 def _runs_made(
-    connection: Connection, joining: Sequence[Joining], projects: dict[str, int], now_ms: int
+    connection: Connection, joining: Sequence[WriterRegistration], projects: dict[str, int], now_ms: int
 ) -> dict[str, int]:
     """The numbers of the runs by their ids."""
     named: dict[str, str] = {}
@@ -146,7 +150,7 @@ def _runs_made(
     return found
 
 
-def _row(run_id: int, one: Joining, now_ms: int) -> dict[str, object]:
+def _row(run_id: int, one: WriterRegistration, now_ms: int) -> dict[str, object]:
     role, host = role_and_host(one.writer)
     started_ms = now_ms if one.started_ms is None else one.started_ms
     return {
@@ -179,7 +183,7 @@ def _give_lanes(connection: Connection, run_ids: Iterable[int]) -> None:
 
 
 def _leave_default_project(
-    connection: Connection, new: Iterable[Joining], runs: dict[str, int], projects: dict[str, int]
+    connection: Connection, new: Iterable[WriterRegistration], runs: dict[str, int], projects: dict[str, int]
 ) -> None:
     """A run whose first writers named no project goes to the one that a later writer names.
 
@@ -196,6 +200,6 @@ def _leave_default_project(
     ]
     said = read_documents(connection, unnamed, ["run"])
     for run_id in unnamed:
-        about = said.get(Place(run_id, "run", ""))
+        about = said.get(SectionKey(run_id, "run", ""))
         if about is None or not about.values.get("project"):
             connection.execute(update(run).where(run.c.id == run_id).values(project_id=named[run_id]))

@@ -35,7 +35,7 @@ _PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correl
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class RunSort:
     """The order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
 
     Numbers come before texts, and runs without a value last, in both directions.
@@ -56,7 +56,7 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RunPage:
     """Some runs of a list. `next`: what to ask for the page after it with; None on the last."""
 
     runs: list[RunRow]
@@ -64,7 +64,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePosition:
     """Where a page ended: the last run's kind of value, value and id."""
 
     kind: int
@@ -73,8 +73,8 @@ class Place:
 
 
 def page(
-    connection: Connection, wanted: Filter, sort: Sort, limit: int, after: str | None, now_ms: int
-) -> Page:
+    connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
+) -> RunPage:
     """`Runs.page` on a connection."""
     as_of_ms, place = (now_ms, None) if after is None else _read_cursor(after, sort)
     if is_field(sort.by):
@@ -82,25 +82,25 @@ def page(
     else:
         places = _by_column(connection, wanted, sort, limit + 1, place, as_of_ms)
     following = _cursor(sort, places[limit - 1], as_of_ms) if len(places) > limit else None
-    return Page(read_rows(connection, [place.id for place in places[:limit]], now_ms), following)
+    return RunPage(read_rows(connection, [place.id for place in places[:limit]], now_ms), following)
 
 
 def _by_column(
-    connection: Connection, wanted: Filter, sort: Sort, limit: int, place: Place | None, now_ms: int
-) -> list[Place]:
+    connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
+) -> list[PagePosition]:
     by = {**COLUMNS, "state": state_at(now_ms), "project": _PROJECT}[sort.by]
     needed = limit if sort.by in ("started_ms", "name", "id") else None
     theirs = plan(connection, wanted, now_ms, needed)
     statement = _ordered(select(run.c.id, by.label("value")).where(*theirs.where), by, run.c.id, sort, place)
-    return [Place(0, row.value, row.id) for row in connection.execute(statement.limit(limit))]
+    return [PagePosition(0, row.value, row.id) for row in connection.execute(statement.limit(limit))]
 
 
 def _ordered(
     statement: Select[Any],
     by: ColumnElement[Any],
     then: ColumnElement[int],
-    sort: Sort,
-    place: Place | None,
+    sort: RunSort,
+    place: PagePosition | None,
 ) -> Select[Any]:
     if place is not None:
         here, last = tuple_(by, then), tuple_(literal(place.value), literal(place.id))
@@ -111,13 +111,13 @@ def _ordered(
 
 
 def _by_field(
-    connection: Connection, wanted: Filter, sort: Sort, limit: int, place: Place | None, now_ms: int
-) -> list[Place]:
+    connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
+) -> list[PagePosition]:
     """Numbers, then texts, then runs without a value: each is an order that an index has."""
     number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
     theirs = plan(connection, wanted, now_ms, limit, project_indexed=False)
     first = NUMBER if place is None else place.kind
-    found: list[Place] = []
+    found: list[PagePosition] = []
     for kind in range(NUMBER if number is not None else _MISSING, _MISSING + 1):
         if kind < first or len(found) >= limit:
             continue
@@ -127,11 +127,13 @@ def _by_field(
         else:
             statement = _with_value(theirs, number, kind, sort, start)
         rows = connection.execute(statement.limit(limit - len(found)))
-        found += [Place(kind, row.value, row.id) for row in rows]
+        found += [PagePosition(kind, row.value, row.id) for row in rows]
     return found
 
 
-def _with_value(theirs: Plan, number: int | None, kind: int, sort: Sort, place: Place | None) -> Select[Any]:
+def _with_value(
+    theirs: Plan, number: int | None, kind: int, sort: RunSort, place: PagePosition | None
+) -> Select[Any]:
     by = run_field.c.number if kind == NUMBER else run_field.c.text
     # With a list of runs their fields are looked up; the sum keeps SQLite from going through the index of all
     # runs' values instead.
@@ -146,13 +148,13 @@ def _with_value(theirs: Plan, number: int | None, kind: int, sort: Sort, place: 
     return _ordered(statement, by, run_field.c.run_id, sort, place)
 
 
-def _without_value(theirs: Plan, number: int | None, place: Place | None) -> Select[Any]:
+def _without_value(theirs: Plan, number: int | None, place: PagePosition | None) -> Select[Any]:
     """The newest first, whatever the direction."""
     statement = select(run.c.id, run.c.started_ms.label("value")).where(*theirs.where)
     if number is not None:
         having = select(run_field.c.run_id).where(run_field.c.field_id == number)
         statement = statement.where(~exists(having.where(run_field.c.run_id == run.c.id).correlate(run)))
-    return _ordered(statement, run.c.started_ms, run.c.id, Sort(), place)
+    return _ordered(statement, run.c.started_ms, run.c.id, RunSort(), place)
 
 
 def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
@@ -163,12 +165,12 @@ def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None
     return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
 
 
-def _cursor(sort: Sort, place: Place, as_of_ms: int) -> str:
+def _cursor(sort: RunSort, place: PagePosition, as_of_ms: int) -> str:
     text = json.dumps([sort.by, sort.descending, as_of_ms, place.kind, place.value, place.id])
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 
 
-def _read_cursor(after: str, sort: Sort) -> tuple[int, Place]:
+def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
     no_cursor = ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
     try:
         text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
@@ -183,7 +185,7 @@ def _read_cursor(after: str, sort: Sort) -> tuple[int, Place]:
     is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
     if None in (as_of_ms, kind, run_id) or not _can_be_value(value, is_text):
         raise no_cursor
-    return as_of_ms, Place(kind, value, run_id)
+    return as_of_ms, PagePosition(kind, value, run_id)
 
 
 def _can_be_value(value: object, is_text: bool) -> bool:

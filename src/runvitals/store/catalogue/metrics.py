@@ -25,14 +25,14 @@ _KEPT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class KeyList:
     """An ordered list of keys, as the batches of a writer have them: the metrics' numbers."""
 
     id: int
     metric_ids: tuple[int, ...]
 
 
-class Metrics:
+class MetricTable:
     """The metrics that any run has ever had.
 
     Example:
@@ -44,8 +44,8 @@ class Metrics:
         self._database = database
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
-        self._schemas: dict[int, Schema] = {}
-        self._lists: dict[int, Schema] = {}
+        self._schemas: dict[int, KeyList] = {}
+        self._lists: dict[int, KeyList] = {}
 
     def ids(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers of metrics by key, given now to those that have none.
@@ -102,7 +102,7 @@ class Metrics:
         self._ids.update(ids)
         self._keys.update((number, key) for key, number in ids.items())
 
-    def schema(self, keys: Sequence[str]) -> Schema:
+    def schema(self, keys: Sequence[str]) -> KeyList:
         """The number of an ordered list of keys, given now if it has none. The same list has the same number.
 
         Raises:
@@ -123,9 +123,9 @@ class Metrics:
 
         with self._database.read() as connection:
             number = connection.execute(by_digest).scalar()
-        return Schema(self._database.write(make) if number is None else number, numbers)
+        return KeyList(self._database.write(make) if number is None else number, numbers)
 
-    def schema_of(self, schema_id: int) -> Schema:
+    def schema_of(self, schema_id: int) -> KeyList:
         """The list of keys of a number.
 
         Raises:
@@ -141,7 +141,7 @@ class Metrics:
             raise LookupError(f"schema {schema_id} is not known here: send the keys themselves")
         if len(self._schemas) > _KEPT // 100:
             self._schemas = {}
-        found = self._schemas[schema_id] = Schema(schema_id, _unpacked(packed))
+        found = self._schemas[schema_id] = KeyList(schema_id, _unpacked(packed))
         return found
 
     def record(self, used: Iterable[tuple[int, int]]) -> None:
@@ -154,7 +154,7 @@ class Metrics:
         found = self.lists_of_run(run_id)
         return {writer_id: {n for one in lists for n in one.metric_ids} for writer_id, lists in found.items()}
 
-    def lists_of_run(self, run_id: int) -> dict[int, list[Schema]]:
+    def lists_of_run(self, run_id: int) -> dict[int, list[KeyList]]:
         """The lists of metrics that a run's writers sent batches of, by writer id; the oldest lists first."""
         statement = (
             select(writer_schema.c.writer_id, writer_schema.c.schema_id)
@@ -164,12 +164,12 @@ class Metrics:
         with self._database.read() as connection:
             pairs = sorted((number, writer_id) for writer_id, number in connection.execute(statement))
             lists = self._lists_of(connection, {number for number, _ in pairs})
-        found: dict[int, list[Schema]] = defaultdict(list)
+        found: dict[int, list[KeyList]] = defaultdict(list)
         for number, writer_id in pairs:
             found[writer_id].append(lists[number])
         return dict(found)
 
-    def _lists_of(self, connection: Connection, numbers: set[int]) -> dict[int, Schema]:
+    def _lists_of(self, connection: Connection, numbers: set[int]) -> dict[int, KeyList]:
         """Lists by number: from memory, as they never change, or read now."""
         known = self._lists
         unknown = numbers - known.keys()
@@ -177,7 +177,7 @@ class Metrics:
             rows = connection.execute(
                 select(schema.c.id, schema.c.metric_ids).where(among(connection, schema.c.id, unknown))
             )
-            new = {number: Schema(number, _unpacked(packed)) for number, packed in rows}
+            new = {number: KeyList(number, _unpacked(packed)) for number, packed in rows}
             known = {**(known if len(known) + len(new) <= _KEPT else {}), **new}
             self._lists = known
             if numbers - known.keys():  # what was kept had to go

@@ -10,7 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-from runvitals.store.catalogue.database import CatalogueError, Database
+from runvitals.store.catalogue.database import Database, MetadataStoreError
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": of PostgreSQL's advisory locks, the one that is ours
@@ -49,7 +49,7 @@ def _refuse_later(database: Database, connection: Connection, config: Config) ->
     present = MigrationContext.configure(connection).get_current_revision()
     known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
     if present is not None and present not in known:
-        raise CatalogueError(
+        raise MetadataStoreError(
             f"the catalogue {database.name} is of revision {present}, which a later version of runvitals "
             "made: use that version, or restore a backup"
         )

@@ -13,14 +13,14 @@ _NUMBERED = (run, writer, metric, schema, event)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class HighestIds:
     """The highest numbers that were given, also to what is not there any more."""
 
     writer: int
     metric: int
 
 
-class Numbers:
+class IssuedIds:
     """What keeps the numbers of a catalogue and those in a store the same."""
 
     def __init__(self, database: Database) -> None:
@@ -47,12 +47,12 @@ class Numbers:
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(writer.c.id)))).scalar())
 
-    def given(self) -> Given:
+    def given(self) -> HighestIds:
         """The highest numbers that were given."""
         with self._database.read() as connection:
-            return Given(self._highest(connection, writer), self._highest(connection, metric))
+            return HighestIds(self._highest(connection, writer), self._highest(connection, metric))
 
-    def go_on_after(self, at_least: Given, leave_out: int) -> None:
+    def go_on_after(self, at_least: HighestIds, leave_out: int) -> None:
         """Give no number again that was given before or is named here, nor any of the next ones.
 
         Args:

@@ -35,7 +35,7 @@ def project_name(text: object) -> str:
     return shortened(str(text), MAX_NAME) if text else DEFAULT_PROJECT
 
 
-class Projects:
+class ProjectTable:
     """All projects."""
 
     def __init__(self, database: Database) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Table, insert, select
 from sqlalchemy.exc import IntegrityError, StatementError
 
 from runvitals.store import salvage
-from runvitals.store.catalogue.catalogue import Catalogue
+from runvitals.store.catalogue.catalogue import MetadataStore
 from runvitals.store.catalogue.database import add_rows, ids_made
 from runvitals.store.catalogue.derived import search_text
 from runvitals.store.catalogue.metrics import pack_numbers
@@ -48,7 +48,7 @@ class RecoveredRun:
     last_ms: int
 
 
-def fill_from_damaged(catalogue: Catalogue, path: str) -> int:
+def fill_from_damaged(catalogue: MetadataStore, path: str) -> int:
     """Copy what can be read of a damaged SQLite file into an empty catalogue; how many rows that was.
 
     Rows that refer to others that are lost are left out.
@@ -74,7 +74,7 @@ def _copy(connection: Connection, source: sqlite3.Connection, table: Table) -> i
     return count
 
 
-def recover(catalogue: Catalogue, runs: Sequence[RecoveredRun]) -> None:
+def recover(catalogue: MetadataStore, runs: Sequence[RecoveredRun]) -> None:
     """Make runs for samples that no run is known of, and keys for their metrics."""
     catalogue.write(lambda connection: _recover(connection, runs))
 

@@ -11,12 +11,12 @@ from runvitals.store.catalogue import listing, sections
 from runvitals.store.catalogue.conditions import plan
 from runvitals.store.catalogue.database import Database, among, ids_of
 from runvitals.store.catalogue.derived import tags_of
-from runvitals.store.catalogue.documents import Document, Place, read_documents
+from runvitals.store.catalogue.documents import SectionDocument, SectionKey, read_documents
 from runvitals.store.catalogue.filters import Filter
-from runvitals.store.catalogue.listing import Page, Sort
+from runvitals.store.catalogue.listing import RunPage, RunSort
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.rows import RunRow, read_rows
-from runvitals.store.catalogue.sections import Update
+from runvitals.store.catalogue.sections import SectionUpdate
 from runvitals.store.catalogue.states import state_at
 from runvitals.store.catalogue.tables import field, project, run, run_field, run_tag
 from runvitals.store.catalogue.texts import checked_name, plain_text
@@ -26,11 +26,11 @@ COUNTED_BY = ("project", "state", "tag")
 _NEWEST = 1000
 
 
-class Runs:
+class RunTable:
     """All runs.
 
     Example:
-        >>> page = catalogue.runs.page(Filter(project="digits"), Sort("summary.loss", descending=False))
+        >>> page = catalogue.runs.page(Filter(project="digits"), RunSort("summary.loss", descending=False))
         >>> [run.name for run in page.runs]
         ['brave-otter-2', 'brave-otter-1']
     """
@@ -53,11 +53,11 @@ class Runs:
     def page(
         self,
         wanted: Filter,
-        sort: Sort,
+        sort: RunSort,
         now_ms: int,
         limit: int = 100,
         after: str | None = None,
-    ) -> Page:
+    ) -> RunPage:
         """Some of the runs of a filter, in order. 1 to 50 ms in a catalogue of 100,000 runs.
 
         Pages are stable: a run that comes meanwhile moves none to another page, and states are those of the
@@ -132,7 +132,7 @@ class Runs:
             ValueError: a value that cannot be stored.
             UnknownRun: there is no run of this number.
         """
-        checked = Update(run_id, "run", values, now_ms).checked().values
+        checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
         self._database.write(lambda connection: _say(connection, {run_id: checked}, now_ms))
 
     def tag(
@@ -151,7 +151,7 @@ class Runs:
             said = read_documents(connection, wanted, ["run"])
             changes: dict[int, dict[str, Any]] = {}
             for run_id in wanted:
-                before = tags_of(said.get(Place(run_id, "run", ""), Document()).values)
+                before = tags_of(said.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
                 after = [tag for tag in dict.fromkeys([*before, *added]) if tag not in remove]
                 if after != before:
                     changes[run_id] = {"tags": after}
@@ -228,8 +228,8 @@ def _say(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: 
     said = read_documents(connection, lock_known_runs(connection, changes), ["run"])
     updates = []
     for run_id, values in changes.items():
-        about = said.get(Place(run_id, "run", ""), Document())
+        about = said.get(SectionKey(run_id, "run", ""), SectionDocument())
         latest_ms = max([now_ms, *(about.time_of(key) for key in values if key in about.values)])
-        updates.append(Update(run_id, "run", values, latest_ms))
+        updates.append(SectionUpdate(run_id, "run", values, latest_ms))
     if updates:
         sections.merge(connection, updates)

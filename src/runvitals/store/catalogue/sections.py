@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from runvitals.journal.jsontext import dumps, loads
 from runvitals.store.catalogue import derived
 from runvitals.store.catalogue.database import Database
-from runvitals.store.catalogue.documents import Document, Place, read_documents, write_documents
+from runvitals.store.catalogue.documents import SectionDocument, SectionKey, read_documents, write_documents
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.projects import project_name
 from runvitals.store.catalogue.texts import check_integers, checked_name, plain_text
@@ -25,7 +25,7 @@ BY_HOST = ("machine", "sources")
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class SectionUpdate:
     """Some keys of a section, as one record has them.
 
     Args:
@@ -44,12 +44,12 @@ class Update:
     removed: tuple[str, ...] = ()
 
     @property
-    def place(self) -> Place:
-        return Place(
+    def place(self) -> SectionKey:
+        return SectionKey(
             self.run_id, self.section, checked_name("host", self.host) if self.section in BY_HOST else ""
         )
 
-    def checked(self) -> Update:
+    def checked(self) -> SectionUpdate:
         """The same, as it will be read back.
 
         Raises:
@@ -67,7 +67,7 @@ class Update:
                 f"section {self.section!r} of run {self.run_id} is no JSON object: {error}"
             ) from None
         section = checked_name("section", self.section, 64)
-        return Update(self.run_id, section, values, self.time_ms, self.host, self.removed)
+        return SectionUpdate(self.run_id, section, values, self.time_ms, self.host, self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,12 @@ class RunSections:
     by_host: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
 
-class Sections:
+class SectionTable:
     """All sections of all runs.
 
     Example:
-        >>> catalogue.sections.merge([Update(run_id, "config", {"lr": 0.1, "layers": [64, 64]}, now_ms)])
+        >>> update = SectionUpdate(run_id, "config", {"lr": 0.1, "layers": [64, 64]}, now_ms)
+        >>> catalogue.sections.merge([update])
         >>> catalogue.sections.read([run_id])[run_id].shared["config"]["lr"]
         0.1
     """
@@ -90,7 +91,7 @@ class Sections:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def merge(self, updates: Sequence[Update]) -> None:
+    def merge(self, updates: Sequence[SectionUpdate]) -> None:
         """Take in what records say; also what can be searched and sorted by. Durable, all or nothing.
 
         Raises:
@@ -117,7 +118,7 @@ class Sections:
         return found
 
 
-def merge(connection: Connection, updates: Sequence[Update]) -> None:
+def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
     """`Sections.merge` within a transaction, of updates that were checked."""
     # Projects before runs, as where writers join: else two transactions could wait for each other.
     projects = derived.projects_made(connection, updates)
@@ -126,9 +127,9 @@ def merge(connection: Connection, updates: Sequence[Update]) -> None:
     documents = read_documents(connection, runs, {place.section for place in places}.union(derived.SECTIONS))
     before = derived.fields_of(documents, places)
     moved: dict[int, int] = {}
-    changed: set[Place] = set()
+    changed: set[SectionKey] = set()
     for one in updates:
-        document = documents.setdefault(one.place, Document())
+        document = documents.setdefault(one.place, SectionDocument())
         gone = document.remove(one.removed, one.time_ms)
         won = document.merge(one.values, one.time_ms)
         if won or gone:

@@ -42,7 +42,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class StoredWriter:
     """One journal of a run: a life of a monitor, a process that logs, or a client of the API.
 
     Args:
@@ -73,7 +73,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostState:
     """One machine of a run, its newest monitor's word. `monitors`: how many lives its monitor had."""
 
     name: str
@@ -84,9 +84,9 @@ class Host:
     monitors: int
 
 
-def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[Writer]]:
+def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
     """The writers of runs, in the order in which they started."""
-    found: dict[int, list[Writer]] = {run_id: [] for run_id in run_ids}
+    found: dict[int, list[StoredWriter]] = {run_id: [] for run_id in run_ids}
     statement = (
         select(writer)
         .where(among(connection, writer.c.run_id, found))
@@ -95,15 +95,15 @@ def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, li
     for row in connection.execute(statement):
         values = row._asdict()
         state, *how = (values.pop(name) for name in ("end_state", "exit_code", "signal", "out_of_memory"))
-        found[row.run_id].append(Writer(**values, ending=Ending(state, *how) if state else None))
+        found[row.run_id].append(StoredWriter(**values, ending=Ending(state, *how) if state else None))
     return found
 
 
-def hosts(writers: Sequence[Writer], now_ms: int) -> list[Host]:
+def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[HostState]:
     """Every host of a run, in the order in which they joined, as it stands at `now_ms`."""
     role = _telling_role(writers)
     return [
-        Host(
+        HostState(
             name=name,
             ending=_telling(lives).ending or Ending(RUNNING if now_ms <= lives[-1].alive_until_ms else LOST),
             started_ms=lives[0].started_ms,
@@ -115,7 +115,7 @@ def hosts(writers: Sequence[Writer], now_ms: int) -> list[Host]:
     ]
 
 
-def _telling(lives: Sequence[Writer]) -> Writer:
+def _telling(lives: Sequence[StoredWriter]) -> StoredWriter:
     """The writer that tells how its host stands: the newest. Of training processes, where no monitor could be
     started, the newest that told of its end: forked ones, which write too, tell of none.
     """
@@ -123,14 +123,14 @@ def _telling(lives: Sequence[Writer]) -> Writer:
     return (ended or lives)[-1]
 
 
-def _telling_role(writers: Sequence[Writer]) -> str | None:
+def _telling_role(writers: Sequence[StoredWriter]) -> str | None:
     """The role whose writers tell a run's state; None: all do, where only clients of the API write."""
     roles = {writer.role for writer in writers}
     return next((role for role in (MONITOR, TRAIN) if role in roles), None)
 
 
-def _lives(writers: Sequence[Writer], role: str | None) -> dict[str, list[Writer]]:
-    by_host: dict[str, list[Writer]] = {}
+def _lives(writers: Sequence[StoredWriter], role: str | None) -> dict[str, list[StoredWriter]]:
+    by_host: dict[str, list[StoredWriter]] = {}
     for one in writers:
         if role in (None, one.role):
             by_host.setdefault(one.host, []).append(one)

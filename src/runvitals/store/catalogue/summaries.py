@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from runvitals.model.summary import Definitions, Tally, is_state
 from runvitals.store.catalogue import derived
 from runvitals.store.catalogue.derived import LOGGED
-from runvitals.store.catalogue.documents import Document, Place, read_documents, write_documents
+from runvitals.store.catalogue.documents import SectionDocument, SectionKey, read_documents, write_documents
 from runvitals.store.catalogue.fields import MAX_FIELDS
 from runvitals.store.catalogue.locking import lock_known_runs
 from runvitals.store.catalogue.sections import RunSections
@@ -26,7 +26,7 @@ _METRICS, _SUMMARY = "metrics", "summary"
 _MOST_WRITERS = 5000
 
 
-class Values(NamedTuple):
+class LoggedValues(NamedTuple):
     """What the values of one metric in some rows come to. `number`: how many there are."""
 
     number: int
@@ -38,7 +38,7 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LoggedRows:
     """Rows of `log()` that a writer sent at once.
 
     Args:
@@ -52,10 +52,10 @@ class Rows:
     writer: str
     names: int
     seq: int
-    metrics: Mapping[str, Values]
+    metrics: Mapping[str, LoggedValues]
 
 
-def fold(connection: Connection, every: Sequence[Rows]) -> None:
+def fold(connection: Connection, every: Sequence[LoggedRows]) -> None:
     """Take rows into the summaries of their runs, unless they are in already.
 
     Raises:
@@ -63,12 +63,12 @@ def fold(connection: Connection, every: Sequence[Rows]) -> None:
     """
     runs = lock_known_runs(connection, {rows.run_id for rows in every})
     documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
-    shown = {Place(run_id, LOGGED, "") for run_id in runs}
+    shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
     before = derived.fields_of(documents, shown)
     for place in shown:
         fresh = [rows for rows in every if rows.run_id == place.run_id]
-        defined = documents.get(place._replace(section=_METRICS), Document()).values
-        known = documents.get(place._replace(section=TALLY), Document())
+        defined = documents.get(place._replace(section=_METRICS), SectionDocument()).values
+        known = documents.get(place._replace(section=TALLY), SectionDocument())
         documents[place._replace(section=TALLY)], documents[place] = _folded(known, fresh, defined)
     write_documents(
         connection, {place: documents[place] for place in documents if place.section in (LOGGED, TALLY)}
@@ -76,7 +76,9 @@ def fold(connection: Connection, every: Sequence[Rows]) -> None:
     derived.write_fields(connection, before, derived.fields_of(documents, shown))
 
 
-def _folded(known: Document, every: Iterable[Rows], defined: Mapping[str, Any]) -> tuple[Document, Document]:
+def _folded(
+    known: SectionDocument, every: Iterable[LoggedRows], defined: Mapping[str, Any]
+) -> tuple[SectionDocument, SectionDocument]:
     """The tally with some rows more, and what the summary has of it."""
     tally = Tally()
     tally.definitions = Definitions()
@@ -96,8 +98,8 @@ def _folded(known: Document, every: Iterable[Rows], defined: Mapping[str, Any]) 
         seqs[rows.writer] = of_writer  # the last in line is the last heard of
     while len(seqs) > _MOST_WRITERS:
         del seqs[next(iter(seqs))]
-    said = Document({_STATE: tally.state(), _SEQS: seqs}, set_ms)
-    return said, Document(tally.shown(tally.values), set_ms)
+    said = SectionDocument({_STATE: tally.state(), _SEQS: seqs}, set_ms)
+    return said, SectionDocument(tally.shown(tally.values), set_ms)
 
 
 def summary_of(sections: RunSections) -> dict[str, Any]:

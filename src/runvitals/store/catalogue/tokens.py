@@ -22,7 +22,7 @@ _NOTED_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """What is known of a token. Times are ms UTC; `last_used_ms` is right to a minute."""
 
     id: int
@@ -35,7 +35,7 @@ class Token:
 _SHOWN = [column for column in token.c if column.name != "digest"]
 
 
-class Tokens:
+class TokenTable:
     """All tokens, also those that were revoked.
 
     Example:
@@ -47,7 +47,7 @@ class Tokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, name: str, now_ms: int) -> tuple[str, Token]:
+    def create(self, name: str, now_ms: int) -> tuple[str, AccessToken]:
         """A new token and what is known of it. The token itself cannot be had again.
 
         Raises:
@@ -56,31 +56,31 @@ class Tokens:
         secret = PREFIX + secrets.token_urlsafe(32)
         named, digest = checked_name("token", name), _digest(secret)
 
-        def work(connection: Connection) -> Token:
+        def work(connection: Connection) -> AccessToken:
             connection.execute(insert(token).values(name=named, digest=digest, created_ms=now_ms))
             number = connection.execute(select(token.c.id).where(token.c.digest == digest)).scalar_one()
-            return Token(number, named, now_ms, None, None)
+            return AccessToken(number, named, now_ms, None, None)
 
         return secret, self._database.write(work)
 
-    def check(self, secret: str, now_ms: int) -> Token | None:
+    def check(self, secret: str, now_ms: int) -> AccessToken | None:
         """The token that a writer shows; None where it is none, or was revoked."""
         statement = select(*_SHOWN).where(token.c.digest == _digest(secret), token.c.revoked_ms.is_(None))
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         if row is None:
             return None
-        found = Token(**row._asdict())
+        found = AccessToken(**row._asdict())
         if found.last_used_ms is None or now_ms - found.last_used_ms >= _NOTED_MS:
             used = update(token).where(token.c.id == found.id).values(last_used_ms=now_ms)
             self._database.write(lambda connection: connection.execute(used), durable=False)
         return found
 
-    def all(self) -> list[Token]:
+    def all(self) -> list[AccessToken]:
         """Every token, in the order in which they were made."""
         with self._database.read() as connection:
             rows = connection.execute(select(*_SHOWN).order_by(token.c.id))
-            return [Token(**row._asdict()) for row in rows]
+            return [AccessToken(**row._asdict()) for row in rows]
 
     def revoke(self, token_id: int, now_ms: int) -> None:
         """Let a token in no more. Revoking twice changes nothing.

@@ -9,15 +9,15 @@ from typing import Any
 from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, func, select, update
 
 from runvitals.store.catalogue.database import Database, among, insert
-from runvitals.store.catalogue.joining import Joined, Joining, join, joined
+from runvitals.store.catalogue.joining import RegisteredWriter, WriterRegistration, join, joined
 from runvitals.store.catalogue.locking import lock_known_runs, lock_runs
-from runvitals.store.catalogue.states import ENDED_STATES, Ending, Writer, read_writers, restate
+from runvitals.store.catalogue.states import ENDED_STATES, Ending, StoredWriter, read_writers, restate
 from runvitals.store.catalogue.tables import process, run, writer
 from runvitals.store.catalogue.texts import check_integers, checked_name
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class WriterHeartbeat:
     """A sign of life: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's."""
 
     writer_id: int
@@ -26,7 +26,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class WriterEnd:
     """A writer's last record: how its host's part of the run ended, and when by the writer's clock."""
 
     writer_id: int
@@ -35,7 +35,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class WatchedProcess:
     """A process that attached to a run; None where it is not known (and then does not undo what is)."""
 
     run_id: int
@@ -50,13 +50,13 @@ class Process:
     out_of_memory: bool | None = None
 
 
-class Writers:
+class WriterTable:
     """All writers of all runs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def join(self, joining: Sequence[Joining], now_ms: int) -> list[Joined]:
+    def join(self, joining: Sequence[WriterRegistration], now_ms: int) -> list[RegisteredWriter]:
         """The numbers of writers, their runs and projects made where they are not there. Durable.
 
         May be said as often as liked, by any number of servers at once: the same names have the same numbers.
@@ -66,7 +66,8 @@ class Writers:
             ValueError: a name that cannot be stored; then none of them has joined.
 
         Example:
-            >>> [joined] = catalogue.writers.join([Joining("brave-otter-1", "monitor.node1.19f3a")], now_ms)
+            >>> writer = WriterRegistration("brave-otter-1", "monitor.node1.19f3a")
+            >>> [joined] = catalogue.writers.join([writer], now_ms)
             >>> joined.lane_id
             17
         """
@@ -78,7 +79,7 @@ class Writers:
             return [one for one in known if one]
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
-    def heard(self, signs: Sequence[Heard]) -> None:
+    def heard(self, signs: Sequence[WriterHeartbeat]) -> None:
         """Note signs of life. A power cut may undo the newest ones: the next come soon.
 
         Writers that are not there any more, because their run was deleted for good, are passed over.
@@ -119,7 +120,7 @@ class Writers:
         if is_wrong:
             self._database.write(work, durable=False)
 
-    def end(self, ends: Sequence[Ended]) -> None:
+    def end(self, ends: Sequence[WriterEnd]) -> None:
         """Note what writers' last records said of how their hosts' parts ended. Durable, all or nothing.
 
         Raises:
@@ -133,7 +134,7 @@ class Writers:
         if ends:
             self._database.write(lambda connection: _end(connection, ends))
 
-    def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[Writer]]:
+    def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
         """The writers of runs, in the order in which they started."""
         with self._database.read() as connection:
             return read_writers(connection, run_ids)
@@ -143,14 +144,16 @@ class Writers:
         with self._database.read() as connection:
             return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
 
-    def note_processes(self, processes: Sequence[Process]) -> None:
+    def note_processes(self, processes: Sequence[WatchedProcess]) -> None:
         """Note processes of runs, or more about them: what is None leaves what is known. Durable.
 
         Raises:
             ValueError: a number or a host's name that cannot be stored.
             UnknownRun: of none of the processes anything is noted then.
         """
-        numbers = [field.name for field in fields(Process) if field.name not in ("host", "out_of_memory")]
+        numbers = [
+            field.name for field in fields(WatchedProcess) if field.name not in ("host", "out_of_memory")
+        ]
         for one in processes:
             checked_name("host", one.host)
             check_integers(f"process {one.pid}", **{name: getattr(one, name) for name in numbers})
@@ -158,7 +161,7 @@ class Writers:
         def work(connection: Connection) -> None:
             lock_known_runs(connection, {one.run_id for one in processes})
             statement = insert(connection, process)
-            known = [field.name for field in fields(Process)[3:]]
+            known = [field.name for field in fields(WatchedProcess)[3:]]
             kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in known}
             statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
             connection.execute(
@@ -168,11 +171,11 @@ class Writers:
         if processes:
             self._database.write(work)
 
-    def processes(self, run_id: int) -> list[Process]:
+    def processes(self, run_id: int) -> list[WatchedProcess]:
         """The processes of a run, by rank, then host and pid."""
         with self._database.read() as connection:
             rows = connection.execute(select(process).where(process.c.run_id == run_id))
-            found = [Process(**row._asdict()) for row in rows]
+            found = [WatchedProcess(**row._asdict()) for row in rows]
         return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
 
 
@@ -187,7 +190,7 @@ def _later(column: str) -> ColumnElement[int]:
     return case((writer.c[column] < told, told), else_=writer.c[column])
 
 
-def _heard(connection: Connection, signs: Sequence[Heard]) -> None:
+def _heard(connection: Connection, signs: Sequence[WriterHeartbeat]) -> None:
     runs = _lock_runs_of(connection, {sign.writer_id for sign in signs})
     values = {name: _later(name) for name in ("heard_ms", "last_ms")}
     connection.execute(
@@ -197,7 +200,7 @@ def _heard(connection: Connection, signs: Sequence[Heard]) -> None:
     restate(connection, runs)
 
 
-def _end(connection: Connection, ends: Sequence[Ended]) -> None:
+def _end(connection: Connection, ends: Sequence[WriterEnd]) -> None:
     runs = _lock_runs_of(connection, {one.writer_id for one in ends})
     rows = []
     for one in ends:

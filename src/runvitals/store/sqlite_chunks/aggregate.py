@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from runvitals import deadline
 from runvitals.store.codec import Corrupt
-from runvitals.store.contract import END_OF_TIME_MS, Aggregate, Answer, Damage
+from runvitals.store.contract import END_OF_TIME_MS, DamagedData, MetricAggregate, ReadResult
 from runvitals.store.sqlite_chunks import packs, rollup
 from runvitals.store.sqlite_chunks.blocks import Block, groups
 from runvitals.store.sqlite_chunks.months import Month, start_ms
@@ -24,7 +24,7 @@ _FEW = 200
 """For more runs than this a table is read from end to end rather than run by run."""
 
 
-def aggregate(reader: Reader, question: Question) -> Answer[Aggregate]:
+def aggregate(reader: Reader, question: Question) -> ReadResult[MetricAggregate]:
     """Answer a question."""
     in_memory = by_month(reader.heads.blocks(question.runs))
     covering = reader.months.covering(question.t0, question.t1)
@@ -35,7 +35,7 @@ def aggregate(reader: Reader, question: Question) -> Answer[Aggregate]:
         blocks = {run: some[month] for run, some in in_memory.items() if month in some}
         with reader.opened(month, damaged) as connection:
             damaged += _Month(reader, month, connection, blocks, tally).add()
-    return Answer(tally.aggregates(), damaged)
+    return ReadResult(tally.aggregates(), damaged)
 
 
 class _Run(NamedTuple):
@@ -72,9 +72,9 @@ class _Month:
         self._tally = tally
         self._question = tally.question
 
-    def add(self) -> list[Damage]:
+    def add(self) -> list[DamagedData]:
         """Add what this month holds; what of it cannot be read."""
-        damaged: list[Damage] = []
+        damaged: list[DamagedData] = []
         runs: dict[int, _Run] = {}
         packed: dict[int, list[Pack]] = {}
         if self._connection is not None:
@@ -114,10 +114,10 @@ class _Month:
                 self._tally.add_many(one.runs, *found)
         return list(loose - again)
 
-    def _add_chunks(self, run: int, row: _Run, packed: list[Pack]) -> list[Damage]:
+    def _add_chunks(self, run: int, row: _Run, packed: list[Pack]) -> list[DamagedData]:
         blocks = self._blocks.get(run, [])
         extent = (0, END_OF_TIME_MS) if blocks else (row.t0, row.t1)
-        damaged: list[Damage] = []
+        damaged: list[DamagedData] = []
         for stretch in self._stretches(extent, row.rolled):
             damaged += self._reader.visit_one(
                 self._connection, self._month, run, blocks, stretch, self._visit, packed
@@ -128,9 +128,9 @@ class _Month:
         for _, parts in list(month.buckets([self._question.metric], self._tally.on)):
             self._tally.add(month.run, parts)
 
-    def _add_loose(self, run: int, packed: list[Pack]) -> list[Damage]:
+    def _add_loose(self, run: int, packed: list[Pack]) -> list[DamagedData]:
         """A run that has no chunks."""
-        damaged: list[Damage] = []
+        damaged: list[DamagedData] = []
         blocks = list(self._blocks.get(run, []))
         if len(packed) == 1 and not blocks:
             return self._add_pack(packed[0])
@@ -138,17 +138,17 @@ class _Month:
             try:
                 blocks.insert(0, pack.block())
             except Corrupt as error:
-                damaged.append(Damage(run, None, pack.t0, pack.t1, f"a pack: {error}"))
+                damaged.append(DamagedData(run, None, pack.t0, pack.t1, f"a pack: {error}"))
         for group in groups(blocks, {self._question.metric}):
             self._tally.add_samples(run, group.t, group.values[:, 0])
         return damaged
 
-    def _add_pack(self, pack: Pack) -> list[Damage]:
+    def _add_pack(self, pack: Pack) -> list[DamagedData]:
         """A run that is a single pack, as short runs are: nothing is to be put together."""
         try:
             series = pack.series(self._question.metric)
         except Corrupt as error:
-            return [Damage(pack.run, None, pack.t0, pack.t1, f"a pack: {error}")]
+            return [DamagedData(pack.run, None, pack.t0, pack.t1, f"a pack: {error}")]
         if series is not None:
             self._tally.add_samples(pack.run, *series)
         return []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from runvitals.store.contract import Ack, Batch, StoreClosed, StoreError, StoreUnavailable
+from runvitals.store.contract import CommitAck, SampleBatch, StoreClosed, StoreError, StoreUnavailable
 from runvitals.store.sqlite_chunks.head import Heads
 from runvitals.store.sqlite_chunks.log import Log
 from runvitals.store.sqlite_chunks.settings import Settings
@@ -34,9 +34,9 @@ class _Waiting:
 
     __slots__ = ("batches", "future")
 
-    def __init__(self, batches: Sequence[Batch]) -> None:
+    def __init__(self, batches: Sequence[SampleBatch]) -> None:
         self.batches = batches
-        self.future: Future[Ack] = Future()
+        self.future: Future[CommitAck] = Future()
 
 
 class Committer:
@@ -74,7 +74,7 @@ class Committer:
     def start(self) -> None:
         self.thread.start()
 
-    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
         """Queue batches that were checked.
 
         Raises:
@@ -215,10 +215,10 @@ class Committer:
         for waiting in group:
             waiting.future.set_exception(error)
 
-    def _append(self, group: list[_Waiting]) -> list[Ack]:
+    def _append(self, group: list[_Waiting]) -> list[CommitAck]:
         """Make durable what is new in a group, and readable."""
         acks = []
-        fresh: list[Batch] = []
+        fresh: list[SampleBatch] = []
         names: set[tuple[int, int, int]] = set()
         for waiting in group:
             flags = []
@@ -231,7 +231,7 @@ class Committer:
                     names.add(name)
                     fresh.append(batch)
                 flags.append(is_fresh)
-            acks.append(Ack(sum(flags), len(flags) - sum(flags), tuple(flags)))
+            acks.append(CommitAck(sum(flags), len(flags) - sum(flags), tuple(flags)))
         if fresh:
             self._heads.add(fresh, self._log.append(fresh))
         return acks

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Set
 import numpy as np
 
 from runvitals.buckets import Floats, Integers
-from runvitals.store.contract import Batch
+from runvitals.store.contract import SampleBatch
 from runvitals.store.sqlite_chunks.blocks import Block
 
 _VALUE = 8
@@ -78,7 +78,7 @@ class Head:
         self.t1 = 0
         self._stretches: dict[tuple[int, ...], list[_Stretch]] = {}
 
-    def add(self, batch: Batch, seq: int, order: int) -> int:
+    def add(self, batch: SampleBatch, seq: int, order: int) -> int:
         """Add a batch; how many bytes more are held."""
         stretches = self._stretches.get(batch.metrics)
         if stretches is None:
@@ -124,7 +124,7 @@ class Heads:
         self._bytes = 0
         self._roomier = threading.Condition(self._lock)
 
-    def add(self, batches: Iterable[Batch], seq: int) -> None:
+    def add(self, batches: Iterable[SampleBatch], seq: int) -> None:
         """Add the batches of the log's row `seq`."""
         now_s = time.monotonic()
         with self._lock:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runvitals.store import body
-from runvitals.store.contract import Batch, StoreError, StoreUnavailable
+from runvitals.store.contract import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.opened_file import OpenedFile
 from runvitals.store.sqlite_chunks import database
 from runvitals.store.sqlite_chunks.columns import Columns, add_columns, read_columns
@@ -132,7 +132,7 @@ class Log:
             self.connection.execute("INSERT INTO pairing VALUES (?, ?, ?)", pairing)
         self.pairing = pairing
 
-    def unsealed(self) -> Iterator[tuple[int, list[Batch]]]:
+    def unsealed(self) -> Iterator[tuple[int, list[SampleBatch]]]:
         """Rows of the log with the batches that are in no chunk yet. All batches are noted as seen."""
         with database.failing(self.path):
             upto = dict(self.connection.execute("SELECT run, seq FROM sealed"))
@@ -153,7 +153,7 @@ class Log:
                         self.marks.add(batch.run, batch.writer, batch.seq)
                 yield seq, [batch for batch in batches if seq > upto.get(batch.run, 0)]
 
-    def append(self, batches: Sequence[Batch]) -> int:
+    def append(self, batches: Sequence[SampleBatch]) -> int:
         """Make batches durable in a row; its number.
 
         Raises:
@@ -175,7 +175,7 @@ class Log:
             self.marks.add(batch.run, batch.writer, batch.seq)
         return seq
 
-    def _pack(self, batches: Sequence[Batch], new: dict[Columns, int]) -> bytes:
+    def _pack(self, batches: Sequence[SampleBatch], new: dict[Columns, int]) -> bytes:
         parts = [b""]
         for batch in batches:
             columns = self._columns.get(batch.metrics) or new.get(batch.metrics)
@@ -278,7 +278,7 @@ def existing(folder: str) -> str:
     return path
 
 
-def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[Batch]:
+def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[SampleBatch]:
     """The batches of a row.
 
     Raises:
@@ -298,6 +298,6 @@ def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[Batch]:
             raise ValueError(f"its columns {column_id} are not known")
         metrics = columns[column_id]
         t, values = body.unpack(view[position : position + length], len(metrics))
-        batches.append(Batch(run, writer, number, metrics, t, values))
+        batches.append(SampleBatch(run, writer, number, metrics, t, values))
         position += length
     return batches

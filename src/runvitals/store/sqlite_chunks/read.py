@@ -13,11 +13,11 @@ from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, combine
 from runvitals.store.contract import (
     END_OF_TIME_MS,
-    Answer,
-    Damage,
-    Latest,
-    Samples,
+    DamagedData,
+    LatestSample,
+    ReadResult,
     SeriesBuckets,
+    SeriesSamples,
     StoreError,
 )
 from runvitals.store.sqlite_chunks import chunks, database, summary
@@ -45,10 +45,12 @@ class Reader:
     def __init__(self, months: Months, heads: Heads) -> None:
         self.months = months
         self.heads = heads
-        self._latest: dict[int, dict[frozenset[int] | None, Latest | None]] = {}
+        self._latest: dict[int, dict[frozenset[int] | None, LatestSample | None]] = {}
         self._latest_lock = threading.Lock()
 
-    def read(self, runs: Sequence[int], metrics: Sequence[int] | None, t0: int, t1: int) -> Answer[Samples]:
+    def read(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, t0: int, t1: int
+    ) -> ReadResult[SeriesSamples]:
         found: dict[tuple[int, int], list[tuple[Integers, Floats]]] = {}
 
         def visit(month: RunMonth) -> None:
@@ -57,13 +59,13 @@ class Reader:
 
         damaged = self._visit(runs, t0, t1, visit)
         series = [
-            Samples(run, metric, *_joined(found[run, metric])) for run, metric in _in_order(runs, found)
+            SeriesSamples(run, metric, *_joined(found[run, metric])) for run, metric in _in_order(runs, found)
         ]
-        return Answer(series, damaged)
+        return ReadResult(series, damaged)
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
-    ) -> Answer[SeriesBuckets]:
+    ) -> ReadResult[SeriesBuckets]:
         found: dict[tuple[int, int], list[Buckets]] = {}
 
         def visit(month: RunMonth) -> None:
@@ -75,11 +77,11 @@ class Reader:
             SeriesBuckets(run, metric, _combined(found[run, metric]))
             for run, metric in _in_order(runs, found)
         ]
-        return Answer(series, damaged)
+        return ReadResult(series, damaged)
 
     def _visit(
         self, runs: Sequence[int], t0: int, t1: int, visit: Callable[[RunMonth], None]
-    ) -> list[Damage]:
+    ) -> list[DamagedData]:
         """Show `visit` each of the runs in each month of a range, in the order of time; what could not be
         read.
 
@@ -106,7 +108,7 @@ class Reader:
         extent: tuple[int, int],
         visit: Callable[[RunMonth], None],
         unpacked: Sequence[Pack] | None = None,
-    ) -> list[Damage]:
+    ) -> list[DamagedData]:
         """`_visit` for one run and month; `unpacked`: its packs, if they were read before."""
         if connection is not None:
             try:
@@ -121,21 +123,21 @@ class Reader:
             visit(RunMonth(None, run, blocks, *extent))
         return damaged
 
-    def damage(self, month: Month, error: Exception, run: int | None = None) -> Damage:
+    def damage(self, month: Month, error: Exception, run: int | None = None) -> DamagedData:
         """That a month's file cannot be read, wholly or for a run."""
         reason = f"{self.months.path(month)}: {error}"
-        return Damage(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
+        return DamagedData(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
 
-    def set_aside(self, t0: int, t1: int) -> list[Damage]:
+    def set_aside(self, t0: int, t1: int) -> list[DamagedData]:
         """The damaged files of months in a range that were set aside."""
         return [
-            Damage(None, None, start_ms(month), start_ms(month + 1) - 1, f"{path} is {ASIDE}")
+            DamagedData(None, None, start_ms(month), start_ms(month + 1) - 1, f"{path} is {ASIDE}")
             for month, path in self.months.aside()
             if start_ms(month) <= t1 and t0 < start_ms(month + 1)
         ]
 
     @contextmanager
-    def opened(self, month: Month, damaged: list[Damage]) -> Iterator[sqlite3.Connection | None]:
+    def opened(self, month: Month, damaged: list[DamagedData]) -> Iterator[sqlite3.Connection | None]:
         """A connection to a month's file; None if there is none, or none that can be opened, which is
         noted.
         """
@@ -166,7 +168,7 @@ class Reader:
                 found.update(run for (run,) in rows)
         return sorted(found)
 
-    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         wanted = None if metrics is None else frozenset(metrics)
         in_memory = self.heads.blocks(runs, wanted)
         on_disk = self._latest_on_disk(runs, wanted)
@@ -197,14 +199,16 @@ class Reader:
                 self._latest.pop(run, None)
 
     def _latest_of(
-        self, run: int, on_disk: Latest | None, blocks: Sequence[Block], wanted: frozenset[int] | None
-    ) -> Latest | None:
+        self, run: int, on_disk: LatestSample | None, blocks: Sequence[Block], wanted: frozenset[int] | None
+    ) -> LatestSample | None:
         newest = [_newest(group) for group in groups(blocks, wanted)]
         if on_disk is not None:
             newest.insert(0, self._still_true(on_disk, blocks))
         return _newest_of_all(run, newest)
 
-    def _latest_on_disk(self, runs: Sequence[int], wanted: frozenset[int] | None) -> dict[int, Latest | None]:
+    def _latest_on_disk(
+        self, runs: Sequence[int], wanted: frozenset[int] | None
+    ) -> dict[int, LatestSample | None]:
         with self._latest_lock:
             known = {run: self._latest[run][wanted] for run in runs if wanted in self._latest.get(run, {})}
             unknown = [run for run in runs if run not in known]
@@ -222,7 +226,7 @@ class Reader:
 
     def _load_latest(
         self, runs: Sequence[int], wanted: frozenset[int] | None
-    ) -> tuple[dict[int, Latest | None], bool]:
+    ) -> tuple[dict[int, LatestSample | None], bool]:
         """The newest values in the files, and whether all files could be read. Older files are asked for what
         newer ones have not.
         """
@@ -238,7 +242,7 @@ class Reader:
                 is_whole = False
         return {run: _newest_of_all(run, newest) for run, newest in found.items()}, is_whole
 
-    def _still_true(self, latest: Latest, blocks: Sequence[Block]) -> _Newest:
+    def _still_true(self, latest: LatestSample, blocks: Sequence[Block]) -> _Newest:
         """The newest values in the files, but those that were overwritten by a gap: there, the ones
         before.
         """
@@ -301,10 +305,10 @@ def _newest_in_file(
     return newest
 
 
-def _newest_of_all(run: int, newest: Sequence[_Newest]) -> Latest | None:
+def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
     """Of several newest values of a metric the newest; of equally new ones the last."""
     if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
-        return Latest(run, *newest[0]) if len(newest[0][0]) else None
+        return LatestSample(run, *newest[0]) if len(newest[0][0]) else None
     metrics, t, values = (
         (np.concatenate(column) for column in zip(*newest, strict=True)) if newest else _columns([])
     )
@@ -313,7 +317,7 @@ def _newest_of_all(run: int, newest: Sequence[_Newest]) -> Latest | None:
     rows = np.lexsort((np.arange(len(metrics)), t, metrics))
     ordered = metrics[rows]
     rows = rows[np.append(ordered[1:] != ordered[:-1], True)]
-    return Latest(run, metrics[rows], t[rows], values[rows])
+    return LatestSample(run, metrics[rows], t[rows], values[rows])
 
 
 def by_month(blocks: dict[int, list[Block]]) -> HeadMonths:

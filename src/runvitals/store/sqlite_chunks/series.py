@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, Partition
 from runvitals.store.codec import Corrupt
-from runvitals.store.contract import Damage
+from runvitals.store.contract import DamagedData
 from runvitals.store.sqlite_chunks import chunks, packs, summary
 from runvitals.store.sqlite_chunks.blocks import Block, Group, groups
 from runvitals.store.sqlite_chunks.chunks import Chunk, Decoder
@@ -81,12 +81,12 @@ class RunMonth:
         self._connection = connection
         self.run = run
         self._t0, self._t1 = t0, t1
-        self.damaged: list[Damage] = list(self._set_aside())
+        self.damaged: list[DamagedData] = list(self._set_aside())
         self.blocks = [*self._unpacked(unpacked, wanted), *blocks]
         self._decoder = Decoder(connection) if connection else None
         self._joined: dict[tuple[object, ...], _Joined] = {}
 
-    def _set_aside(self) -> Iterator[Damage]:
+    def _set_aside(self) -> Iterator[DamagedData]:
         """What was damaged where something was written, and is no longer in its place."""
         if self._connection is not None:
             rows = self._connection.execute(
@@ -94,7 +94,7 @@ class RunMonth:
                 (self.run, self._t1, self._t0),
             )
             for metric, t0, t1, reason in rows:
-                yield Damage(self.run, metric, t0, t1, f"set aside: {reason}")
+                yield DamagedData(self.run, metric, t0, t1, f"set aside: {reason}")
 
     def _unpacked(self, there: Sequence[packs.Pack] | None, wanted: Set[int] | None) -> Iterator[Block]:
         if there is None:
@@ -105,7 +105,7 @@ class RunMonth:
                 try:
                     yield pack.block()
                 except Corrupt as error:
-                    self.damaged.append(Damage(self.run, None, pack.t0, pack.t1, f"a pack: {error}"))
+                    self.damaged.append(DamagedData(self.run, None, pack.t0, pack.t1, f"a pack: {error}"))
 
     def metrics(self) -> set[int]:
         """The metrics the run has in this month, in the range or not."""
@@ -163,7 +163,7 @@ class RunMonth:
             try:
                 decoded = self._decoder.times(chunk), self._decoder.values(chunk)
             except Corrupt as error:
-                self.damaged.append(Damage(self.run, metric, chunk.t0, chunk.t1, f"a chunk: {error}"))
+                self.damaged.append(DamagedData(self.run, metric, chunk.t0, chunk.t1, f"a chunk: {error}"))
                 continue
             times.append(decoded[0])
             values.append(decoded[1])

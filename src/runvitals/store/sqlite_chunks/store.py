@@ -15,16 +15,16 @@ from types import TracebackType
 
 from runvitals.buckets import Grid
 from runvitals.store.contract import (
-    Ack,
-    Aggregate,
-    Answer,
-    Batch,
     Capabilities,
-    Latest,
-    Samples,
+    CommitAck,
+    LatestSample,
+    MetricAggregate,
+    ReadResult,
+    SampleBatch,
     SeriesBuckets,
-    Stats,
+    SeriesSamples,
     StoreError,
+    StoreStats,
 )
 from runvitals.store.sqlite_chunks import aggregate, database, log
 from runvitals.store.sqlite_chunks.blocks import Block
@@ -151,20 +151,20 @@ class SqliteChunks:
 
     # Writing
 
-    def append(self, batches: Sequence[Batch]) -> Ack:
+    def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
         return self.submit(batches).result()
 
-    def submit(self, batches: Sequence[Batch]) -> Future[Ack]:
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
         try:
             for batch in batches:
                 self._check(batch)
         except ValueError as error:
-            refused: Future[Ack] = Future()
+            refused: Future[CommitAck] = Future()
             refused.set_exception(error)
             return refused
         return self._committer.submit(batches)
 
-    def _check(self, batch: Batch) -> None:
+    def _check(self, batch: SampleBatch) -> None:
         batch.check()
         if batch.metrics not in self._known_metrics:
             batch.check_metrics()
@@ -174,18 +174,18 @@ class SqliteChunks:
 
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
-    ) -> Answer[Samples]:
+    ) -> ReadResult[SeriesSamples]:
         return self._reader.read(runs, metrics, t0_ms, t1_ms)
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
-    ) -> Answer[SeriesBuckets]:
+    ) -> ReadResult[SeriesBuckets]:
         return self._reader.read_buckets(runs, metrics, on)
 
     def active_runs(self, since_ms: int) -> list[int]:
         return self._reader.active_runs(since_ms)
 
-    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[Latest]:
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         return self._reader.latest(runs, metrics)
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
@@ -199,7 +199,7 @@ class SqliteChunks:
         t1_ms: int,
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
-    ) -> Answer[Aggregate]:
+    ) -> ReadResult[MetricAggregate]:
         question = Question(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
         return aggregate.aggregate(self._reader, question)
 
@@ -223,7 +223,7 @@ class SqliteChunks:
         """
         self._sealer.call(self._sealer.compact)
 
-    def stats(self) -> Stats:
+    def stats(self) -> StoreStats:
         # Memory before the files: what is sealed meanwhile is counted twice at worst, and not missed.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
         warnings = [f"{path} is {ASIDE}: `runvitals store repair`" for _, path in self._months.aside()]
@@ -234,7 +234,7 @@ class SqliteChunks:
                     samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
             except StoreError as error:
                 warnings.append(str(error))
-        return Stats(
+        return StoreStats(
             runs=len(runs),
             samples=samples,
             unsealed_samples=unsealed,

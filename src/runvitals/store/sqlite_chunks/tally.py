@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers, combine
-from runvitals.store.contract import Aggregate
+from runvitals.store.contract import MetricAggregate
 from runvitals.store.sqlite_chunks import summary
 from runvitals.store.sqlite_chunks.rollup import DAY_MS
 
@@ -82,7 +82,7 @@ class Tally:
             Buckets(self._starts(np.array(numbers) * DAY_MS), summaries["n"].astype(np.int64), *columns)
         )
 
-    def aggregates(self) -> list[Aggregate]:
+    def aggregates(self) -> list[MetricAggregate]:
         """The groups that hold a value, ascending."""
         if self._samples:
             self._put_samples_into_buckets()
@@ -105,7 +105,7 @@ class Tally:
         groups, t = groups[first], t[first]
         edges = np.flatnonzero(np.diff(groups)) + 1
         return [
-            Aggregate(
+            MetricAggregate(
                 *(int(groups[first]), t[first:end], buckets.n[first:end]),
                 *(buckets.min[first:end], buckets.max[first:end], buckets.mean[first:end]),
             )
