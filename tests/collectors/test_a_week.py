@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.collectors.amd.sysfs import File
+from runvitals.collectors.amd.sysfs import CardFile
 from runvitals.collectors.base import Tick
 from runvitals.collectors.nvidia.library import NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
-from runvitals.collectors.tool import Stream, ToolFailed
-from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.tool import StreamingTool, ToolFailed
+from runvitals.collectors.vendors.parts import CompositeSource
 from runvitals.monitor.sampler import Sampler
 
 WEEK_S = 7 * 24 * 3600
@@ -43,7 +43,7 @@ def test_a_source() -> None:
 
 def test_a_part_of_a_source() -> None:
     broken = Broken()
-    parts = Parts("all", [broken])
+    parts = CompositeSource("all", [broken])
     failures = 0
     for mono_s in range(0, WEEK_S, 10):
         try:
@@ -56,7 +56,7 @@ def test_a_part_of_a_source() -> None:
 
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "gpu_busy_percent"
-    file = File("gpu", str(path), float)
+    file = CardFile("gpu", str(path), float)
     for mono_s in range(0, WEEK_S, 10):
         assert file.value(float(mono_s)) is None
     path.write_text("42\n")
@@ -74,7 +74,7 @@ def test_a_reading_of_a_driver() -> None:
 
 
 def test_a_stream(tmp_path: Path) -> None:
-    stream = Stream([str(tmp_path / "tegrastats")])
+    stream = StreamingTool([str(tmp_path / "tegrastats")])
     starts = 0
     for mono_s in range(0, WEEK_S // 4, 30):
         try:

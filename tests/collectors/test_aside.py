@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.collectors.aside import Aside, Hung
+from runvitals.collectors.aside import BackgroundReader, Hung
 from runvitals.collectors.base import Tick
 
 if TYPE_CHECKING:
@@ -44,20 +44,20 @@ def fridge() -> Iterator[Fridge]:
     fridge.door.set()
 
 
-def sampled(aside: Aside, mono_s: float) -> Tick:
+def sampled(aside: BackgroundReader, mono_s: float) -> Tick:
     tick = Tick(mono_s)
     aside.sample(tick)
     return tick
 
 
-def wait_for_answer(aside: Aside) -> None:
+def wait_for_answer(aside: BackgroundReader) -> None:
     """Until the thread has put an answer where the next tick finds it."""
     assert _within(LONG_S, lambda: not aside._done.locked())
 
 
 def test_an_answer_in_time_goes_into_its_own_tick(fridge: Fridge) -> None:
     fridge.door.set()
-    aside = Aside(fridge.ask, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
     tick = sampled(aside, 100.0)
     assert (tick.gauges, tick.counters, tick.events) == ({"temp": 1.0}, {"opened": 7.0}, [{"name": "asked"}])
     assert sampled(aside, 101.0).gauges == {"temp": 2.0}
@@ -65,7 +65,7 @@ def test_an_answer_in_time_goes_into_its_own_tick(fridge: Fridge) -> None:
 
 
 def test_a_late_answer_goes_into_the_next_tick_once(fridge: Fridge) -> None:
-    aside = Aside(fridge.ask)
+    aside = BackgroundReader(fridge.ask)
     assert sampled(aside, 100.0).gauges == {}
     fridge.door.set()
     wait_for_answer(aside)
@@ -76,7 +76,7 @@ def test_a_late_answer_goes_into_the_next_tick_once(fridge: Fridge) -> None:
 
 
 def test_a_tick_waits_no_longer_than_its_patience(fridge: Fridge) -> None:
-    aside = Aside(fridge.ask, patience_s=0.02)
+    aside = BackgroundReader(fridge.ask, patience_s=0.02)
     assert sampled(aside, 100.0).gauges == {}
     assert sampled(aside, 101.0).gauges == {}  # the thread is busy: not asked, not waited for
     assert aside.pending
@@ -86,7 +86,7 @@ def test_a_tick_waits_no_longer_than_its_patience(fridge: Fridge) -> None:
 
 def test_it_is_asked_as_often_as_wanted(fridge: Fridge) -> None:
     fridge.door.set()
-    aside = Aside(fridge.ask, every_s=5.0, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=LONG_S)
     assert [bool(sampled(aside, 100.0 + second).gauges) for second in range(7)] == [
         *(True, False, False, False, False, True, False)
     ]
@@ -96,7 +96,7 @@ def test_it_is_asked_as_often_as_wanted(fridge: Fridge) -> None:
 def test_what_it_raises_is_raised_until_it_works_again(fridge: Fridge) -> None:
     fridge.door.set()
     fridge.broken = OSError("warm")
-    aside = Aside(fridge.ask, every_s=5.0, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=LONG_S)
     for mono_s in (100.0, 101.0, 105.0):  # at 101 nobody asked
         with pytest.raises(OSError, match="warm"):
             aside.sample(Tick(mono_s))
@@ -108,7 +108,7 @@ def test_what_it_raises_is_raised_until_it_works_again(fridge: Fridge) -> None:
 def test_a_hanging_source_is_reported_until_it_answers_and_its_old_answer_is_no_reading(
     fridge: Fridge,
 ) -> None:
-    aside = Aside(fridge.ask, hung_after_s=30.0)
+    aside = BackgroundReader(fridge.ask, hung_after_s=30.0)
     assert sampled(aside, 100.0).gauges == {}
     assert sampled(aside, 130.0).gauges == {}
     for mono_s in (131.0, 150.0):
@@ -124,7 +124,7 @@ def test_a_hanging_source_is_reported_until_it_answers_and_its_old_answer_is_no_
 
 def test_one_thread_asks_all_and_ends_when_told_so() -> None:
     threads: set[int] = set()
-    aside = Aside(lambda tick: threads.add(threading.get_ident()), patience_s=LONG_S)
+    aside = BackgroundReader(lambda tick: threads.add(threading.get_ident()), patience_s=LONG_S)
     for second in range(5):
         sampled(aside, float(second))
     assert len(threads) == 1
@@ -133,7 +133,7 @@ def test_one_thread_asks_all_and_ends_when_told_so() -> None:
 
 
 def test_closing_does_not_wait_for_one_that_hangs(fridge: Fridge) -> None:
-    aside = Aside(fridge.ask)
+    aside = BackgroundReader(fridge.ask)
     sampled(aside, 100.0)
     aside.close()
     assert aside.pending  # it still hangs
@@ -141,14 +141,14 @@ def test_closing_does_not_wait_for_one_that_hangs(fridge: Fridge) -> None:
 
 def test_one_never_asked_needs_no_thread() -> None:
     before = set(_running_threads())
-    Aside(lambda tick: None).close()
+    BackgroundReader(lambda tick: None).close()
     assert set(_running_threads()) <= before
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_forked_child_has_a_thread_of_its_own(fridge: Fridge) -> None:
     fridge.door.set()
-    aside = Aside(fridge.ask, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
     sampled(aside, 100.0)
     read_end, write_end = os.pipe()
     child = os.fork()

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from runvitals.collectors.exposition import COUNTER, CREATED, GAUGE, Exposition, Parser, Sample, parse
+from runvitals.collectors.exposition import (
+    COUNTER,
+    CREATED,
+    GAUGE,
+    Exposition,
+    ExpositionParser,
+    ExpositionSample,
+    parse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -273,8 +281,8 @@ PIECES = b'# TYPE a counter\na_total{b="\xc3\xa9\xe2\x82\xac"} 7\n\nbad line her
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_an_answer_in_pieces_is_read_as_if_it_were_whole(size: int) -> None:
     whole = parse(PIECES, openmetrics=False)
-    samples: list[Sample] = []
-    parser = Parser(samples.append)
+    samples: list[ExpositionSample] = []
+    parser = ExpositionParser(samples.append)
     for at in range(0, len(PIECES), size):
         parser.feed(PIECES[at : at + size])
     parser.end()
@@ -286,8 +294,8 @@ def test_an_answer_in_pieces_is_read_as_if_it_were_whole(size: int) -> None:
 
 
 def test_a_line_without_an_end_is_left_out_and_what_follows_is_read() -> None:
-    samples: list[Sample] = []
-    parser = Parser(samples.append)
+    samples: list[ExpositionSample] = []
+    parser = ExpositionParser(samples.append)
     parser.feed(b"a 1\n")
     for _ in range(40):
         parser.feed(b"x" * 10_000)
@@ -300,7 +308,7 @@ def test_a_line_without_an_end_is_left_out_and_what_follows_is_read() -> None:
 
 
 def test_of_very_many_families_the_last_are_known() -> None:
-    parser = Parser(lambda _: None)
+    parser = ExpositionParser(lambda _: None)
     for number in range(8000):
         parser.feed(b"# TYPE m%d counter\nm%d 1\n" % (number, number))
     assert len(parser.found.families) == 5000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.collectors.http import Address, HttpError, get, unquoted
+from runvitals.collectors.http import HttpAddress, HttpError, get, unquoted
 from tests.collectors.exporters import Exporter, ok
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -177,7 +177,7 @@ def test_no_such_socket(tmp_path: Path) -> None:
 )
 def test_a_wrong_url(url: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as caught:
-        Address(url)
+        HttpAddress(url)
     assert "secret" not in str(caught.value)
 
 
@@ -185,7 +185,8 @@ def test_addresses() -> None:
     parts = [
         (each.scheme, each.host, each.port, each.target)
         for each in map(
-            Address, ("http://node1", "HTTPS://node1?x=1#y", "http://[::1]:94/m", "http+unix://%2Frun%2Fx/m")
+            HttpAddress,
+            ("http://node1", "HTTPS://node1?x=1#y", "http://[::1]:94/m", "http+unix://%2Frun%2Fx/m"),
         )
     ]
     assert parts == [

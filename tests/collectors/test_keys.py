@@ -103,12 +103,12 @@ def mac_and_windows() -> list[tuple[str, str]]:
     tree(machine, FakeWindowsProcess)
     scope = Scope(pids=[10])
     collectors: list[Collector] = [
-        portable.Processes(scope, machine),  # type: ignore[arg-type]
-        portable.Cpu(machine),  # type: ignore[arg-type]
-        portable.Load(machine, "win32"),  # type: ignore[arg-type]
-        portable.Memory(machine),  # type: ignore[arg-type]
-        portable.Disk(machine),  # type: ignore[arg-type]
-        portable.Network(machine),  # type: ignore[arg-type]
+        portable.PsutilProcesses(scope, machine),  # type: ignore[arg-type]
+        portable.PsutilCpu(machine),  # type: ignore[arg-type]
+        portable.PsutilLoad(machine, "win32"),  # type: ignore[arg-type]
+        portable.PsutilMemory(machine),  # type: ignore[arg-type]
+        portable.PsutilDisk(machine),  # type: ignore[arg-type]
+        portable.PsutilNetwork(machine),  # type: ignore[arg-type]
         portable.watch_filesystems(scope, machine, "darwin"),  # type: ignore[arg-type]
     ]
     return written(collectors)

@@ -14,7 +14,7 @@ import pytest
 
 from runvitals.collectors import endpoint as module
 from runvitals.collectors.base import Absent, Scope, Tick
-from runvitals.collectors.endpoint import Endpoint, Filters
+from runvitals.collectors.endpoint import ExporterEndpoint, MetricFilters
 from runvitals.collectors.openmetrics import OpenMetrics, probe
 from runvitals.monitor.sampler import Baselines, Sampler
 from tests.collectors.exporters import Exporter, ok
@@ -67,7 +67,7 @@ def collect() -> Iterator[Callable[..., OpenMetrics]]:
         each.close()
 
 
-def answer(source: OpenMetrics | Endpoint, mono_s: float) -> Tick:
+def answer(source: OpenMetrics | ExporterEndpoint, mono_s: float) -> Tick:
     """A tick, with the answers to what is asked at it: they may come into a later one of the same moment."""
     tick = Tick(mono_s)
     until_s = time.monotonic() + LONG_S
@@ -79,7 +79,7 @@ def answer(source: OpenMetrics | Endpoint, mono_s: float) -> Tick:
     return tick
 
 
-def asides(source: OpenMetrics | Endpoint) -> list[Any]:
+def asides(source: OpenMetrics | ExporterEndpoint) -> list[Any]:
     endpoints = source._endpoints if isinstance(source, OpenMetrics) else [source]
     return [endpoint._aside for endpoint in endpoints]
 
@@ -225,7 +225,7 @@ def test_an_endpoint_is_asked_once_a_second_at_most(
 
 def test_what_is_costly_to_read_is_asked_less_often(exporter: Exporter) -> None:
     clock_s = iter(range(1000))  # reading an answer takes 1 s of CPU
-    endpoint = Endpoint("home", exporter.url, {}, None, cpu_s=lambda: float(next(clock_s)))
+    endpoint = ExporterEndpoint("home", exporter.url, {}, None, cpu_s=lambda: float(next(clock_s)))
     asked = []
     for mono_s in range(100, 260, 10):
         answer(endpoint, float(mono_s))
@@ -385,8 +385,8 @@ def test_the_monitor_writes_down_who_is_down(collect: Callable[..., OpenMetrics]
 
 
 def test_a_filter_without_labels_fits_all_of_a_metric() -> None:
-    assert Filters({"temp": {}}).keep("home.room_temp", {"room": "cellar"})
-    assert not Filters({"temp": {"room": "x"}}).keep("home.room_temp", {})
+    assert MetricFilters({"temp": {}}).keep("home.room_temp", {"room": "cellar"})
+    assert not MetricFilters({"temp": {"room": "x"}}).keep("home.room_temp", {})
 
 
 def test_too_long_labels_are_cut_off_and_told(
@@ -404,13 +404,13 @@ MEMORY = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from runvitals.collectors.base import Tick
-from runvitals.collectors.endpoint import Endpoint
+from runvitals.collectors.endpoint import ExporterEndpoint
 
 def most_kib():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
-endpoint = Endpoint("home", sys.argv[2], {}, None)
+endpoint = ExporterEndpoint("home", sys.argv[2], {}, None)
 before, tick = most_kib(), Tick(1.0)
 while not tick.counters:
     endpoint.sample(tick)

@@ -163,7 +163,7 @@ def tree(machine: FakePsutil, kind: type[FakeProcess] = FakeProcess) -> list[Fak
 
 def test_the_process_tree(machine: Any) -> None:
     root, child, _ = tree(machine)
-    processes = portable.Processes(Scope(pids=[10]), machine)
+    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     assert sample(processes, 1.0) == {
         "proc.count": 3.0,
         "proc.cpu.threads": 6.0,
@@ -177,12 +177,15 @@ def test_the_process_tree(machine: Any) -> None:
 
 def test_without_the_tree_only_the_attached_process_counts(machine: Any) -> None:
     tree(machine)
-    assert sample(portable.Processes(Scope(pids=[10], process_tree=False), machine), 1.0)["proc.count"] == 1.0
+    assert (
+        sample(portable.PsutilProcesses(Scope(pids=[10], process_tree=False), machine), 1.0)["proc.count"]
+        == 1.0
+    )
 
 
 def test_a_child_that_ends_makes_cpu_not_negative(machine: Any) -> None:
     tree(machine)
-    processes = portable.Processes(Scope(pids=[10]), machine)
+    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 1.0)
     del machine.processes[12]
     readings = sample(processes, 2.0)
@@ -191,7 +194,7 @@ def test_a_child_that_ends_makes_cpu_not_negative(machine: Any) -> None:
 
 def test_new_children_are_looked_for_every_five_seconds(machine: Any) -> None:
     tree(machine)
-    processes = portable.Processes(Scope(pids=[10]), machine)
+    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 0.0)
     machine.processes[13] = FakeProcess(machine, 13)
     machine.processes[12].child_pids = (13,)
@@ -200,7 +203,7 @@ def test_new_children_are_looked_for_every_five_seconds(machine: Any) -> None:
 
 def test_a_grandchild_stays_when_its_parent_ends(machine: Any) -> None:
     tree(machine)
-    processes = portable.Processes(Scope(pids=[10]), machine)
+    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 0.0)
     del machine.processes[11]
     machine.processes[13] = FakeProcess(machine, 13)
@@ -211,7 +214,7 @@ def test_a_grandchild_stays_when_its_parent_ends(machine: Any) -> None:
 def test_a_rank_that_is_attached_later_is_found_at_once(machine: Any) -> None:
     tree(machine)
     scope = Scope(pids=[12])
-    processes = portable.Processes(scope, machine)
+    processes = portable.PsutilProcesses(scope, machine)
     assert sample(processes, 1.0)["proc.count"] == 1.0
     scope.pids.append(10)
     assert sample(processes, 2.0)["proc.count"] == 3.0
@@ -219,7 +222,7 @@ def test_a_rank_that_is_attached_later_is_found_at_once(machine: Any) -> None:
 
 def test_when_all_have_ended_there_is_nothing_to_tell(machine: Any) -> None:
     tree(machine)
-    processes = portable.Processes(Scope(pids=[10]), machine)
+    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 1.0)
     machine.processes.clear()
     assert sample(processes, 10.0) == {}
@@ -227,14 +230,14 @@ def test_when_all_have_ended_there_is_nothing_to_tell(machine: Any) -> None:
 
 def test_another_users_process_keeps_its_secrets(machine: Any) -> None:
     tree(machine)[1].denied = True
-    readings = sample(portable.Processes(Scope(pids=[10]), machine), 1.0)
+    readings = sample(portable.PsutilProcesses(Scope(pids=[10]), machine), 1.0)
     assert (readings["proc.count"], readings["proc.memory.rssMB"]) == (3.0, 200.0)
 
 
 def test_windows_tells_storage_traffic_and_it_does_not_fall(machine: Any) -> None:
     _, child, grandchild = tree(machine, FakeWindowsProcess)
     child.read, grandchild.written = 5 * MIB, 7 * MIB  # type: ignore[attr-defined]
-    processes = portable.Processes(Scope(pids=[10]), machine)
+    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     assert sample(processes, 1.0)["proc.io.readMB"] == 5.0
     del machine.processes[12]
     readings = sample(processes, 2.0)
@@ -242,7 +245,7 @@ def test_windows_tells_storage_traffic_and_it_does_not_fall(machine: Any) -> Non
 
 
 def test_cpu_of_a_mac(machine: Any) -> None:
-    cpu = portable.Cpu(machine)
+    cpu = portable.PsutilCpu(machine)
     assert sample(cpu, 0.0) == {}
     machine.times = [
         Has(user=0.5, nice=0.25, system=0.0, idle=0.25),
@@ -259,7 +262,7 @@ def test_cpu_of_a_mac(machine: Any) -> None:
 
 def test_cpu_of_windows_does_not_count_interrupts_twice(machine: Any) -> None:
     machine.times = [Has(user=0.0, system=0.0, idle=0.0, interrupt=0.0, dpc=0.0)]
-    cpu = portable.Cpu(machine)
+    cpu = portable.PsutilCpu(machine)
     machine.times = [Has(user=0.2, system=0.3, idle=0.5, interrupt=0.2, dpc=0.1)]
     readings = sample(cpu, 1.0)
     assert readings["cpu.mean"] == pytest.approx(50.0)
@@ -267,19 +270,19 @@ def test_cpu_of_windows_does_not_count_interrupts_twice(machine: Any) -> None:
 
 
 def test_load_and_uptime_of_a_mac(machine: Any) -> None:
-    readings = sample(portable.Load(machine, "darwin"), 1.0)
+    readings = sample(portable.PsutilLoad(machine, "darwin"), 1.0)
     assert readings.pop("system.uptime") == pytest.approx(5000.0, abs=5.0)
     assert readings == {"system.load1": 3.0, "system.load5": 2.0, "system.load15": 1.0}
 
 
 def test_windows_has_no_load_in_the_first_seconds(machine: Any) -> None:
-    load = portable.Load(machine, "win32")
+    load = portable.PsutilLoad(machine, "win32")
     told = ["system.load1" in sample(load, second) for second in (0.0, 5.0, 10.0)]
     assert told == [False, False, True]
 
 
 def test_memory_and_swap(machine: Any) -> None:
-    memory = portable.Memory(machine)
+    memory = portable.PsutilMemory(machine)
     readings = {
         "memory_percent": 75.0,
         "host.memory_percent": 75.0,
@@ -293,18 +296,18 @@ def test_memory_and_swap(machine: Any) -> None:
 
 def test_disks(machine: Any) -> None:
     machine.disks["disk4"] = io(MIB, MIB)
-    readings = sample(portable.Disk(machine), 1.0)
+    readings = sample(portable.PsutilDisk(machine), 1.0)
     assert (readings["disk.in"], readings["disk.out"]) == (11.0, 21.0)
     assert (readings["disk.disk0.in"], readings["disk.disk0.readOps"]) == (10.0, 7.0)
 
 
 def test_counters_that_windows_has_switched_off_have_no_reading(machine: Any) -> None:
     machine.disks = None
-    assert sample(portable.Disk(machine), 1.0) == {}
+    assert sample(portable.PsutilDisk(machine), 1.0) == {}
 
 
 def test_network_counts_each_byte_once(machine: Any) -> None:
-    assert sample(portable.Network(machine), 1.0) == {
+    assert sample(portable.PsutilNetwork(machine), 1.0) == {
         "network.recv": 1000.0,
         "network.sent": 100.0,
         "network.en0.recv": 1000.0,
@@ -320,7 +323,7 @@ def test_windows_names_of_interfaces(machine: Any) -> None:
         "Loopback Pseudo-Interface 1": nic(1, 1),
         "vEthernet (WSL)": nic(5, 5),
     }
-    assert sample(portable.Network(machine), 1.0)["network.sent"] == 20.0
+    assert sample(portable.PsutilNetwork(machine), 1.0)["network.sent"] == 20.0
 
 
 def test_the_root_of_a_mac_is_its_data_volume(machine: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.collectors.tool import StillFailing, Stream, Tool, ToolFailed, find
+from runvitals.collectors.tool import StillFailing, StreamingTool, Tool, ToolFailed, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -279,7 +279,7 @@ def test_closing_kills_what_runs_and_leaves_no_zombie(tmp_path: Path) -> None:
 # -- commands that go on printing
 
 
-def lines(stream: Stream, mono_s: float, count: int) -> list[bytes]:
+def lines(stream: StreamingTool, mono_s: float, count: int) -> list[bytes]:
     got: list[bytes] = []
 
     def enough() -> bool:
@@ -298,7 +298,7 @@ def test_a_stream_hands_out_whole_lines(tmp_path: Path) -> None:
     script = (
         f"printf 'one\\r\\ntwo\\nth'; until [ -e {gate} ]; do sleep 0.005; done; echo ree; exec sleep 65.5"
     )
-    stream = Stream([program(tmp_path, "monitor", script)])
+    stream = StreamingTool([program(tmp_path, "monitor", script)])
     assert lines(stream, 1.0, 2) == [b"one", b"two"]
     assert stream.lines(2.0) == []
     gate.touch()
@@ -310,7 +310,7 @@ def test_a_stream_hands_out_whole_lines(tmp_path: Path) -> None:
 
 def test_a_stream_of_very_long_lines_does_not_fall_behind(tmp_path: Path) -> None:
     script = "printf '%0450000d\\n' 1; exec sleep 66.5"
-    stream = Stream([program(tmp_path, "monitor", script)])
+    stream = StreamingTool([program(tmp_path, "monitor", script)])
     stream.lines(1.0)
     time.sleep(0.3)  # a tick later all of it must lie in the pipe
     (line,) = stream.lines(2.0)
@@ -321,7 +321,7 @@ def test_a_stream_of_very_long_lines_does_not_fall_behind(tmp_path: Path) -> Non
 def test_a_stream_that_ends_is_started_again_later_and_later(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     script = f"echo start >> {starts}; echo line; echo half; echo 'lost the driver' >&2; exit 7"
-    stream = Stream([program(tmp_path, "monitor", script)])
+    stream = StreamingTool([program(tmp_path, "monitor", script)])
     mono_s = 100.0
     for delay_s in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0):
         assert lines(stream, mono_s, 2) == [b"line", b"half"]
@@ -334,7 +334,9 @@ def test_a_stream_that_ends_is_started_again_later_and_later(tmp_path: Path) -> 
 
 
 def test_a_stream_that_always_fails_says_why_at_each_tick_until_it_works(tmp_path: Path) -> None:
-    stream = Stream([program(tmp_path, "monitor", f"[ -e {tmp_path}/ok ] || exit 7; echo line; sleep 69.5")])
+    stream = StreamingTool(
+        [program(tmp_path, "monitor", f"[ -e {tmp_path}/ok ] || exit 7; echo line; sleep 69.5")]
+    )
     failure(lambda: stream.lines(0.0))
     for tick in range(1, 240):
         with pytest.raises(ToolFailed, match="exited with 7"):
@@ -348,7 +350,7 @@ def test_a_stream_that_always_fails_says_why_at_each_tick_until_it_works(tmp_pat
 def test_lines_that_are_refused_are_a_failure_until_others_come(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     script = f"echo '| no | such |'; until [ -e {gate} ]; do sleep 0.005; done; echo good; exec sleep 69.6"
-    stream = Stream([program(tmp_path, "monitor", script)])
+    stream = StreamingTool([program(tmp_path, "monitor", script)])
     refused = stream.refuse(lines(stream, 1.0, 1))
     assert str(refused) == f"{tmp_path}/monitor: nothing is understood of what it prints: 'no | such'"
     with pytest.raises(StillFailing, match="nothing is understood"):
@@ -360,7 +362,7 @@ def test_lines_that_are_refused_are_a_failure_until_others_come(tmp_path: Path) 
 
 
 def test_a_stream_that_lived_long_is_started_again_at_once(tmp_path: Path) -> None:
-    stream = Stream([program(tmp_path, "monitor", "exit 0")])
+    stream = StreamingTool([program(tmp_path, "monitor", "exit 0")])
     for mono_s in (0.0, 1.0, 3.0):
         failure(lambda now_s=mono_s: stream.lines(now_s))
     with pytest.raises(StillFailing):
@@ -372,7 +374,7 @@ def test_a_stream_that_lived_long_is_started_again_at_once(tmp_path: Path) -> No
 
 
 def test_a_stream_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
-    stream = Stream([f"{tmp_path}/monitor"])
+    stream = StreamingTool([f"{tmp_path}/monitor"])
     with pytest.raises(ToolFailed, match="monitor cannot be started: No such file"):
         stream.lines(1.0)
     with pytest.raises(StillFailing):
@@ -383,7 +385,7 @@ def test_a_stream_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
 
 
 def test_an_endless_line_ends_a_stream(tmp_path: Path) -> None:
-    stream = Stream([program(tmp_path, "monitor", "yes | tr -d '\\n'")], limit_bytes=100_000)
+    stream = StreamingTool([program(tmp_path, "monitor", "yes | tr -d '\\n'")], limit_bytes=100_000)
     assert "printed a line of more than 100000 bytes" in str(failure(lambda: stream.lines(1.0)))
     with pytest.raises(StillFailing):
         stream.lines(1.5)
@@ -391,7 +393,7 @@ def test_an_endless_line_ends_a_stream(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_never_stops_does_not_hold_up_a_tick(tmp_path: Path) -> None:
-    stream = Stream([program(tmp_path, "monitor", "exec yes")], limit_bytes=200_000)
+    stream = StreamingTool([program(tmp_path, "monitor", "exec yes")], limit_bytes=200_000)
     lines(stream, 1.0, 1)
     read = stream.lines(2.0)
     assert 0 < sum(map(len, read)) < 2_000_000  # there is always more
@@ -407,7 +409,7 @@ import _signal, sys, time
 sys.path.insert(0, sys.argv[1])
 _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
 before = set(sys.modules)
-from runvitals.collectors.tool import StillFailing, Stream, Tool, ToolFailed, find
+from runvitals.collectors.tool import StillFailing, StreamingTool, Tool, ToolFailed, find
 tool = Tool([sys.argv[2]])
 tool.output(1.0)
 while (answer := tool.output(1.0)) is None:
@@ -426,8 +428,8 @@ def test_a_child_that_prints_for_ever_ends_when_the_monitor_is_killed(tmp_path: 
     script = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from runvitals.collectors.tool import StillFailing, Stream, Tool, ToolFailed, find
-stream = Stream([sys.argv[2]])
+from runvitals.collectors.tool import StillFailing, StreamingTool, Tool, ToolFailed, find
+stream = StreamingTool([sys.argv[2]])
 while not stream.lines(1.0):
     time.sleep(0.005)
 os.kill(os.getpid(), 9)

@@ -10,7 +10,7 @@ from tests.sdk.runs import Journals, finished, start
 
 SOURCE = """
 import time
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.aside import BackgroundReader
 
 class Fridge:
     name = "fridge"
@@ -18,7 +18,7 @@ class Fridge:
     absent = {}
 
     def __init__(self):
-        self.hanging = Aside(lambda tick: time.sleep(600.0), patience_s=0.01)
+        self.hanging = BackgroundReader(lambda tick: time.sleep(600.0), patience_s=0.01)
 
     def sample(self, tick):
         if not self.absent:

@@ -20,7 +20,7 @@ class Hung(Exception):
     """The question has been without an answer for longer than it may be."""
 
 
-class Aside:
+class BackgroundReader:
     """Asks in one thread that stays, and hands each answer to a tick.
 
     Args:
@@ -36,7 +36,7 @@ class Aside:
             off from a failing source must not take "no news" for "it works again".
 
     Example:
-        >>> aside = Aside(lambda tick: tick.gauges.update({"fridge.temp": 4.0}), patience_s=0.05)
+        >>> aside = BackgroundReader(lambda tick: tick.gauges.update({"fridge.temp": 4.0}), patience_s=0.05)
         >>> tick = Tick(100.0)
         >>> aside.sample(tick)
         >>> tick.gauges

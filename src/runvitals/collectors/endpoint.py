@@ -10,7 +10,7 @@ from _random import Random  # the C half of `random`, whose Python half would co
 
 from runvitals.backoff import Backoff
 from runvitals.collectors import exposition, http
-from runvitals.collectors.aside import Aside, Hung
+from runvitals.collectors.aside import BackgroundReader, Hung
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ TELL_EVERY_S = 10.0
 INFINITY = float("inf")
 
 
-class Filters:
+class MetricFilters:
     """Which samples are kept: those that at least one filter fits.
 
     Args:
@@ -45,7 +45,7 @@ class Filters:
             labels, all of which must be there and fit.
 
     Example:
-        >>> filters = Filters({"dcgm.*TEMP": {"gpu": "^[01]$"}})
+        >>> filters = MetricFilters({"dcgm.*TEMP": {"gpu": "^[01]$"}})
         >>> filters.keep("dcgm.DCGM_FI_DEV_GPU_TEMP", {"gpu": "0"})
         True
     """
@@ -74,7 +74,7 @@ class Filters:
         )
 
 
-class Series:
+class NumberedSeries:
     """The series of one endpoint, numbered metric by metric in the order in which their labels first appear.
 
     A number stays with its labels for as long as the monitor lives, whether the series is still told or not.
@@ -85,25 +85,25 @@ class Series:
     def __init__(self, endpoint: str) -> None:
         self._prefix = f"openmetrics.{endpoint}."
         self._keys: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
-        self._families: dict[str, exposition.Family] = {}
+        self._families: dict[str, exposition.MetricFamily] = {}
         self._labels: dict[str, list[dict[str, str]]] = {}
         self._letters = 0
         self.count = 0
 
-    def key(self, found: exposition.Exposition, sample: exposition.Sample) -> str | None:
+    def key(self, found: exposition.Exposition, sample: exposition.ExpositionSample) -> str | None:
         """The key of a sample, or None if its series is new and there are too many, or too long ones."""
         series = (sample.name, frozenset(sample.labels.items()))
         key = self._keys.get(series)
         if key is None and self.count < MOST_SERIES and self._has_room(sample):
             labels = self._labels.setdefault(sample.name, [])
             if not labels:
-                self._families[sample.name] = found.family(sample.name) or exposition.Family()
+                self._families[sample.name] = found.family(sample.name) or exposition.MetricFamily()
             key = self._keys[series] = f"{self._prefix}{sample.name}.{len(labels)}"
             labels.append(sample.labels)
             self.count += 1
         return key
 
-    def _has_room(self, sample: exposition.Sample) -> bool:
+    def _has_room(self, sample: exposition.ExpositionSample) -> bool:
         letters = sum(len(name) + len(value) for name, value in sample.labels.items()) + len(sample.name)
         if self._letters + letters > MOST_LETTERS:
             return False
@@ -123,7 +123,7 @@ class Series:
         return facts
 
 
-class _Page:
+class _Scrape:
     """What is kept of one answer.
 
     Args:
@@ -135,7 +135,7 @@ class _Page:
 
     __slots__ = ("_keeps", "_series", "counters", "found", "gauges", "kept", "samples", "tried")
 
-    def __init__(self, series: Series, keeps: Callable[[exposition.Sample], bool]) -> None:
+    def __init__(self, series: NumberedSeries, keeps: Callable[[exposition.ExpositionSample], bool]) -> None:
         self.found = exposition.Exposition()
         self.gauges: dict[str, float] = {}
         self.counters: dict[str, float] = {}
@@ -143,7 +143,7 @@ class _Page:
         self._series = series
         self._keeps = keeps
 
-    def take(self, sample: exposition.Sample) -> None:
+    def take(self, sample: exposition.ExpositionSample) -> None:
         """Put a sample under its key, if it is wanted and has one."""
         self.samples += 1
         kind = self.found.kind(sample.name)
@@ -159,7 +159,7 @@ class _Page:
             readings[key] = sample.value
 
 
-class Endpoint:
+class ExporterEndpoint:
     """Asks one URL at most once a second and writes what it tells.
 
     Its failures are its own: it is asked again after 1, 2, 4 … 60 s, and `reason` tells why.
@@ -183,17 +183,17 @@ class Endpoint:
         name: str,
         url: str,
         headers: Mapping[str, str],
-        filters: Filters | None,
+        filters: MetricFilters | None,
         cpu_s: Callable[[], float] = time.thread_time,
     ) -> None:
         self.name = name
-        self._address = http.Address(url)
+        self._address = http.HttpAddress(url)
         self._headers = headers
         self._filters = filters
         self._cpu_s = cpu_s
-        self._series = Series(name)
-        self._known = exposition.Known()
-        self._aside = Aside(self._ask, EVERY_S, PATIENCE_S)
+        self._series = NumberedSeries(name)
+        self._known = exposition.HeadCache()
+        self._aside = BackgroundReader(self._ask, EVERY_S, PATIENCE_S)
         self._next_s = self._tell_s = -INFINITY
         # Many monitors may ask the same exporter.
         self._backoff = Backoff(EVERY_S, LONGEST_BACKOFF_S, Random().random)
@@ -232,7 +232,7 @@ class Endpoint:
         if tick.mono_s < self._next_s:
             return
         began_s = self._cpu_s()
-        page = _Page(self._series, self._keeps)
+        page = _Scrape(self._series, self._keeps)
         try:
             self._scrape(page)
         except (http.HttpError, ValueError) as error:
@@ -247,9 +247,9 @@ class Endpoint:
         self._tell(tick.mono_s)
         self._next_s = tick.mono_s + (self._cpu_s() - began_s) / SHARE_OF_CORE
 
-    def _scrape(self, page: _Page) -> None:
+    def _scrape(self, page: _Scrape) -> None:
         """Fill a page piece by piece: an answer of many MB never lies in memory as a whole."""
-        parser = exposition.Parser(page.take, self._known, found=page.found)
+        parser = exposition.ExpositionParser(page.take, self._known, found=page.found)
         answer = http.get(self._address, self._headers, TIMEOUT_S, take=parser.feed)
         parser.end()
         found = page.found
@@ -258,7 +258,7 @@ class Endpoint:
         if found.bad and not parser.taken:
             raise ValueError(f"{self._address} sent no metrics: {found.first_bad}")
 
-    def _notes(self, page: _Page) -> list[str]:
+    def _notes(self, page: _Scrape) -> list[str]:
         """What there is to say about the part of an answer that is not kept."""
         notes = []
         if page.found.bad:
@@ -276,7 +276,7 @@ class Endpoint:
             notes.append(f"more than {most}; openmetrics_filters can choose among them")
         return notes
 
-    def _keeps(self, sample: exposition.Sample) -> bool:
+    def _keeps(self, sample: exposition.ExpositionSample) -> bool:
         return self._filters is None or self._filters.keep(f"{self.name}.{sample.name}", sample.labels)
 
     def _tell(self, mono_s: float) -> None:

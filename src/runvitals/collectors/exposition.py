@@ -38,7 +38,7 @@ _LONGEST_HELP = 1_000
 LONGEST_LINE = 64 * 1024
 
 
-class Family:
+class MetricFamily:
     """What the comments before a metric's samples tell: its type ("unknown" where none is told), its help
     text and its unit.
     """
@@ -51,7 +51,7 @@ class Family:
         self.unit = ""
 
 
-class Sample:
+class ExpositionSample:
     """One line: a metric's name, its labels, its value, and the Unix time in seconds if the line has one."""
 
     __slots__ = ("labels", "name", "time_s", "value")
@@ -63,7 +63,7 @@ class Sample:
         self.time_s = time_s
 
     def __repr__(self) -> str:
-        return f"Sample({self.name!r}, {self.labels!r}, {self.value!r}, {self.time_s!r})"
+        return f"ExpositionSample({self.name!r}, {self.labels!r}, {self.value!r}, {self.time_s!r})"
 
 
 class Exposition:
@@ -79,8 +79,8 @@ class Exposition:
     __slots__ = ("_kinds", "bad", "ended", "families", "first_bad", "samples")
 
     def __init__(self) -> None:
-        self.samples: list[Sample] = []
-        self.families: dict[str, Family] = {}
+        self.samples: list[ExpositionSample] = []
+        self.families: dict[str, MetricFamily] = {}
         self.bad = 0
         self.first_bad = ""
         self.ended = False
@@ -101,7 +101,7 @@ class Exposition:
             kind = self._kinds[name] = self._kind(name)
         return kind
 
-    def family(self, name: str) -> Family | None:
+    def family(self, name: str) -> MetricFamily | None:
         """The family that a sample of this name belongs to, or None if no comment told of one."""
         family = self.families.get(name)
         if family is not None and family.type != "unknown":
@@ -158,13 +158,13 @@ def parse(
     if openmetrics is None:
         openmetrics = data.rstrip().endswith(b"# EOF")
     found = Exposition()
-    parser = Parser(found.samples.append, Known(known), openmetrics, found)
+    parser = ExpositionParser(found.samples.append, HeadCache(known), openmetrics, found)
     parser.feed(data)
     parser.end()
     return found
 
 
-class Known:
+class HeadCache:
     """Names and labels by their text, as far as there is room for them.
 
     Args:
@@ -183,7 +183,7 @@ class Known:
             self._letters += len(head)
 
 
-class Parser:
+class ExpositionParser:
     """Reads an answer piece by piece, so that a long one never lies in memory as a whole.
 
     Args:
@@ -194,12 +194,12 @@ class Parser:
         found: what is told beside the samples, for `take` to look at.
 
     Example:
-        >>> parser = Parser(samples.append)
+        >>> parser = ExpositionParser(samples.append)
         >>> parser.feed(b"up 1\nbusy ")
         >>> parser.feed(b"7\n")
         >>> parser.end()
         >>> samples
-        [Sample('up', {}, 1.0, None), Sample('busy', {}, 7.0, None)]
+        [ExpositionSample('up', {}, 1.0, None), ExpositionSample('busy', {}, 7.0, None)]
     """
 
     __slots__ = (
@@ -216,15 +216,15 @@ class Parser:
 
     def __init__(
         self,
-        take: Callable[[Sample], None],
-        known: Known | None = None,
+        take: Callable[[ExpositionSample], None],
+        known: HeadCache | None = None,
         openmetrics: bool = False,
         found: Exposition | None = None,
     ) -> None:
         self.found = Exposition() if found is None else found
         self.taken = 0
         self._take = take
-        self._known = known or Known()
+        self._known = known or HeadCache()
         self._ticks_per_second = 1.0 if openmetrics else 1000.0
         self._number = 0
         self._rest = b""
@@ -311,7 +311,7 @@ def _comment(found: Exposition, line: str) -> None:
     if family is None:
         if len(found.families) >= _MOST_FAMILIES:
             found.forget(next(iter(found.families)))
-        family = found.families[name] = Family()
+        family = found.families[name] = MetricFamily()
     if word == "TYPE":
         family.type = text
     elif word == "UNIT":
@@ -325,11 +325,11 @@ def _word(text: str) -> tuple[str, int]:
     return word, len(word)
 
 
-def _sample(line: str, ticks_per_second: float, known: Known) -> Sample:
+def _sample(line: str, ticks_per_second: float, known: HeadCache) -> ExpositionSample:
     head = line[: line.rfind("}") + 1]
     if head in known.heads:
         name, labels = known.heads[head]
-        return Sample(name, labels, *_value_and_time(_numbers(line, len(head)), ticks_per_second))
+        return ExpositionSample(name, labels, *_value_and_time(_numbers(line, len(head)), ticks_per_second))
     sample, at = _new_sample(line, ticks_per_second)
     # Not if the last brace is an exemplar's.
     if head and at == len(head):
@@ -337,7 +337,7 @@ def _sample(line: str, ticks_per_second: float, known: Known) -> Sample:
     return sample
 
 
-def _new_sample(line: str, ticks_per_second: float) -> tuple[Sample, int]:
+def _new_sample(line: str, ticks_per_second: float) -> tuple[ExpositionSample, int]:
     """A line's sample, and where its name and labels end."""
     labels: dict[str, str] = {}
     brace = line.find("{")
@@ -351,10 +351,10 @@ def _new_sample(line: str, ticks_per_second: float) -> tuple[Sample, int]:
             raise ValueError("it has two names")
         if inner_name:
             numbers = _numbers(line, at)
-            return Sample(inner_name, labels, *_value_and_time(numbers, ticks_per_second)), at
+            return ExpositionSample(inner_name, labels, *_value_and_time(numbers, ticks_per_second)), at
     if not _is_name(name.replace(":", "_")):
         raise ValueError(f"{name!r} is no metric's name")
-    return Sample(name, labels, *_value_and_time(_numbers(line, at), ticks_per_second)), at
+    return ExpositionSample(name, labels, *_value_and_time(_numbers(line, at), ticks_per_second)), at
 
 
 def _numbers(line: str, at: int) -> list[str]:

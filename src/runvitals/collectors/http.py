@@ -3,7 +3,7 @@
 The packages ``socket`` and ``http`` would cost it 4 MB, ``_socket`` costs nothing.
 
 What is asked are exporters and vendors' services beside the training: one GET, one answer, no proxies, no
-redirects. Waits, so ask it through `collectors.aside.Aside`.
+redirects. Waits, so ask it through `collectors.aside.BackgroundReader`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Protocol
 
-    class Stream(Protocol):
+    class ByteStream(Protocol):
         """What `_socket.socket` and `ssl.SSLSocket` have in common."""
 
         def settimeout(self, seconds: float | None, /) -> None: ...
@@ -37,7 +37,7 @@ class HttpError(Exception):
     """No answer, or none that can be used; the text names the address, without a password, and the fault."""
 
 
-class Address:
+class HttpAddress:
     """Where a URL leads: ``http://[user:password@]host[:port]/path``, ``https://…``, or
     ``http+unix://%2Frun%2Fexporter.sock/path``, whose host is the path of a socket.
 
@@ -45,7 +45,7 @@ class Address:
         ValueError: another scheme, no host, or a port that is none.
 
     Example:
-        >>> address = Address("http://me:abc@[::1]:9400/metrics?x=1")
+        >>> address = HttpAddress("http://me:abc@[::1]:9400/metrics?x=1")
         >>> address.host, address.port, address.target, str(address)
         ('::1', 9400, '/metrics?x=1', 'http://[::1]:9400/metrics')
     """
@@ -95,7 +95,7 @@ class Address:
         return host, int(port)
 
 
-class Answer:
+class HttpResponse:
     """Status, headers with names in small letters, and the whole body, unpacked; none where its pieces were
     taken one by one.
     """
@@ -109,13 +109,13 @@ class Answer:
 
 
 def get(
-    url: str | Address,
+    url: str | HttpAddress,
     headers: Mapping[str, str] | None = None,
     timeout_s: float = 5.0,
     connect_s: float = 2.0,
     limit_bytes: int = 16 * MIB,
     take: Callable[[bytes], None] | None = None,
-) -> Answer:
+) -> HttpResponse:
     """Ask for a URL and read the whole answer, whose status must be 200.
 
     Args:
@@ -135,7 +135,7 @@ def get(
         >>> get("http://localhost:9400/metrics").body[:6]
         b'# HELP'
     """
-    address = Address(url) if isinstance(url, str) else url
+    address = HttpAddress(url) if isinstance(url, str) else url
     request = _request(address, headers or {})
     until_s = time.monotonic() + timeout_s
     try:
@@ -143,7 +143,7 @@ def get(
         try:
             _give_time(stream, until_s)
             stream.sendall(request)
-            return _Reader(stream, until_s, limit_bytes).answer(take)
+            return _ResponseReader(stream, until_s, limit_bytes).answer(take)
         finally:
             stream.close()
     except TimeoutError:
@@ -181,7 +181,7 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _request(address: Address, headers: Mapping[str, str]) -> bytes:
+def _request(address: HttpAddress, headers: Mapping[str, str]) -> bytes:
     fields = {
         "Host": "localhost" if address.scheme == "http+unix" else address.host_header,
         "User-Agent": "runvitals",
@@ -204,14 +204,14 @@ def _request(address: Address, headers: Mapping[str, str]) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("utf-8")
 
 
-def _give_time(stream: Stream, until_s: float) -> None:
+def _give_time(stream: ByteStream, until_s: float) -> None:
     left_s = until_s - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
     stream.settimeout(left_s)
 
 
-def _connect(address: Address, until_s: float) -> Stream:
+def _connect(address: HttpAddress, until_s: float) -> ByteStream:
     if address.scheme == "http+unix":
         return _try(_socket.AF_UNIX, address.host, until_s)
     problem: Exception = HttpError("has no address")
@@ -240,7 +240,7 @@ def _try(family: int, where: object, until_s: float) -> _socket.socket:
     return sock
 
 
-def _encrypted(sock: _socket.socket, host: str, until_s: float) -> Stream:
+def _encrypted(sock: _socket.socket, host: str, until_s: float) -> ByteStream:
     import socket  # 5 MB, with `ssl`: only who names an https address pays for them
     import ssl
 
@@ -253,18 +253,18 @@ def _encrypted(sock: _socket.socket, host: str, until_s: float) -> Stream:
         raise
 
 
-class _Reader:
+class _ResponseReader:
     """Reads one answer from a stream, until a moment, up to a size."""
 
     __slots__ = ("_buffer", "_limit_bytes", "_stream", "_until_s")
 
-    def __init__(self, stream: Stream, until_s: float, limit_bytes: int) -> None:
+    def __init__(self, stream: ByteStream, until_s: float, limit_bytes: int) -> None:
         self._stream = stream
         self._until_s = until_s
         self._limit_bytes = limit_bytes
         self._buffer = b""
 
-    def answer(self, take: Callable[[bytes], None] | None) -> Answer:
+    def answer(self, take: Callable[[bytes], None] | None) -> HttpResponse:
         status, headers = self._head()
         while 100 <= status < 200:
             status, headers = self._head()
@@ -278,12 +278,12 @@ class _Reader:
         elif packing != "identity":
             raise HttpError(f"packed its answer as {packing!r}, which was not asked for")
         if take is None:
-            return Answer(status, headers, b"".join(pieces))
+            return HttpResponse(status, headers, b"".join(pieces))
         for piece in pieces:
             began_s = time.monotonic()
             take(piece)
             self._until_s += time.monotonic() - began_s
-        return Answer(status, headers, b"")
+        return HttpResponse(status, headers, b"")
 
     def _head(self) -> tuple[int, dict[str, str]]:
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.endpoint import Endpoint
+    from runvitals.collectors.endpoint import ExporterEndpoint
 
 
 def probe(scope: Scope) -> OpenMetrics:
@@ -24,12 +24,12 @@ def probe(scope: Scope) -> OpenMetrics:
     urls = scope.options.get("openmetrics_endpoints")
     if not urls:
         raise Absent("no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS")
-    from runvitals.collectors.endpoint import Endpoint, Filters
+    from runvitals.collectors.endpoint import ExporterEndpoint, MetricFilters
 
     headers = scope.options.get("openmetrics_headers") or {}
     wanted = scope.options.get("openmetrics_filters")
-    filters = Filters(wanted) if wanted else None
-    return OpenMetrics([Endpoint(name, url, headers, filters) for name, url in urls.items()])
+    filters = MetricFilters(wanted) if wanted else None
+    return OpenMetrics([ExporterEndpoint(name, url, headers, filters) for name, url in urls.items()])
 
 
 class OpenMetrics:
@@ -39,7 +39,7 @@ class OpenMetrics:
 
     name = "openmetrics"
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, endpoints: Sequence[ExporterEndpoint]) -> None:
         self._endpoints = endpoints
         self._told = [endpoint.told for endpoint in endpoints]
         self.facts = self._facts()

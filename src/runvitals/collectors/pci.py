@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 DISPLAY, COPROCESSOR, ACCELERATOR = "03", "0b", "12"
 _COMPUTING = (DISPLAY, COPROCESSOR, ACCELERATOR)
 
-_last: tuple[Scope, Mapping[str, list[Card]]] | None = None
+_last: tuple[Scope, Mapping[str, list[PciDevice]]] | None = None
 
 
-class Card:
+class PciDevice:
     """A PCI function that computes.
 
     Args:
@@ -32,7 +32,7 @@ class Card:
         self.base_class = base_class
 
 
-def cards(scope: Scope) -> Mapping[str, list[Card]]:
+def cards(scope: Scope) -> Mapping[str, list[PciDevice]]:
     """PCI vendor id in hexadecimal ("1da3") -> its cards, by address. Empty where there is no sysfs.
 
     Reads a small file for each PCI device, 8 µs each; the answer is kept for the last scope that asked, so
@@ -68,17 +68,17 @@ def _is_hexadecimal(text: str) -> bool:
     return bool(text) and all(letter in "0123456789abcdef" for letter in text)
 
 
-def _scan(folder: str) -> dict[str, list[Card]]:
+def _scan(folder: str) -> dict[str, list[PciDevice]]:
     try:
         addresses = sorted(os.listdir(folder))
     except OSError:  # no PCI, or a container that hides it
         return {}
-    found: dict[str, list[Card]] = {}
+    found: dict[str, list[PciDevice]] = {}
     for address in addresses:
         base_class = _read(f"{folder}/{address}/class")[2:4]
         if base_class in _COMPUTING:
             vendor = _read(f"{folder}/{address}/vendor")[2:6]
-            found.setdefault(vendor, []).append(Card(address, base_class))
+            found.setdefault(vendor, []).append(PciDevice(address, base_class))
     return found
 
 

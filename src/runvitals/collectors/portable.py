@@ -47,24 +47,24 @@ def psutil_or_absent() -> ModuleType:
     return psutil
 
 
-def process(scope: Scope) -> Processes:
-    return Processes(scope, psutil_or_absent())
+def process(scope: Scope) -> PsutilProcesses:
+    return PsutilProcesses(scope, psutil_or_absent())
 
 
-def cpu(scope: Scope) -> Cpu:
-    return Cpu(psutil_or_absent())
+def cpu(scope: Scope) -> PsutilCpu:
+    return PsutilCpu(psutil_or_absent())
 
 
-def load(scope: Scope) -> Load:
-    return Load(psutil_or_absent(), sys.platform)
+def load(scope: Scope) -> PsutilLoad:
+    return PsutilLoad(psutil_or_absent(), sys.platform)
 
 
-def memory(scope: Scope) -> Memory:
-    return Memory(psutil_or_absent())
+def memory(scope: Scope) -> PsutilMemory:
+    return PsutilMemory(psutil_or_absent())
 
 
-def disk(scope: Scope) -> Disk:
-    found = Disk(psutil_or_absent())
+def disk(scope: Scope) -> PsutilDisk:
+    found = PsutilDisk(psutil_or_absent())
     if found.read() is None:
         raise Absent("the system does not count disk traffic (on Windows: switch it on with `diskperf -y`)")
     return found
@@ -74,11 +74,11 @@ def filesystem(scope: Scope) -> Filesystem:
     return watch_filesystems(scope, psutil_or_absent(), sys.platform)
 
 
-def network(scope: Scope) -> Network:
-    return Network(psutil_or_absent())
+def network(scope: Scope) -> PsutilNetwork:
+    return PsutilNetwork(psutil_or_absent())
 
 
-class Processes:
+class PsutilProcesses:
     """`cpu`, `proc.count`, `proc.cpu.threads`, `proc.memory.*`, and `proc.io.*` where the system tells it."""
 
     name = "process"
@@ -89,7 +89,7 @@ class Processes:
         self._total_memory = psutil.virtual_memory().total
         self._cpus = psutil.cpu_count() or 1
         self._tree = Every(TREE_EVERY_S)
-        self._members: dict[int, Member] = {}
+        self._members: dict[int, PsutilProcess] = {}
         self._attached: tuple[int, ...] = ()
         self._gone_read = self._gone_written = 0
         self._used_s = 0.0
@@ -141,10 +141,10 @@ class Processes:
                 continue
             for process in found:
                 if process.pid not in self._members and process.pid != os.getpid():
-                    self._members[process.pid] = Member(process, self._psutil)
+                    self._members[process.pid] = PsutilProcess(process, self._psutil)
 
 
-class Member:
+class PsutilProcess:
     """One process. What it has used before it was found does not count, as far as CPU time goes."""
 
     __slots__ = (
@@ -187,7 +187,7 @@ class Member:
         return max(0.0, used)
 
 
-class Cpu:
+class PsutilCpu:
     """`cpu.mean`, `cpu.user`, `cpu.system`, `cpu.{i}.cpu_percent`; `cpu.iowait` and `cpu.steal` where they
     exist.
     """
@@ -244,7 +244,7 @@ def busy(spent: dict[str, float]) -> float:
     return sum(spent.values()) - spent["idle"] - spent.get("iowait", 0.0)
 
 
-class Load:
+class PsutilLoad:
     """`system.load1`, `5`, `15`, `system.uptime`; every 5 s."""
 
     name = "load"
@@ -270,7 +270,7 @@ class Load:
             gauges["system.load15"] = float(fifteen)
 
 
-class Memory:
+class PsutilMemory:
     """`memory_percent`, `host.memory_percent`, `memory.usedMB`, `proc.memory.availableMB`, `swap.used` …"""
 
     name = "memory"
@@ -292,7 +292,7 @@ class Memory:
             gauges["swap.used_percent"] = swap.used * 100.0 / swap.total
 
 
-class Disk:
+class PsutilDisk:
     """`disk.in`, `disk.out` (MiB, all disks) and of each disk `.in`, `.out`, `.readOps`, `.writeOps`."""
 
     name = "disk"
@@ -319,7 +319,7 @@ class Disk:
             counters[f"disk.{name}.writeOps"] = float(disk.write_count)
 
 
-class Network:
+class PsutilNetwork:
     """`network.sent`, `network.recv` (bytes), and of each interface `.sent`, `.recv`, `.errors`, `.drops`."""
 
     name = "network"
@@ -348,8 +348,10 @@ class Network:
 def watch_filesystems(scope: Scope, psutil: ModuleType, platform: str) -> Filesystem:
     """Space of the paths the user named, network drives in a thread of their own as on Linux."""
 
-    def space(path: str) -> Space:
-        return Space(psutil.disk_usage(MAC_DATA_VOLUME if platform == "darwin" and path == "/" else path))
+    def space(path: str) -> PsutilFilesystem:
+        return PsutilFilesystem(
+            psutil.disk_usage(MAC_DATA_VOLUME if platform == "darwin" and path == "/" else path)
+        )
 
     mounts = []
     for partition in psutil.disk_partitions(all=True):
@@ -359,7 +361,7 @@ def watch_filesystems(scope: Scope, psutil: ModuleType, platform: str) -> Filesy
     return watch(scope, space, mounts)
 
 
-class Space:
+class PsutilFilesystem:
     """psutil's answer about a file system in the words of statvfs: blocks of one byte, no inodes."""
 
     __slots__ = ("f_bavail", "f_bfree", "f_blocks", "f_ffree", "f_files", "f_frsize")

@@ -1,4 +1,4 @@
-"""Other programs as sources: a command that prints and ends (`Tool`), one that goes on printing (`Stream`).
+"""Other programs as sources. `Tool` runs a command that prints and exits, `StreamingTool` one that keeps on.
 
 A tick never waits for one. What it prints goes into pipes that are read, as far as they are filled, at each
 tick; so an answer tells of the tick at which it was asked for, and arrives with a later one. A command that
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["StillFailing", "Stream", "Tool", "ToolFailed", "find"]
+__all__ = ["StillFailing", "StreamingTool", "Tool", "ToolFailed", "find"]
 
 MIB = 1 << 20
 # A vendor's tool takes a conversation with the driver each time; none is asked more often than this.
@@ -123,7 +123,7 @@ class Tool:
         self._child, self._killed = None, child
 
 
-class Stream:
+class StreamingTool:
     """A command that goes on printing lines, started again when it ends.
 
     Args:
@@ -132,7 +132,7 @@ class Stream:
         environ: variables to set beside the monitor's own; LC_ALL is C.
 
     Example:
-        >>> stream = Stream(["/usr/bin/tegrastats", "--interval", "1000"])
+        >>> stream = StreamingTool(["/usr/bin/tegrastats", "--interval", "1000"])
         >>> stream.lines(100.0), stream.lines(101.5)
         ([], [b'RAM 4300/30698MB GR3D_FREQ 45% …'])
     """

@@ -22,24 +22,24 @@ def endpoints(value: Any) -> dict[str, str]:
         >>> endpoints("dcgm=http://localhost:9400/metrics vllm=http://localhost:8000/metrics")
         {'dcgm': 'http://localhost:9400/metrics', 'vllm': 'http://localhost:8000/metrics'}
     """
-    from runvitals.collectors.http import Address
+    from runvitals.collectors.http import HttpAddress
 
     table = _table(value)
     for name, url in table.items():
         # No dots: the name is followed by one in a key.
         if not name or not _NAME_SIGNS.issuperset(name):
             raise ValueError
-        Address(url)
+        HttpAddress(url)
     return table
 
 
 def url(value: Any) -> str:
     """One URL that can be asked."""
-    from runvitals.collectors.http import Address
+    from runvitals.collectors.http import HttpAddress
 
     if not isinstance(value, str):
         raise TypeError
-    Address(value)
+    HttpAddress(value)
     return value
 
 

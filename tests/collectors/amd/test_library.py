@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runvitals.collectors.amd.device import derive
-from runvitals.collectors.amd.library import Library
+from runvitals.collectors.amd.library import AmdsmiLibrary
 from runvitals.collectors.amd.presence import probe
 from runvitals.collectors.amd.tools import AmdSmiLibrary, programs
 from runvitals.collectors.tool import ToolFailed
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from runvitals.collectors.amd.device import Device
+    from runvitals.collectors.amd.device import AmdGpuReport
 
 # The library's own layout: handles are objects without a number, values that a chip does not have are "N/A",
 # what it does not support is an exception.
@@ -144,7 +144,7 @@ def amdsmi(*gpus: dict[str, Any]) -> ModuleType:
 
 
 def gpus(*told: dict[str, Any]) -> list[dict[str, Any]]:
-    return Library(amdsmi(*told)).gpus()
+    return AmdsmiLibrary(amdsmi(*told)).gpus()
 
 
 def test_all_readings_of_an_instinct() -> None:
@@ -206,7 +206,7 @@ def test_a_version_without_a_call_or_a_sensor_lacks_that_alone() -> None:
     del library.AmdSmiClkType
     library.AmdSmiTemperatureType = None  # type: ignore[attr-defined]
     missing = {"enforcedPowerLimitWatts", "graphicsClock", "memoryClock", "junctionTemp", "memoryTemp"}
-    assert Library(library).gpus()[0]["readings"].keys() == READ.keys() - missing
+    assert AmdsmiLibrary(library).gpus()[0]["readings"].keys() == READ.keys() - missing
 
 
 def test_one_gpus_failure_does_not_touch_the_others() -> None:
@@ -238,7 +238,7 @@ def install(site: Path, *told: dict[str, Any], more: str = "") -> str:
     return str(site)
 
 
-def answer(opened: list[AmdSmiLibrary], folder: str, every_s: float = 0.01) -> list[Device]:
+def answer(opened: list[AmdSmiLibrary], folder: str, every_s: float = 0.01) -> list[AmdGpuReport]:
     library = AmdSmiLibrary(folder, every_s)
     opened.append(library)
     devices = soon(lambda: library.devices(100.0), lambda found: found is not None)

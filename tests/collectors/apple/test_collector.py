@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.catalog import CATALOG
-from runvitals.collectors.apple.chip import Chip
+from runvitals.collectors.apple.chip import AppleChip
 from runvitals.collectors.apple.collector import Mac, open_mac
 from runvitals.collectors.apple.ioreg import Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
@@ -41,7 +41,7 @@ def open_here(
     bench: Bench, started: list[Mac], interval_s: float = 1.0, folders: tuple[str, ...] = ()
 ) -> Mac:
     """The Mac of the bench, with 64 GiB of memory; ioreg only where the bench has one."""
-    chip, period_s = Chip(64.0 * GIB), period(interval_s)
+    chip, period_s = AppleChip(64.0 * GIB), period(interval_s)
     path = bench.bin / "ioreg"
     ways = commands(folders, period_s)
     mac = Mac(

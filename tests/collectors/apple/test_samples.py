@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from runvitals.catalog import CATALOG
-from runvitals.collectors.apple.chip import Chip
+from runvitals.collectors.apple.chip import AppleChip
 from runvitals.collectors.apple.library import chip_of, sample_of
-from runvitals.collectors.apple.samples import Sample, elapsed_s, mean
+from runvitals.collectors.apple.samples import MacmonSample, elapsed_s, mean
 from tests.collectors.apple.macs import GIB, OLD_SAMPLE, SAMPLE
 
 POWER = {
@@ -35,12 +35,12 @@ SHARED = POWER | {
 
 def test_fans_without_a_highest_speed_and_what_is_no_fan() -> None:
     fans = [{"name": "left", "rpm": 0}, {"name": "right", "rpm": None, "max_rpm": 6000}, 7]
-    assert Sample({"fans": fans}).gauges == {"fan.0.rpm": 0.0}
-    assert Sample({"fans": {"rpm": 5}}).gauges == {}
+    assert MacmonSample({"fans": fans}).gauges == {"fan.0.rpm": 0.0}
+    assert MacmonSample({"fans": {"rpm": 5}}).gauges == {}
 
 
 def test_macmon_of_today_tells_shares_of_time() -> None:
-    sample = Sample(SAMPLE)
+    sample = MacmonSample(SAMPLE)
     assert sample.gauges == SHARED | {
         "cpu.ecpu_percent": 25.0, "cpu.pcpu_percent": 50.0, "gpu.0.gpu": 75.0, "cpu.active_percent": 40.0,
         "fan.0.rpm": 1500.0, "fan.0.percent": 30.0,
@@ -51,7 +51,7 @@ def test_macmon_of_today_tells_shares_of_time() -> None:
 
 
 def test_an_old_macmons_load_of_the_gpu_is_no_share_of_time() -> None:
-    sample = Sample(OLD_SAMPLE)
+    sample = MacmonSample(OLD_SAMPLE)
     assert sample.gauges == SHARED | {"cpu.ecpu_percent": 10.0, "cpu.pcpu_percent": 40.0}
     assert (sample.chip, sample.about) == ("", {})
 
@@ -80,7 +80,7 @@ def library(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_library_tells_clusters_whose_means_count() -> None:
-    sample = Sample(library())
+    sample = MacmonSample(library())
     assert sample.gauges == POWER | {
         "cpu.avg_temp": 61.5,
         "memory.used": 16.0 * GIB,
@@ -98,7 +98,7 @@ def test_the_library_tells_clusters_whose_means_count() -> None:
 
 def test_an_m5s_smaller_cores_count_as_the_others_smaller_cores() -> None:
     cores = [Has(name="MCPU", units=12, frequency_mhz=2000, usage=0.5)]
-    gauges = Sample(library(cpu_usage=cores)).gauges
+    gauges = MacmonSample(library(cpu_usage=cores)).gauges
     assert gauges["cpu.ecpu_percent"] == 50.0
     assert "cpu.pcpu_percent" not in gauges
 
@@ -113,7 +113,7 @@ def test_zero_is_a_reading_of_power_and_none_of_a_sensor() -> None:
         "ane_power": 0.0,
         "sys_power": 0.0,
     }
-    assert Sample(nothing).gauges == {"cpu.powerWatts": 0.0, "gpu.0.powerWatts": 0.0, "ane.power": 0.0}
+    assert MacmonSample(nothing).gauges == {"cpu.powerWatts": 0.0, "gpu.0.powerWatts": 0.0, "ane.power": 0.0}
 
 
 @pytest.mark.parametrize("nothing", ["N/A", None, float("nan"), float("inf"), -1.0, True, [], {}])
@@ -123,12 +123,12 @@ def test_what_is_no_number_is_absent(nothing: object) -> None:
             return {name: emptied(each) for name, each in value.items()}
         return nothing
 
-    sample = Sample(emptied(SAMPLE))
+    sample = MacmonSample(emptied(SAMPLE))
     assert (sample.gauges, sample.clock_s) == ({}, None)
 
 
 def test_the_whole_machine_draws_no_less_than_its_parts() -> None:
-    assert Sample({**SAMPLE, "sys_power": 20.0}).gauges["system.powerWatts"] == 42.5
+    assert MacmonSample({**SAMPLE, "sys_power": 20.0}).gauges["system.powerWatts"] == 42.5
 
 
 def test_time_between_samples_is_told_by_their_own_clocks() -> None:
@@ -138,13 +138,13 @@ def test_time_between_samples_is_told_by_their_own_clocks() -> None:
 
 
 def test_of_several_moments_the_mean_counts() -> None:
-    quiet = Sample({**SAMPLE, "gpu_power": 10.0, "sys_power": 0.0})
-    values = mean([Sample(SAMPLE), quiet])
+    quiet = MacmonSample({**SAMPLE, "gpu_power": 10.0, "sys_power": 0.0})
+    values = mean([MacmonSample(SAMPLE), quiet])
     assert (values["gpu.0.powerWatts"], values["system.powerWatts"]) == (20.0, 60.0)
 
 
 def test_every_key_has_its_row_in_the_catalogue() -> None:
-    for key in (*Sample(SAMPLE).gauges, *Sample(library()).gauges):
+    for key in (*MacmonSample(SAMPLE).gauges, *MacmonSample(library()).gauges):
         match = CATALOG.find(key)
         assert match is not None
         assert match.key == key
@@ -159,7 +159,7 @@ def test_every_key_has_its_row_in_the_catalogue() -> None:
     ],
 )  # fmt: skip
 def test_what_a_chips_gpu_may_draw(name: str, watts: float | None) -> None:
-    chip = Chip(8.0 * GIB)
+    chip = AppleChip(8.0 * GIB)
     chip.learn(name, {})
     assert chip.gpu_watts == watts
     facts = chip.facts()

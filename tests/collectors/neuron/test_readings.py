@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from runvitals.collectors.neuron import readings
-from runvitals.collectors.neuron.own import Own
+from runvitals.collectors.neuron.own import RunProcessFilter
 from runvitals.collectors.neuron.report import GROUPS, parse
-from runvitals.collectors.neuron.totals import Totals
+from runvitals.collectors.neuron.totals import RunningTotals
 from tests.collectors.neuron import reports
 
 Report = dict[str, Any]
@@ -63,7 +63,7 @@ def test_nothing_runs() -> None:
 
 
 def test_a_group_that_is_not_due_holds_until_its_process_ends_or_it_fails() -> None:
-    held = readings.Held(GROUPS)
+    held = readings.HeldReadings(GROUPS)
     whole = parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"]
     assert held.take(whole, 1.0)[0]["memory"]["host"] == 1000
     alone = [{"pid": 10, "tag": "10", "cores": {0: {"utilization": 5.0}}, "periods": {"cores": 1.0}}]
@@ -79,7 +79,7 @@ def test_a_group_that_is_not_due_holds_until_its_process_ends_or_it_fails() -> N
 def test_a_group_holds_as_long_as_it_may_be_late() -> None:
     """Two and a half of its own periods; what comes at the start has been measured for a moment only."""
     for period_s, holds in ((5.0, True), (0.06, False)):
-        held = readings.Held(GROUPS)
+        held = readings.HeldReadings(GROUPS)
         entry = {"pid": 10, "memory": {"host": 7}, "periods": {"memory": period_s}}
         held.take([entry], 1.0)
         (later,) = held.take([{"pid": 10}], 13.0)
@@ -88,13 +88,13 @@ def test_a_group_holds_as_long_as_it_may_be_late() -> None:
 
 
 def test_a_group_that_came_and_told_nothing_ends_what_was() -> None:
-    held = readings.Held(GROUPS)
+    held = readings.HeldReadings(GROUPS)
     held.take([{"pid": 10, "cores": {0: {}}, "periods": {"cores": 5.0}}], 1.0)
     assert held.take([{"pid": 10, "periods": {"cores": 5.0}}], 2.0) == [{"pid": 10}]
 
 
 def test_what_happened_in_each_period_is_added_up() -> None:
-    totals = Totals()
+    totals = RunningTotals()
     for completed, generic in ((260, 23654), (260, 23692), (0, 23692)):
         entry = reports.process(7, "7", {0: 1.0}, completed=completed, errors={"generic": generic})
         readings.count(totals, parse(reports.report(entry)), first=completed == 260 and generic == 23654)
@@ -107,7 +107,7 @@ def test_what_happened_in_each_period_is_added_up() -> None:
 
 
 def test_errors_of_a_process_that_begins_later_count_from_0() -> None:
-    totals = Totals()
+    totals = RunningTotals()
     readings.count(totals, parse(reports.report()), first=True)
     readings.count(
         totals, parse(reports.report(reports.process(7, "7", {}, errors={"numerical": 3}))), first=False
@@ -139,7 +139,7 @@ def entry(pid: int | None, tag: str) -> Report:
 )
 def test_which_processes_are_the_runs(process: Report, is_own: bool, tmp_path: Any) -> None:
     (tmp_path / "1").mkdir()
-    own = Own("job-5", proc=str(tmp_path))
+    own = RunProcessFilter("job-5", proc=str(tmp_path))
     assert own.choose([process], run={1000, 11}) == ([process] if is_own else [])
     assert own.processes[0]["run"] is is_own
     assert own.unknown == (0 if is_own else 1)
@@ -149,7 +149,7 @@ def test_ranks_on_one_machine_each_on_its_core() -> None:
     """torchrun: all ranks are the run's, the other job is not."""
     ranks = [reports.process(100 + core, str(100 + core), {core: 10.0 * (core + 1)}) for core in range(3)]
     processes = parse(reports.report(*ranks, reports.process(500, "500", {3: 99.0})))["processes"]
-    own = Own("")
+    own = RunProcessFilter("")
     found: dict[str, float] = {}
     readings.write_run(found, own.choose(processes, run={100, 101, 102, 103}))
     assert [found[f"trn.process.{core}.neuroncore_utilization"] for core in range(3)] == [10.0, 20.0, 30.0]
@@ -162,7 +162,7 @@ def test_ranks_on_one_machine_each_on_its_core() -> None:
 
 
 def test_a_core_stays_a_processs_core_while_it_pauses() -> None:
-    own = Own("")
+    own = RunProcessFilter("")
     own.choose([entry(5, "5")], run={5})
     own.choose([{"pid": 5, "tag": "5"}], run={5})
     assert own.cores == {0}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runvitals.collectors.neuron import readings
 from runvitals.collectors.neuron.report import GROUPS, parse
-from runvitals.collectors.neuron.totals import Totals
+from runvitals.collectors.neuron.totals import RunningTotals
 from tests.collectors.neuron import reports
 
 USE = dict.fromkeys(reports.CORE_USES, 0)
@@ -197,11 +197,11 @@ def test_any_damage_to_a_report_is_read_and_merged(data: st.DataObject) -> None:
     place[key] = data.draw(JSON_VALUES)
     found = parse(json.dumps(whole).encode(), models=False)
     gauges: dict[str, float] = {}
-    processes = readings.Held(GROUPS).take(found["processes"], 1.0)
+    processes = readings.HeldReadings(GROUPS).take(found["processes"], 1.0)
     readings.write(gauges, processes)
     readings.write_run(gauges, processes)
     readings.write_system(gauges, found["system"])
-    totals = Totals()
+    totals = RunningTotals()
     readings.count(totals, found, first=False)
     totals.write(gauges)
     assert all(-1e305 < value < 1e305 for value in gauges.values())

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.neuron.totals import Totals
+from runvitals.collectors.neuron.totals import RunningTotals
 
 
-def written(totals: Totals) -> dict[str, float]:
+def written(totals: RunningTotals) -> dict[str, float]:
     counters: dict[str, float] = {}
     totals.write(counters)
     return counters
 
 
 def test_a_sum_is_told_as_0_first_so_that_its_first_count_is_growth() -> None:
-    totals = Totals()
+    totals = RunningTotals()
     totals.add("done", 7)
     assert [written(totals), written(totals)] == [{"done": 0.0}, {"done": 7.0}]
     totals.add("done", 3)
@@ -20,7 +20,7 @@ def test_a_sum_is_told_as_0_first_so_that_its_first_count_is_growth() -> None:
 
 
 def grown(values: list[float], from_zero: bool = False) -> float:
-    totals = Totals()
+    totals = RunningTotals()
     for value in values:
         totals.grow("errors", 1, value, from_zero)
     written(totals)
@@ -40,7 +40,7 @@ def test_a_number_that_falls_counts_periods() -> None:
 
 
 def test_sources_are_kept_apart() -> None:
-    totals = Totals()
+    totals = RunningTotals()
     for first, second in ((10, 500), (12, 500)):
         totals.grow("errors", 1, first, False)
         totals.grow("errors", 2, second, False)
@@ -49,7 +49,7 @@ def test_sources_are_kept_apart() -> None:
 
 
 def test_a_source_that_is_gone_may_come_again_with_less() -> None:
-    totals = Totals()
+    totals = RunningTotals()
     totals.grow("errors", 1, 100, False)
     totals.forget(set())
     for value in (5, 6, 7):

@@ -19,7 +19,7 @@ BLANK = 0xFFFFFFFF
 BLANK_64 = 0xFFFFFFFFFFFFFFFF
 MIB = 1 << 20
 
-Process = tuple[int, int]  # its number, bytes
+NvmlProcessInfo = tuple[int, int]  # its number, bytes
 
 
 class FakeSlice:
@@ -69,8 +69,8 @@ class FakeGpu:
             2: 71.5, 3: 40.25, 5: 55.0, 7: 50.0, 10: 62.0, 11: 0.0, 12: 7.0, 13: 1.0,
             20: 12.0, 21: 24.0, 60: 100.0, 61: 200.0,
         }  # fmt: skip
-        self.computing: list[Process] = []
-        self.drawing: list[Process] = []
+        self.computing: list[NvmlProcessInfo] = []
+        self.drawing: list[NvmlProcessInfo] = []
         self.shares: list[tuple[int, int, int, int, int, int]] | None = []  # number, µs, sm, memory, enc, dec
         self.slices: list[FakeSlice | None] | None = None
 
@@ -280,7 +280,12 @@ class FakeNvml:
     _nvmlDeviceGetGraphicsRunningProcesses_v3 = _graphics
 
     def _list(
-        self, name: str, handle: Any, count: Any, processes: Any, of: Callable[[FakeGpu], list[Process]]
+        self,
+        name: str,
+        handle: Any,
+        count: Any,
+        processes: Any,
+        of: Callable[[FakeGpu], list[NvmlProcessInfo]],
     ) -> int:
         gpu = self._gpu(handle)
         code = self._fails(name, gpu)

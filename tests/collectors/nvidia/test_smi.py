@@ -282,7 +282,9 @@ def test_slices(make: Make) -> None:
 
 
 def test_processes_of_the_run_alone_count(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.collectors.nvidia.processes.Members.has", lambda self, pid: pid == OURS)
+    monkeypatch.setattr(
+        "runvitals.collectors.nvidia.processes.RunGpuProcesses.has", lambda self, pid: pid == OURS
+    )
     memory = "<fb_memory_usage><total>1024 MiB</total><used>900 MiB</used></fb_memory_usage>"
     warm = "<temperature><gpu_temp>50 C</gpu_temp></temperature>"
     bodies = (

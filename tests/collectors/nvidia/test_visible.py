@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.collectors.nvidia.visible import Candidate, environment, visible
+from runvitals.collectors.nvidia.visible import VisibleGpu, environment, visible
 
 GPUS = [
-    Candidate(0, "GPU-8f1c0000-aaaa", "H100"),
-    Candidate(1, "GPU-93aa0000-bbbb", "H100", ["MIG-11aa-22bb", "MIG-33cc-44dd"]),
-    Candidate(2, "GPU-93ff0000-cccc", "H100"),
+    VisibleGpu(0, "GPU-8f1c0000-aaaa", "H100"),
+    VisibleGpu(1, "GPU-93aa0000-bbbb", "H100", ["MIG-11aa-22bb", "MIG-33cc-44dd"]),
+    VisibleGpu(2, "GPU-93ff0000-cccc", "H100"),
 ]
 
 
@@ -43,7 +43,7 @@ def test_which_gpus_a_process_may_use(setting: str | None, expected: set[int]) -
 
 
 def test_numbers_mean_nothing_among_unlike_gpus_unless_cuda_counts_by_the_bus() -> None:
-    unlike = [Candidate(0, "GPU-1", "T400"), Candidate(1, "GPU-2", "RTX A6000")]
+    unlike = [VisibleGpu(0, "GPU-1", "T400"), VisibleGpu(1, "GPU-2", "RTX A6000")]
     assert visible("0", unlike) is None
     assert visible("0", unlike, "FASTEST_FIRST") is None
     assert visible("0", unlike, "PCI_BUS_ID") == {0}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from runvitals import protobuf
 from runvitals.collectors.tpu import answers, metrics
-from runvitals.collectors.tpu.answers import Distribution
+from runvitals.collectors.tpu.answers import TpuDistribution
 from tests.collectors.tpu import messages
 from tests.collectors.tpu.messages import distribution, exponential, gauge, metric, nested, whole
 
@@ -55,7 +55,7 @@ def test_names() -> None:
     assert answers.supported(messages.supported(["a.b", "c"])) == ["a.b", "c"]
 
 
-def told(options: bytes, counts: list[int], largest: float = 0.0) -> Distribution:
+def told(options: bytes, counts: list[int], largest: float = 0.0) -> TpuDistribution:
     (reading,) = answers.readings(metric("m", [distribution({"a": "b"}, counts, 3.0, options, largest)]))
     assert reading.distribution is not None
     return reading.distribution
@@ -104,7 +104,10 @@ def test_endless_buckets_are_cut() -> None:
 
 
 def test_since() -> None:
-    first, second = Distribution(4, 1.5, [1.0, 2.0], [0, 4, 0]), Distribution(6, 2.0, [1.0, 2.0], [0, 4, 2])
+    first, second = (
+        TpuDistribution(4, 1.5, [1.0, 2.0], [0, 4, 0]),
+        TpuDistribution(6, 2.0, [1.0, 2.0], [0, 4, 2]),
+    )
     news = second.since(first)
     assert (news.count, news.mean, news.counts) == (2, 3.0, [0, 0, 2])
     assert first.since(first).count == 0

@@ -12,7 +12,7 @@ import pytest
 from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.tpu import metrics
-from runvitals.collectors.tpu.chips import Chip, find_chips
+from runvitals.collectors.tpu.chips import TpuChip, find_chips
 from runvitals.collectors.tpu.collector import Tpu
 from runvitals.collectors.tpu.runtime import ports
 from tests.collectors.test_tool import soon
@@ -46,8 +46,8 @@ def device_readings(used: dict[int, int], total: int, duty: dict[int, float]) ->
 V5E = device_readings({1: 4 * GIB, 0: GIB, 3: 0, 2: 8 * GIB}, 16 * GIB, {3: 0.0, 0: 10.5, 1: 99.0, 2: 50.0})
 
 
-def chips(count: int, devices: int = 1) -> list[Chip]:
-    return [Chip(index, "", f"/dev/accel{index}", "v5e", 16, devices) for index in range(count)]
+def chips(count: int, devices: int = 1) -> list[TpuChip]:
+    return [TpuChip(index, "", f"/dev/accel{index}", "v5e", 16, devices) for index in range(count)]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def open_tpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setattr("runvitals.collectors.tpu.collector.PATIENCE_S", 20.0)
     opened: list[Tpu] = []
 
-    def open_it(*asked: int, on_host: list[Chip] | None = None, **environ: str) -> Tpu:
+    def open_it(*asked: int, on_host: list[TpuChip] | None = None, **environ: str) -> Tpu:
         named = ",".join(map(str, asked))
         host = chips(4) if on_host is None else on_host
         collector = Tpu(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from runvitals.collectors.tpu import grpc as client
 from runvitals.collectors.tpu import hpack
-from runvitals.collectors.tpu.grpc import Connection, GrpcError, NobodyListens, Refused, frame
+from runvitals.collectors.tpu.grpc import GrpcConnection, GrpcError, GrpcRejected, NotListening, frame
 from runvitals.protobuf import text
 from tests.collectors.tpu.messages import gauge, metric
 from tests.collectors.tpu.servers import FakeRuntime
@@ -33,7 +33,7 @@ def runtime() -> Iterator[FakeRuntime]:
 
 
 def test_a_call(runtime: FakeRuntime) -> None:
-    connection = Connection(runtime.port)
+    connection = GrpcConnection(runtime.port)
     assert connection.call(GET, text(1, "a")) == metric("a", runtime.readings["a"])
     connection.close()
 
@@ -41,7 +41,7 @@ def test_a_call(runtime: FakeRuntime) -> None:
 def test_many_calls_on_one_connection(runtime: FakeRuntime) -> None:
     """More bytes than the first windows of either side."""
     runtime.readings["long"] = [gauge({"device-id": device}, device) for device in range(1000)]
-    connection = Connection(runtime.port)
+    connection = GrpcConnection(runtime.port)
     expected = metric("long", runtime.readings["long"])
     assert len(expected) > 20_000
     for _ in range(20):
@@ -51,7 +51,7 @@ def test_many_calls_on_one_connection(runtime: FakeRuntime) -> None:
 
 def test_a_message_of_megabytes(runtime: FakeRuntime) -> None:
     runtime.readings["huge"] = [gauge({"device-id": device}, device) for device in range(30_000)]
-    connection = Connection(runtime.port, timeout_s=10.0)
+    connection = GrpcConnection(runtime.port, timeout_s=10.0)
     assert connection.call(GET, text(1, "huge")) == metric("huge", runtime.readings["huge"])
     runtime.readings["huge"] *= 5
     with pytest.raises(GrpcError, match=r"more than 4194304 bytes"):
@@ -61,11 +61,11 @@ def test_a_message_of_megabytes(runtime: FakeRuntime) -> None:
 
 
 def test_a_refusal_leaves_the_connection_as_it_is(runtime: FakeRuntime) -> None:
-    connection = Connection(runtime.port)
-    with pytest.raises(Refused, match="gRPC status 5: no métric zzz") as refused:
+    connection = GrpcConnection(runtime.port)
+    with pytest.raises(GrpcRejected, match="gRPC status 5: no métric zzz") as refused:
         connection.call(GET, text(1, "zzz"))
     assert refused.value.status == client.NOT_FOUND
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(GrpcRejected) as refused:
         connection.call("/no.such.Service/Method", b"")
     assert refused.value.status == client.UNIMPLEMENTED
     assert connection.call(GET, text(1, "a"))
@@ -74,12 +74,12 @@ def test_a_refusal_leaves_the_connection_as_it_is(runtime: FakeRuntime) -> None:
 
 def test_a_server_that_ends_and_one_that_comes_back() -> None:
     first = FakeRuntime({"a": []})
-    connection = Connection(first.port)
+    connection = GrpcConnection(first.port)
     assert connection.call(GET, text(1, "a")) == metric("a", [])
     first.stop()
     with pytest.raises(GrpcError):
         connection.call(GET, text(1, "a"))
-    with pytest.raises(NobodyListens, match=f"nobody listens on port {first.port}"):
+    with pytest.raises(NotListening, match=f"nobody listens on port {first.port}"):
         connection.call(GET, text(1, "a"))
     second = FakeRuntime({"a": []})
     connection.port = second.port
@@ -90,9 +90,9 @@ def test_a_server_that_ends_and_one_that_comes_back() -> None:
 
 def test_a_call_that_takes_too_long(runtime: FakeRuntime) -> None:
     runtime.before = lambda: time.sleep(0.5)
-    connection = Connection(runtime.port, timeout_s=0.1)
+    connection = GrpcConnection(runtime.port, timeout_s=0.1)
     # The server is told of the time as well, and its clock may be the faster one.
-    with pytest.raises((GrpcError, Refused), match=r"did not answer within 0\.1 s|gRPC status 4"):
+    with pytest.raises((GrpcError, GrpcRejected), match=r"did not answer within 0\.1 s|gRPC status 4"):
         connection.call(GET, text(1, "a"))
     runtime.before = lambda: None
     connection.timeout_s = 5.0
@@ -111,7 +111,7 @@ def _has_ipv6() -> bool:
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
 def test_a_server_that_listens_on_ipv6_alone() -> None:
     server = FakeRuntime({"a": []}, address="[::1]:0")
-    connection = Connection(server.port)
+    connection = GrpcConnection(server.port)
     assert connection.call(GET, text(1, "a")) == metric("a", [])
     connection.close()
     server.stop()
@@ -152,7 +152,7 @@ class Scripted:
 
 def answer_of(answer: bytes, hold: bool = False) -> bytes:
     server = Scripted(answer, hold)
-    connection = Connection(server.port, timeout_s=0.2 if hold else 5.0)
+    connection = GrpcConnection(server.port, timeout_s=0.2 if hold else 5.0)
     try:
         return connection.call(GET, b"hello")
     finally:
@@ -196,8 +196,8 @@ def test_all_that_a_server_may_do() -> None:
 
 def test_what_a_server_hears() -> None:
     server = Scripted(trailers(("grpc-status", "12")))
-    connection = Connection(server.port, timeout_s=3.0)
-    with pytest.raises(Refused, match=r"gRPC status 12$"):
+    connection = GrpcConnection(server.port, timeout_s=3.0)
+    with pytest.raises(GrpcRejected, match=r"gRPC status 12$"):
         connection.call(GET, b"hello")
     connection.close()
     server.end()
@@ -210,7 +210,7 @@ def test_what_a_server_hears() -> None:
         payload = heard[position + 9 : position + 9 + size]
         types.append(type)
         if type == client.HEADERS:
-            headers = dict(hpack.Decoder().decode(payload))
+            headers = dict(hpack.HpackDecoder().decode(payload))
         position += 9 + size
     assert types[:4] == [client.SETTINGS, client.WINDOW_UPDATE, client.HEADERS, client.DATA]
     assert headers == {
@@ -270,11 +270,11 @@ def test_a_server_that_says_nothing_more() -> None:
 
 
 def test_a_message_of_a_refusal_that_is_written_badly() -> None:
-    with pytest.raises(Refused, match="gRPC status 3: 100%zz é"):
+    with pytest.raises(GrpcRejected, match="gRPC status 3: 100%zz é"):
         answer_of(trailers(("grpc-status", "3"), ("grpc-message", "100%zz %C3%A9")))
 
 
-class Recorded(Connection):
+class Recorded(GrpcConnection):
     """A connection whose other side has said all that it will."""
 
     def __init__(self, answer: bytes) -> None:
@@ -306,7 +306,7 @@ def test_any_frames_end_in_an_answer_or_a_failure(
     answer = SETTINGS + b"".join(frame(*each) for each in frames) + rest
     try:
         found = Recorded(answer)._answer()
-    except (GrpcError, Refused, hpack.HpackError):
+    except (GrpcError, GrpcRejected, hpack.HpackError):
         return
     assert isinstance(found, bytes)
 

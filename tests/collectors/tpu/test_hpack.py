@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.collectors.tpu import hpack
-from runvitals.collectors.tpu.hpack import Decoder, HpackError
+from runvitals.collectors.tpu.hpack import HpackDecoder, HpackError
 
 # RFC 7541, appendices C.4 and C.6.3: on one connection each, with packed texts.
 REQUESTS = (
@@ -39,18 +39,18 @@ REQUESTS = (
 
 
 def test_the_rfcs_examples() -> None:
-    decoder = Decoder()
+    decoder = HpackDecoder()
     for block, headers in REQUESTS:
         assert decoder.decode(bytes.fromhex(block)) == headers
 
 
 def test_what_we_write_is_read_again() -> None:
     headers = [(":method", "POST"), ("te", "trailers"), ("x" * 300, "y" * 20_000), ("empty", "")]
-    assert Decoder().decode(hpack.encode(headers)) == headers
+    assert HpackDecoder().decode(hpack.encode(headers)) == headers
 
 
 def test_entries_leave_a_table_that_is_full() -> None:
-    decoder = Decoder()
+    decoder = HpackDecoder()
     for value in ("a" * 3000, "b" * 3000):
         text = bytes((0x7F,)) + (3000 - 127).to_bytes(2, "little")
         text = b"\x7f" + bytes(((3000 - 127) & 127 | 128, (3000 - 127) >> 7))
@@ -61,7 +61,7 @@ def test_entries_leave_a_table_that_is_full() -> None:
 
 
 def test_a_table_that_shrinks_forgets() -> None:
-    decoder = Decoder()
+    decoder = HpackDecoder()
     decoder.decode(b"\x40\x01k\x01v")
     assert decoder.decode(b"\x20") == []
     with pytest.raises(HpackError, match="entry 62"):
@@ -84,13 +84,13 @@ def test_a_table_that_shrinks_forgets() -> None:
 )
 def test_blocks_that_are_none(block: str, words: str) -> None:
     with pytest.raises(HpackError, match=words):
-        Decoder().decode(bytes.fromhex(block))
+        HpackDecoder().decode(bytes.fromhex(block))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_block_or_refused(block: bytes) -> None:
     try:
-        headers = Decoder().decode(block)
+        headers = HpackDecoder().decode(block)
     except HpackError:
         return
     assert all(isinstance(name, str) and isinstance(value, str) for name, value in headers)
@@ -98,4 +98,4 @@ def test_any_bytes_are_a_block_or_refused(block: bytes) -> None:
 
 @given(st.lists(st.tuples(st.text("abc-:", max_size=200), st.text("xyz 019", max_size=200)), max_size=5))
 def test_any_headers_are_written_and_read(headers: list[tuple[str, str]]) -> None:
-    assert Decoder().decode(hpack.encode(headers)) == headers
+    assert HpackDecoder().decode(hpack.encode(headers)) == headers

@@ -20,7 +20,7 @@ from tests.collectors.vendors.machines import pci
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runvitals.collectors.vendors.parts import Parts
+    from runvitals.collectors.vendors.parts import CompositeSource
     from tests.collectors.trees import Tree
 
 
@@ -80,7 +80,7 @@ def no_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
 
 
-def look(parts: Parts, mono_s: float) -> Tick:
+def look(parts: CompositeSource, mono_s: float) -> Tick:
     tick = Tick(mono_s)
     parts.sample(tick)
     return tick

@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.collectors.base import Tick
 from runvitals.collectors.tool import ToolFailed
-from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.parts import CompositeSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Part:
 
 def test_one_part_fails_alone_and_is_asked_again_later_and_later() -> None:
     good, bad = Part("good", "a"), Part("bad", "b")
-    parts = Parts("both", [good, bad])
+    parts = CompositeSource("both", [good, bad])
     bad.broken = True
     for second in range(10):
         tick = Tick(100.0 + second)
@@ -56,7 +56,7 @@ def test_one_part_fails_alone_and_is_asked_again_later_and_later() -> None:
 
 def test_when_all_fail_the_whole_has_failed() -> None:
     first, second = Part("first", "a"), Part("second", "b")
-    parts = Parts("both", [first, second])
+    parts = CompositeSource("both", [first, second])
     first.broken = second.broken = True
     with pytest.raises(ToolFailed, match="first: first is broken; second: second is broken"):
         parts.sample(Tick(1.0))
@@ -64,7 +64,7 @@ def test_when_all_fail_the_whole_has_failed() -> None:
 
 def test_what_the_parts_tell_is_told_once() -> None:
     first, second = Part("first", "a"), Part("second", "b")
-    parts = Parts("both", [first, second])
+    parts = CompositeSource("both", [first, second])
     assert parts.facts == {"cards": "first"}
     absent, facts = parts.absent, parts.facts
     parts.sample(Tick(1.0))

@@ -6,7 +6,7 @@ number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a whole sec
 
 from __future__ import annotations
 
-from runvitals.collectors.amd.device import MOST_GPUS, Device
+from runvitals.collectors.amd.device import MOST_GPUS, AmdGpuReport
 from runvitals.collectors.quantity import amount
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ _CLOCKS = {"graphicsClock": ("gfx", "s"), "memoryClock": ("mem", "m", "u")}
 _LIMITS = ("socket_power_limit", "socket_power", "current_power_limit", "max_power_limit", "max_power")
 
 
-def parse_metric(answer: Any) -> list[Device]:
+def parse_metric(answer: Any) -> list[AmdGpuReport]:
     """The GPUs of `amd-smi metric`, in its order.
 
     Raises:
@@ -81,7 +81,7 @@ def parse_metric(answer: Any) -> list[Device]:
     """
     devices = []
     for index, gpu in _gpus(answer):
-        device = Device(index)
+        device = AmdGpuReport(index)
         for reading, (unit, default, places) in METRICS.items():
             for section, *fields in places:
                 value = _first(gpu.get(section), fields, unit, default)
@@ -98,11 +98,11 @@ def parse_metric(answer: Any) -> list[Device]:
     return devices
 
 
-def parse_static(answer: Any) -> list[Device]:
+def parse_static(answer: Any) -> list[AmdGpuReport]:
     """Who is who, power limits and sizes: of `amd-smi static`, and as far as it goes of `list`."""
     devices = []
     for index, gpu in _gpus(answer):
-        device = Device(index)
+        device = AmdGpuReport(index)
         _identify(gpu, device)
         limit = gpu.get("limit")
         if isinstance(limit, dict):
@@ -213,7 +213,7 @@ def _read_partitions(usage: Any, readings: dict[str, float]) -> None:
         readings["gpu"] = sum(known) / len(known)
 
 
-def _identify(gpu: Mapping[str, Any], device: Device) -> None:
+def _identify(gpu: Mapping[str, Any], device: AmdGpuReport) -> None:
     asic, bus = gpu.get("asic"), gpu.get("bus")
     asic = asic if isinstance(asic, dict) else {}
     bus = bus if isinstance(bus, dict) else {}

@@ -19,7 +19,7 @@ _BUSY_PERCENT = 99.5
 _TEMPERATURES = ("memoryTemp", "junctionTemp", "edgeTemp")
 
 
-class Device:
+class AmdGpuReport:
     """One GPU of an answer.
 
     Args:

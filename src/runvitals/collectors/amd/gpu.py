@@ -8,11 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from runvitals.collectors.amd.kfd import Node
-    from runvitals.collectors.amd.sysfs import Card
+    from runvitals.collectors.amd.kfd import KfdNode
+    from runvitals.collectors.amd.sysfs import AmdCard
 
 
-class Gpu:
+class AmdGpu:
     """A GPU, or a partition of one.
 
     Args:
@@ -25,7 +25,7 @@ class Gpu:
 
     __slots__ = ("card", "lasting", "node", "partition", "pci", "seen_s", "source", "title", "unique_id")
 
-    def __init__(self, card: Card | None, node: Node | None) -> None:
+    def __init__(self, card: AmdCard | None, node: KfdNode | None) -> None:
         self.card = card
         self.node = node
         self.partition = 0
@@ -53,7 +53,7 @@ class Gpu:
         never = float("-inf")
         return [name for name in names if mono_s - self.seen_s.get(name, never) > patience_s]
 
-    def shares_board(self, other: Gpu) -> bool:
+    def shares_board(self, other: AmdGpu) -> bool:
         """Whether two are dies of one package, as far as their numbers tell."""
         return bool(self.unique_id) and self.unique_id == other.unique_id
 
@@ -78,16 +78,16 @@ class Gpu:
         return fact
 
 
-def arrange(cards: Sequence[Card], nodes: Sequence[Node]) -> list[Gpu]:
+def arrange(cards: Sequence[AmdCard], nodes: Sequence[KfdNode]) -> list[AmdGpu]:
     """GPUs in the order of PCI addresses, each followed by its partitions.
 
     A partition's card is no PCI device; ROCm's topology knows it by its render node, and which GPU it belongs
     to by the unique number, or the address but for the function.
     """
-    whole = [Gpu(card, _node_of(card, nodes)) for card in cards if card.pci]
-    parts = [Gpu(card, _node_of(card, nodes)) for card in cards if not card.pci]
+    whole = [AmdGpu(card, _node_of(card, nodes)) for card in cards if card.pci]
+    parts = [AmdGpu(card, _node_of(card, nodes)) for card in cards if not card.pci]
     whole.sort(key=lambda gpu: pci_order(gpu.pci))
-    arranged: list[Gpu] = []
+    arranged: list[AmdGpu] = []
     for gpu in whole:
         arranged.append(gpu)
         for part in [part for part in parts if _belongs(part, gpu)]:
@@ -97,14 +97,14 @@ def arrange(cards: Sequence[Card], nodes: Sequence[Node]) -> list[Gpu]:
     return arranged + parts
 
 
-def _node_of(card: Card, nodes: Sequence[Node]) -> Node | None:
+def _node_of(card: AmdCard, nodes: Sequence[KfdNode]) -> KfdNode | None:
     for node in nodes:
         if card.render_minor is not None and node.render_minor == card.render_minor:
             return node
     return next((node for node in nodes if card.pci and node.pci == card.pci), None)
 
 
-def _belongs(part: Gpu, gpu: Gpu) -> bool:
+def _belongs(part: AmdGpu, gpu: AmdGpu) -> bool:
     if part.unique_id and gpu.unique_id:
         return part.unique_id.zfill(16) == gpu.unique_id.zfill(16)
     return bool(part.pci) and part.pci[:-1] == gpu.pci[:-1]

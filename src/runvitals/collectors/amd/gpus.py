@@ -7,11 +7,17 @@ import os
 from runvitals.collectors import pci
 from runvitals.collectors.amd import kfd
 from runvitals.collectors.amd.device import derive
-from runvitals.collectors.amd.gpu import Gpu, arrange
+from runvitals.collectors.amd.gpu import AmdGpu, arrange
 from runvitals.collectors.amd.processes import ProcessUse
 from runvitals.collectors.amd.sysfs import find_cards
-from runvitals.collectors.amd.tools import FILL_EVERY_S, LIBRARY_EVERY_S, PROGRAM_EVERY_S, Tools, programs
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.amd.tools import (
+    FILL_EVERY_S,
+    LIBRARY_EVERY_S,
+    PROGRAM_EVERY_S,
+    AmdPrograms,
+    programs,
+)
+from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Every
 from runvitals.collectors.run_processes import RunProcesses
 from runvitals.collectors.vendors.doors import first_index
@@ -20,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from runvitals.collectors.amd.device import Device
-    from runvitals.collectors.amd.sysfs import Card
+    from runvitals.collectors.amd.device import AmdGpuReport
+    from runvitals.collectors.amd.sysfs import AmdCard
     from runvitals.collectors.base import Scope, Tick
 
 COUNTERS = frozenset(("energyJoules", "correctedMemoryErrors", "unCorrectedMemoryErrors", "pcieReplays"))
@@ -41,7 +47,7 @@ def open_gpus(scope: Scope) -> AmdGpus:
     """The collector, with the programs that are on this machine."""
     cards = find_cards(scope.host_root)
     found = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
-    return AmdGpus(scope, cards, Tools(found) if found else None, os.environ)
+    return AmdGpus(scope, cards, AmdPrograms(found) if found else None, os.environ)
 
 
 class AmdGpus:
@@ -62,8 +68,8 @@ class AmdGpus:
     def __init__(
         self,
         scope: Scope,
-        cards: Sequence[Card],
-        tools: Tools | None,
+        cards: Sequence[AmdCard],
+        tools: AmdPrograms | None,
         environ: Mapping[str, str],
         proc: str = "/proc",
     ) -> None:
@@ -81,7 +87,7 @@ class AmdGpus:
         self._shown = kfd.visible(self._nodes, environ)
         self._gpus = arrange(cards, self._nodes)
         self._sysfs = bool(cards)
-        self._aside = Aside(self._ask, patience_s=PATIENCE_S)
+        self._aside = BackgroundReader(self._ask, patience_s=PATIENCE_S)
         self.pending = True
         self._tell()
 
@@ -145,7 +151,7 @@ class AmdGpus:
                 return True
         return False
 
-    def _fill(self, tools: Tools, readings: list[dict[str, float]], mono_s: float) -> None:
+    def _fill(self, tools: AmdPrograms, readings: list[dict[str, float]], mono_s: float) -> None:
         """Put in what sysfs did not tell; what it told stays."""
         devices = tools.devices(mono_s)
         if devices is None:
@@ -174,18 +180,18 @@ class AmdGpus:
         if self._sysfs and not news:
             tools.pause(mono_s)
 
-    def _adopt(self, devices: Sequence[Device], readings: list[dict[str, float]]) -> None:
+    def _adopt(self, devices: Sequence[AmdGpuReport], readings: list[dict[str, float]]) -> None:
         """Where only a program tells, its GPUs are the GPUs, under its numbers."""
         for device in devices:
             while len(self._gpus) <= device.index:
-                self._gpus.append(Gpu(None, None))
+                self._gpus.append(AmdGpu(None, None))
                 readings.append({})
             gpu = self._gpus[device.index]
             gpu.pci = pci.normal(device.pci) or gpu.pci
             gpu.unique_id, gpu.partition = device.unique_id or gpu.unique_id, device.partition
             gpu.node = next((node for node in self._nodes if gpu.pci and node.pci == gpu.pci), None)
 
-    def _write(self, tick: Tick, index: int, gpu: Gpu, found: dict[str, float]) -> None:
+    def _write(self, tick: Tick, index: int, gpu: AmdGpu, found: dict[str, float]) -> None:
         if "enforcedPowerLimitWatts" in gpu.lasting:
             found.setdefault("enforcedPowerLimitWatts", gpu.lasting["enforcedPowerLimitWatts"])
         for name, value in derive(found).items():
@@ -227,7 +233,7 @@ class AmdGpus:
     def _needs_answer(self) -> bool:
         return not self._gpus or any(not gpu.has_all(WANTED) for gpu in self._gpus)
 
-    def _reason(self, gpu: Gpu, names: Sequence[str]) -> str:
+    def _reason(self, gpu: AmdGpu, names: Sequence[str]) -> str:
         words = f"no {', '.join(names)}"
         if gpu.card is not None and gpu.card.asleep:
             return f"{words}: it sleeps, and a question would wake it up"
@@ -248,7 +254,7 @@ class AmdGpus:
         if listed and self.facts.get("gpu_amd") != listed:
             self.facts = {"gpu_amd": listed}
 
-    def _fact(self, number: int, gpu: Gpu) -> dict[str, object]:
+    def _fact(self, number: int, gpu: AmdGpu) -> dict[str, object]:
         hip_index = self._shown.index(gpu.node) if gpu.node in self._shown else None
         visible = None if gpu.node is None else hip_index is not None
         if visible and gpu.card is not None and not self._root:
@@ -263,7 +269,7 @@ class AmdGpus:
         }
 
 
-def _read_card(gpu: Gpu, tick: Tick) -> dict[str, float]:
+def _read_card(gpu: AmdGpu, tick: Tick) -> dict[str, float]:
     card = gpu.card
     if card is None:
         return {}
@@ -285,7 +291,7 @@ def _write_use(tick: Tick, index: int, use: Mapping[str, float], found: Mapping[
         tick.gauges[f"gpu.process.{index}.memoryAllocated"] = use["memoryAllocatedBytes"] * 100.0 / total
 
 
-def _pairs(gpus: Sequence[Gpu], devices: Sequence[Device]) -> list[tuple[int, Device]]:
+def _pairs(gpus: Sequence[AmdGpu], devices: Sequence[AmdGpuReport]) -> list[tuple[int, AmdGpuReport]]:
     """(place among ours, device of theirs): by PCI address if that tells all apart, else by number."""
     places = {gpu.pci: place for place, gpu in enumerate(gpus) if gpu.pci}
     theirs = [pci.normal(device.pci) for device in devices]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LOCAL_HEAPS = ("1", "2")
 
 
-class Node:
+class KfdNode:
     """A GPU, or a partition of one, in the driver's topology.
 
     Args:
@@ -37,7 +37,7 @@ class Node:
         self.pci = f"{domain:04x}:{bus:02x}:{device:02x}.{function}" if place else ""
 
 
-def find_nodes(root: str) -> list[Node]:
+def find_nodes(root: str) -> list[KfdNode]:
     """The GPUs among the nodes, in their order; none where ROCm's driver is not there."""
     folder = root + "/sys/class/kfd/kfd/topology/nodes"
     try:
@@ -50,14 +50,14 @@ def find_nodes(root: str) -> list[Node]:
         gpu_id = (read_text(f"{folder}/{number}/gpu_id") or "0").strip()
         if gpu_id == "0":
             continue
-        node = Node(number, gpu_id, _properties(f"{folder}/{number}/properties"))
+        node = KfdNode(number, gpu_id, _properties(f"{folder}/{number}/properties"))
         node.title = (read_text(f"{folder}/{number}/name") or "").strip()
         node.memory_bytes = _memory(f"{folder}/{number}/mem_banks")
         nodes.append(node)
     return nodes
 
 
-def visible(nodes: Sequence[Node], environ: Mapping[str, str]) -> list[Node]:
+def visible(nodes: Sequence[KfdNode], environ: Mapping[str, str]) -> list[KfdNode]:
     """The GPUs that HIP shows to a process with these variables; the first is its GPU 0.
 
     ROCR_VISIBLE_DEVICES (numbers, or ``GPU-<unique id>``) is applied first, then HIP_VISIBLE_DEVICES, or else
@@ -76,13 +76,13 @@ def visible(nodes: Sequence[Node], environ: Mapping[str, str]) -> list[Node]:
     return _chosen(seen, hip) if hip else seen
 
 
-def process_memory(root: str, pid: int, node: Node) -> float | None:
+def process_memory(root: str, pid: int, node: KfdNode) -> float | None:
     """Bytes of a GPU's memory that a process has through ROCm, or None where it uses none."""
     text = read_text(f"{root}/sys/class/kfd/kfd/proc/{pid}/vram_{node.gpu_id}")
     return float(text) if text is not None and text.strip().isdigit() else None
 
 
-def all_memory(root: str, node: Node) -> float | None:
+def all_memory(root: str, node: KfdNode) -> float | None:
     """Bytes of a GPU's memory that all processes have through ROCm, or None where that is not told."""
     try:
         pids = os.listdir(f"{root}/sys/class/kfd/kfd/proc")
@@ -91,8 +91,8 @@ def all_memory(root: str, node: Node) -> float | None:
     return sum(process_memory(root, int(pid), node) or 0.0 for pid in pids if pid.isdigit())
 
 
-def _chosen(nodes: list[Node], text: str) -> list[Node]:
-    chosen: list[Node] = []
+def _chosen(nodes: list[KfdNode], text: str) -> list[KfdNode]:
+    chosen: list[KfdNode] = []
     for entry in text.split(","):
         entry = entry.strip()
         if entry.isdigit() and int(entry) < len(nodes):

@@ -35,7 +35,7 @@ def first(answer: Any, *names: str) -> float | None:
     return next((value for value in found if value is not None), None)
 
 
-class Library:
+class AmdsmiLibrary:
     """The library, each call guarded: what one version or card does not have is a reading less."""
 
     def __init__(self, amdsmi: Any) -> None:
@@ -129,7 +129,7 @@ def main(every_s: float, folders: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - whatever keeps a vendor's library from starting is told
         tell({"error": f"{type(error).__name__}: {error}"})
         return 1
-    library = Library(amdsmi)
+    library = AmdsmiLibrary(amdsmi)
     while True:
         try:
             tell({"gpus": library.gpus()})

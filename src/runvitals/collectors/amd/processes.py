@@ -18,13 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from runvitals.collectors.amd.kfd import Node
+    from runvitals.collectors.amd.kfd import KfdNode
 
 _ENGINES = ("drm-engine-gfx", "drm-engine-compute")
 _UNITS = {"": 1.0, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
 
 
-class Client:
+class DrmClient:
     """One user of a GPU, as one open file or several copies of it show it."""
 
     __slots__ = ("busy_ns", "vram_bytes")
@@ -49,7 +49,7 @@ class ProcessUse:
         self._before_s = 0.0
 
     def read(
-        self, pids: Iterable[int], nodes: Mapping[str, Node], mono_s: float
+        self, pids: Iterable[int], nodes: Mapping[str, KfdNode], mono_s: float
     ) -> dict[str, dict[str, float]]:
         """PCI address → ``memoryAllocatedBytes`` and, from the second time on and where it is counted,
         ``gpu`` in %; only of GPUs that one of the processes uses.
@@ -57,7 +57,7 @@ class ProcessUse:
         Args:
             nodes: PCI address → its node in ROCm's topology.
         """
-        clients: dict[tuple[str, str], Client] = {}
+        clients: dict[tuple[str, str], DrmClient] = {}
         rocm: dict[str, float] = {}
         for pid in pids:
             clients.update(self._clients(pid))
@@ -80,7 +80,7 @@ class ProcessUse:
         self._before_s = mono_s
         return found
 
-    def _clients(self, pid: int) -> dict[tuple[str, str], Client]:
+    def _clients(self, pid: int) -> dict[tuple[str, str], DrmClient]:
         """(PCI address, client) → its use: copies of one open file, in forked workers too, are one client."""
         try:
             descriptors = os.listdir(f"{self._proc}/{pid}/fd")
@@ -101,7 +101,7 @@ class ProcessUse:
         return clients
 
 
-def parse_fdinfo(text: str) -> tuple[str, str, Client] | None:
+def parse_fdinfo(text: str) -> tuple[str, str, DrmClient] | None:
     """(PCI address, client id, use) of an open file of an amdgpu card, None for any other.
 
     Example:
@@ -121,7 +121,7 @@ def parse_fdinfo(text: str) -> tuple[str, str, Client] | None:
     # drm-memory-vram is the older name of drm-resident-vram; the total holds what was swapped out, too.
     memory = fields.get("drm-memory-vram") or fields.get("drm-resident-vram") or "0"
     busy = sum(_first_integer(fields.get(engine, "0")) for engine in _ENGINES)
-    return fields["drm-pdev"].lower(), fields.get("drm-client-id", ""), Client(busy, _bytes(memory))
+    return fields["drm-pdev"].lower(), fields.get("drm-client-id", ""), DrmClient(busy, _bytes(memory))
 
 
 def _first_integer(text: str) -> int:

@@ -6,7 +6,7 @@ Names changed over the years, so they are compared in lower case and without the
 
 from __future__ import annotations
 
-from runvitals.collectors.amd.device import MOST_GPUS, Device
+from runvitals.collectors.amd.device import MOST_GPUS, AmdGpuReport
 from runvitals.collectors.quantity import amount, whole
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ NAMES = {
 }  # fmt: skip
 
 
-def parse(answer: Any) -> list[Device]:
+def parse(answer: Any) -> list[AmdGpuReport]:
     """The cards of an answer in its order; none where it speaks of none.
 
     Raises:
@@ -73,14 +73,14 @@ def parse(answer: Any) -> list[Device]:
     return devices
 
 
-def _card(index: int, card: dict[str, Any]) -> Device:
+def _card(index: int, card: dict[str, Any]) -> AmdGpuReport:
     values: dict[str, tuple[str | None, Any]] = {}
     for key, value in card.items():
         name, unit = _name_and_unit(str(key))
         # "Fan speed (level)" and "Fan speed (%)": the one without a unit of ours does not cover the other.
         if name not in values or unit is not None:
             values[name] = (unit, value)
-    device = Device(index)
+    device = AmdGpuReport(index)
     readings = device.readings
     for reading, (unit, names) in NAMES.items():
         for name in names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from runvitals.backoff import Backoff
-from runvitals.collectors.amd.device import Device
+from runvitals.collectors.amd.device import AmdGpuReport
 from runvitals.collectors.amd.driver import card_names
 from runvitals.collectors.amd.gpu_metrics import GpuMetrics
 from runvitals.collectors.base import PseudoFile, read_text
@@ -24,7 +24,7 @@ SELDOM_S = 10.0
 METRICS_S = 5.0
 
 
-class Card:
+class AmdCard:
     """A GPU's folder under /sys/class/drm, who it is, and its files.
 
     Args:
@@ -63,7 +63,7 @@ class Card:
         if self.asleep:
             self.lost = False
             return {}
-        device = Device(0)
+        device = AmdGpuReport(0)
         answered = False
         for file in self._files:
             value = file.value(mono_s)
@@ -107,7 +107,7 @@ class Card:
             readings.setdefault(name, clock)
 
 
-class File:
+class CardFile:
     """One file and the reading in it.
 
     A file that fails is left alone for 1, 2, 4 … 300 s: drivers answer EBUSY, EOPNOTSUPP or ENODATA for a
@@ -161,14 +161,14 @@ class File:
             self._file = None
 
 
-def find_cards(root: str) -> list[Card]:
+def find_cards(root: str) -> list[AmdCard]:
     """The cards that amdgpu drives, in the order of their PCI addresses, which is that of rocm-smi.
 
     Example:
         >>> [card.pci for card in find_cards("")]
         ['0000:03:00.0', '0000:83:00.0']
     """
-    cards = [Card(f"{root}/sys/class/drm", name) for name in card_names(root)]
+    cards = [AmdCard(f"{root}/sys/class/drm", name) for name in card_names(root)]
     return sorted(cards, key=lambda card: pci_order(card.pci))
 
 
@@ -193,45 +193,45 @@ def pci_order(pci: str) -> tuple[int, ...]:
         return (1 << 32,)
 
 
-def _files(folder: str) -> list[File]:
+def _files(folder: str) -> list[CardFile]:
     device = folder + "/"
     files = [
-        File("gpu", device + "gpu_busy_percent", _number),
-        File("memory", device + "mem_busy_percent", _number),
-        File("memoryAllocatedBytes", device + "mem_info_vram_used", _number),
-        File("memoryTotalBytes", device + "mem_info_vram_total", _number, SELDOM_S),
-        File("gttAllocatedBytes", device + "mem_info_gtt_used", _number),
-        File("gttTotalBytes", device + "mem_info_gtt_total", _number, SELDOM_S),
-        File("memoryOverDrive", device + "pp_mclk_od", _number, SELDOM_S),
-        File("pcieReplays", device + "pcie_replay_count", _number, SELDOM_S),
-        File("correctedMemoryErrors", device + "ras/umc_err_count", _corrected, SELDOM_S),
-        File("unCorrectedMemoryErrors", device + "ras/umc_err_count", _uncorrected, SELDOM_S),
+        CardFile("gpu", device + "gpu_busy_percent", _number),
+        CardFile("memory", device + "mem_busy_percent", _number),
+        CardFile("memoryAllocatedBytes", device + "mem_info_vram_used", _number),
+        CardFile("memoryTotalBytes", device + "mem_info_vram_total", _number, SELDOM_S),
+        CardFile("gttAllocatedBytes", device + "mem_info_gtt_used", _number),
+        CardFile("gttTotalBytes", device + "mem_info_gtt_total", _number, SELDOM_S),
+        CardFile("memoryOverDrive", device + "pp_mclk_od", _number, SELDOM_S),
+        CardFile("pcieReplays", device + "pcie_replay_count", _number, SELDOM_S),
+        CardFile("correctedMemoryErrors", device + "ras/umc_err_count", _corrected, SELDOM_S),
+        CardFile("unCorrectedMemoryErrors", device + "ras/umc_err_count", _uncorrected, SELDOM_S),
     ]
     for monitor in _monitors(folder):
         files += _sensors(monitor + "/")
     files += [
-        File("graphicsClock", device + "pp_dpm_sclk", _marked_clock),
-        File("memoryClock", device + "pp_dpm_mclk", _marked_clock),
+        CardFile("graphicsClock", device + "pp_dpm_sclk", _marked_clock),
+        CardFile("memoryClock", device + "pp_dpm_mclk", _marked_clock),
     ]
     return [file for file in files if os.path.exists(file._path)]
 
 
-def _sensors(monitor: str) -> list[File]:
+def _sensors(monitor: str) -> list[CardFile]:
     files = [
-        File("powerWatts", monitor + "power1_average", _millionths),
-        File("powerWatts", monitor + "power1_input", _millionths),
-        File("enforcedPowerLimitWatts", monitor + "power1_cap", _millionths, SELDOM_S),
-        File("fanSpeed", monitor + "pwm1", _share_of_255),
-        File("fanRpm", monitor + "fan1_input", _number, SELDOM_S),
-        File("graphicsClock", monitor + "freq1_input", _millionths),
-        File("memoryClock", monitor + "freq2_input", _millionths),
+        CardFile("powerWatts", monitor + "power1_average", _millionths),
+        CardFile("powerWatts", monitor + "power1_input", _millionths),
+        CardFile("enforcedPowerLimitWatts", monitor + "power1_cap", _millionths, SELDOM_S),
+        CardFile("fanSpeed", monitor + "pwm1", _share_of_255),
+        CardFile("fanRpm", monitor + "fan1_input", _number, SELDOM_S),
+        CardFile("graphicsClock", monitor + "freq1_input", _millionths),
+        CardFile("memoryClock", monitor + "freq2_input", _millionths),
     ]
     labels = {"edge": "edgeTemp", "junction": "junctionTemp", "mem": "memoryTemp", "": "edgeTemp"}
     for number in range(1, 5):
         label = (read_text(f"{monitor}temp{number}_label") or "").strip().lower()
         # Cards with one sensor have no label for it: it is that of the rim.
         if label in labels and (label or number == 1):
-            files.append(File(labels[label], f"{monitor}temp{number}_input", _thousandths))
+            files.append(CardFile(labels[label], f"{monitor}temp{number}_input", _thousandths))
     return files
 
 

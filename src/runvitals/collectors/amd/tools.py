@@ -12,11 +12,11 @@ import sys
 
 from runvitals.collectors import loosejson
 from runvitals.collectors.amd import amd_smi, rocm_smi
-from runvitals.collectors.amd.device import Device
+from runvitals.collectors.amd.device import AmdGpuReport
 from runvitals.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.collectors.base import Every
 from runvitals.collectors.printed import first_lines
-from runvitals.collectors.tool import Stream, Tool, ToolFailed
+from runvitals.collectors.tool import StreamingTool, Tool, ToolFailed
 from runvitals.journal.jsontext import loads
 
 TYPE_CHECKING = False
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
-    class Program(Protocol):
+    class AmdProgram(Protocol):
         """One of them. `devices` raises ToolFailed or ValueError when it failed or said nonsense."""
 
         name: str
 
-        def devices(self, mono_s: float) -> list[Device] | None: ...
+        def devices(self, mono_s: float) -> list[AmdGpuReport] | None: ...
         def close(self) -> None: ...
 
 
@@ -44,7 +44,7 @@ PAUSE_S = 300.0
 LIBRARY_FOLDERS = ("/opt/rocm/share/amd_smi", "/opt/rocm/lib/python3/site-packages")
 
 
-class Tools:
+class AmdPrograms:
     """Asks one program after another until one answers, and then that one.
 
     Args:
@@ -53,7 +53,7 @@ class Tools:
     ``name`` is the program that answered last, "" before; ``failure`` why none answers, "" when one does.
     """
 
-    def __init__(self, programs: Sequence[Program]) -> None:
+    def __init__(self, programs: Sequence[AmdProgram]) -> None:
         self.name = ""
         self.failure = ""
         self._programs = list(programs)
@@ -61,7 +61,7 @@ class Tools:
         self._failures: list[str] = []
         self._resume_s = float("-inf")
 
-    def devices(self, mono_s: float) -> list[Device] | None:
+    def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         """The GPUs of an answer that has come since the last call, else None."""
         if mono_s < self._resume_s:
             return None
@@ -109,9 +109,9 @@ class AmdSmi:
     def __init__(self, path: str, every_s: float) -> None:
         self._metric = Tool([path, *amd_smi.METRIC], every_s, TIMEOUT_S)
         self._static = Tool([path, *amd_smi.STATIC], STATIC_EVERY_S, TIMEOUT_S)
-        self._known: dict[int, Device] = {}
+        self._known: dict[int, AmdGpuReport] = {}
 
-    def devices(self, mono_s: float) -> list[Device] | None:
+    def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         self._read_static(mono_s)
         output = _output(self._metric, mono_s)
         if output is None:
@@ -148,7 +148,7 @@ class RocmSmi:
     def __init__(self, path: str, every_s: float) -> None:
         self._tool = Tool([path, *rocm_smi.ARGUMENTS], every_s, TIMEOUT_S)
 
-    def devices(self, mono_s: float) -> list[Device] | None:
+    def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         output = _output(self._tool, mono_s)
         return None if output is None else _understood(rocm_smi.parse(loosejson.find(output)), output)
 
@@ -167,11 +167,11 @@ class AmdSmiLibrary:
 
     def __init__(self, folder: str, every_s: float) -> None:
         script = os.path.join(os.path.dirname(__file__), "library.py")
-        self._stream = Stream([sys.executable, "-I", "-S", "-E", script, str(every_s), folder])
+        self._stream = StreamingTool([sys.executable, "-I", "-S", "-E", script, str(every_s), folder])
         self._silent = Every(TIMEOUT_S + every_s)
         self._heard = True
 
-    def devices(self, mono_s: float) -> list[Device] | None:
+    def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         lines = self._stream.lines(mono_s)
         if not lines:
             if self._silent.due(mono_s):
@@ -189,9 +189,9 @@ class AmdSmiLibrary:
         self._stream.close()
 
 
-def programs(every_s: float, library_every_s: float) -> list[Program]:
+def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
     """The programs that are on this machine, in the order of preference."""
-    found: list[Program] = []
+    found: list[AmdProgram] = []
     for folder in (*sys.path, *LIBRARY_FOLDERS):
         if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
             found.append(AmdSmiLibrary(folder, library_every_s))
@@ -211,7 +211,7 @@ def _output(tool: Tool, mono_s: float) -> bytes | None:
         return failed.output
 
 
-def _understood(devices: list[Device], output: bytes) -> list[Device]:
+def _understood(devices: list[AmdGpuReport], output: bytes) -> list[AmdGpuReport]:
     """The GPUs of an answer. ValueError, with its first lines, where it tells of none, or nothing that we
     know.
     """
@@ -221,9 +221,9 @@ def _understood(devices: list[Device], output: bytes) -> list[Device]:
     return devices
 
 
-def _from_library(gpu: dict[str, object]) -> Device:
+def _from_library(gpu: dict[str, object]) -> AmdGpuReport:
     index, readings = gpu.get("index"), gpu.get("readings")
-    device = Device(index if isinstance(index, int) else 0)
+    device = AmdGpuReport(index if isinstance(index, int) else 0)
     device.pci = str(gpu.get("pci") or "").lower()
     device.unique_id = str(gpu.get("uuid") or "").lower()
     if isinstance(readings, dict):

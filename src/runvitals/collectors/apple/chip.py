@@ -11,14 +11,14 @@ _LARGER = {"Pro": 30.0, "Max": 60.0, "Ultra": 120.0}
 UNKNOWN_WATTS = 16.5
 
 
-class Chip:
+class AppleChip:
     """What is known of this Mac's chip; its parts tell each other through it.
 
     Args:
         memory_bytes: of the whole machine, which processor and GPU share.
 
     Example:
-        >>> chip = Chip(16 << 30)
+        >>> chip = AppleChip(16 << 30)
         >>> chip.learn("Apple M3 Max", {"gpu_cores": 40})
         >>> chip.gpu_watts, chip.facts()["name"]
         (60.0, 'Apple M3 Max')

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from runvitals.collectors.apple.chip import UNKNOWN_WATTS, Chip
+from runvitals.collectors.apple.chip import UNKNOWN_WATTS, AppleChip
 from runvitals.collectors.apple.ioreg import PLACE, Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
 from runvitals.collectors.base import Absent
 from runvitals.collectors.tool import find
-from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.parts import CompositeSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def open_mac(scope: Scope) -> Mac:
     Raises:
         Absent: there is nothing to ask.
     """
-    chip = Chip(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+    chip = AppleChip(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
     period_s = period(scope.interval_s)
     registry, ways = find("ioreg", PLACE), commands(sys.path, period_s)
     if registry is None and not ways:
@@ -50,14 +50,14 @@ class Mac:
 
     name = "apple"
 
-    def __init__(self, chip: Chip, ioreg: Ioreg | None, macmon: Macmon | None) -> None:
+    def __init__(self, chip: AppleChip, ioreg: Ioreg | None, macmon: Macmon | None) -> None:
         self.absent: dict[str, str] = {}
         self.facts: dict[str, object] = {}
         self._chip = chip
         self._ioreg = ioreg
         self._macmon = macmon
         # Macmon's word counts more where both tell something.
-        self._parts = Parts("apple", [part for part in (ioreg, macmon) if part is not None])
+        self._parts = CompositeSource("apple", [part for part in (ioreg, macmon) if part is not None])
         self._tell()
 
     @property

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runvitals.collectors.apple.chip import Chip
+    from runvitals.collectors.apple.chip import AppleChip
     from runvitals.collectors.base import Tick
 
 PLACE = "/usr/sbin/ioreg"
@@ -39,7 +39,7 @@ class Ioreg:
 
     name = "ioreg"
 
-    def __init__(self, path: str, chip: Chip) -> None:
+    def __init__(self, path: str, chip: AppleChip) -> None:
         self.absent: dict[str, str] = {}
         self.answered = False
         self._path = path

@@ -10,16 +10,16 @@ import os
 import sys
 
 from runvitals.collectors.apple.chip import UNKNOWN_WATTS
-from runvitals.collectors.apple.samples import Sample, elapsed_s, mean
+from runvitals.collectors.apple.samples import MacmonSample, elapsed_s, mean
 from runvitals.collectors.printed import MOST_LINES, first_lines
-from runvitals.collectors.tool import StillFailing, Stream, ToolFailed, find
+from runvitals.collectors.tool import StillFailing, StreamingTool, ToolFailed, find
 from runvitals.journal import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runvitals.collectors.apple.chip import Chip
+    from runvitals.collectors.apple.chip import AppleChip
     from runvitals.collectors.base import Tick
 
 PLACES = ("/opt/homebrew/bin/macmon", "/opt/local/bin/macmon", "/usr/local/bin/macmon")
@@ -74,11 +74,11 @@ class Macmon:
 
     name = "macmon"
 
-    def __init__(self, ways: Sequence[Sequence[str]], chip: Chip, period_s: float) -> None:
+    def __init__(self, ways: Sequence[Sequence[str]], chip: AppleChip, period_s: float) -> None:
         self.tells_load = False
         self._chip = chip
         self._period_s = period_s
-        self._streams = [Stream(way) for way in ways]
+        self._streams = [StreamingTool(way) for way in ways]
         self._works = False
         self._failed = ""
         self._remarks: list[bytes] = []
@@ -121,7 +121,7 @@ class Macmon:
         for stream in self._streams:
             stream.close()
 
-    def _samples(self, mono_s: float) -> list[Sample]:
+    def _samples(self, mono_s: float) -> list[MacmonSample]:
         """The samples since the last call. Remarks before the first one are no fault, unless none follows."""
         stream = self._streams[0]
         lines = [line for line in stream.lines(mono_s) if line.strip()]
@@ -148,7 +148,7 @@ class Macmon:
             self._streams[0].close()
             self._streams = [*self._streams[1:], self._streams[0]]
 
-    def _write(self, tick: Tick, samples: Sequence[Sample]) -> None:
+    def _write(self, tick: Tick, samples: Sequence[MacmonSample]) -> None:
         for sample in samples:
             self._chip.learn(sample.chip, sample.about)
             between_s = elapsed_s(self._clock_s, sample.clock_s, self._period_s)
@@ -165,7 +165,7 @@ class Macmon:
         tick.gauges.update(gauges)
 
 
-def _samples(lines: Sequence[bytes]) -> list[Sample]:
+def _samples(lines: Sequence[bytes]) -> list[MacmonSample]:
     """The lines that hold a sample with a reading that we know."""
     found = []
     for line in lines:
@@ -178,7 +178,7 @@ def _samples(lines: Sequence[bytes]) -> list[Sample]:
             continue
         if "error" in value:
             raise ToolFailed(f"macmon-lib: {value['error']}")
-        sample = Sample(value)
+        sample = MacmonSample(value)
         if sample.gauges:
             found.append(sample)
     return found

@@ -14,7 +14,7 @@ _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&
 TORN = "a property list that breaks off"
 
 
-class Accelerator:
+class IoregGpu:
     """One GPU: what it is, and its driver's statistics by the driver's own names."""
 
     __slots__ = ("about", "is_apples", "model", "statistics")
@@ -28,7 +28,7 @@ class Accelerator:
         self.about: dict[str, object] = {"gpu_cores": cores} if isinstance(cores, int) else {}
 
 
-def parse(output: bytes) -> list[Accelerator]:
+def parse(output: bytes) -> list[IoregGpu]:
     """The GPUs that have statistics, in the order of the registry; where one is Apple's, none but Apple's.
 
     Raises:
@@ -41,7 +41,7 @@ def parse(output: bytes) -> list[Accelerator]:
     """
     text = output.decode("utf-8", "replace")
     entries = _of_list(text) if "<plist" in text else _of_tree(text)
-    found = [Accelerator(entry, entry["PerformanceStatistics"]) for entry in entries]
+    found = [IoregGpu(entry, entry["PerformanceStatistics"]) for entry in entries]
     if not found:
         raise ValueError("ioreg shows no GPU with PerformanceStatistics")
     return [gpu for gpu in found if gpu.is_apples] or found

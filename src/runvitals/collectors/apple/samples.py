@@ -38,7 +38,7 @@ _UNITS = {
 _DAY_S = 86400.0
 
 
-class Sample:
+class MacmonSample:
     """One moment.
 
     Attributes:
@@ -158,7 +158,7 @@ def elapsed_s(earlier_s: float | None, later_s: float | None, usual_s: float) ->
     return between_s if 0.0 < between_s < 5.0 * usual_s else usual_s
 
 
-def mean(samples: list[Sample]) -> dict[str, float]:
+def mean(samples: list[MacmonSample]) -> dict[str, float]:
     """Of each key the mean over the samples that have it."""
     keys = dict.fromkeys(key for sample in samples for key in sample.gauges)
     values = {key: [sample.gauges[key] for sample in samples if key in sample.gauges] for key in keys}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors import exposition, http
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.dcgm.fields import (
     COUNTERS,
     FLOWS,
@@ -16,11 +16,11 @@ from runvitals.collectors.dcgm.fields import (
     THROTTLE_REASONS,
     THROTTLED,
     XID,
-    Series,
+    DcgmSeries,
     is_blank,
     of_host,
 )
-from runvitals.collectors.nvidia.throttling import Throttled
+from runvitals.collectors.nvidia.throttling import ThrottledTime
 from runvitals.collectors.nvidia.xid import xid_event
 from runvitals.journal.jsontext import loads
 
@@ -69,10 +69,10 @@ class Dcgm:
         self._others: set[str] = set()
         self._totals: dict[str, tuple[float, float]] = {}
         self._xids: dict[int, float] = {}
-        self._throttled: dict[int, Throttled] = {}
+        self._throttled: dict[int, ThrottledTime] = {}
         # (GPU, metric) of what boards have told without a slice's label.
         self._boards: set[tuple[int | None, str]] = set()
-        self._aside = Aside(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
+        self._aside = BackgroundReader(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
 
     @property
     def pending(self) -> bool:
@@ -99,7 +99,7 @@ class Dcgm:
         series = [each for url in self._urls for each in self._read(url)]
         series = of_host((each for each in series if each.index is not None), self._hostname)
         if not series:
-            raise NoSeries(f"{http.Address(self._urls[0])} answers, but tells of no GPU")
+            raise NoSeries(f"{http.HttpAddress(self._urls[0])} answers, but tells of no GPU")
         self._tell(series)
         series = self._of_boards([each for each in series if not is_blank(each.value)])
         memory: dict[str, dict[str, float]] = {}
@@ -116,30 +116,30 @@ class Dcgm:
             if watts is not None and limit:
                 tick.gauges[f"gpu.{index}.powerPercent"] = watts * 100.0 / limit
 
-    def _read(self, url: str) -> Iterator[Series]:
+    def _read(self, url: str) -> Iterator[DcgmSeries]:
         if "/api/v1/query" in url:
             yield from _of_query(http.get(url, self._headers).body)
             return
         found = exposition.Exposition()
-        series: list[Series] = []
+        series: list[DcgmSeries] = []
 
-        def take(sample: exposition.Sample) -> None:
+        def take(sample: exposition.ExpositionSample) -> None:
             if sample.name.startswith(PREFIX) and len(series) < MOST_SERIES:
                 is_total = found.kind(sample.name) == exposition.COUNTER
                 name = sample.name.removeprefix(PREFIX)
-                series.append(Series(name, sample.labels, sample.value, is_total))
+                series.append(DcgmSeries(name, sample.labels, sample.value, is_total))
 
-        parser = exposition.Parser(take, found=found)
+        parser = exposition.ExpositionParser(take, found=found)
         http.get(url, self._headers, take=parser.feed)
         parser.end()
         yield from series
 
-    def _of_boards(self, series: list[Series]) -> list[Series]:
+    def _of_boards(self, series: list[DcgmSeries]) -> list[DcgmSeries]:
         """The series, those that exporters repeat for each slice as their board's: where no series of the
         board itself was ever told, and all slices agree.
         """
         self._boards.update((each.index, each.name) for each in series if not each.slice)
-        repeated: dict[tuple[int | None, str], list[Series]] = {}
+        repeated: dict[tuple[int | None, str], list[DcgmSeries]] = {}
         kept = []
         for each in series:
             if not each.slice or each.is_of_slice:
@@ -151,7 +151,7 @@ class Dcgm:
         agreed = (told for told in repeated.values() if all(each.value == told[0].value for each in told))
         return kept + [told[0].of_board() for told in agreed]
 
-    def _write(self, tick: Tick, series: Series, memory: dict[str, dict[str, float]]) -> None:
+    def _write(self, tick: Tick, series: DcgmSeries, memory: dict[str, dict[str, float]]) -> None:
         prefix = f"gpu.{series.index}.{series.slice}"
         name, value = series.name, series.value
         if name in GAUGES:
@@ -171,17 +171,17 @@ class Dcgm:
         elif series.index is not None:
             self._note(tick, series.index, series)
 
-    def _note(self, tick: Tick, index: int, series: Series) -> None:
+    def _note(self, tick: Tick, index: int, series: DcgmSeries) -> None:
         """What says something together with what was told before."""
         if series.name == XID:
             self._note_xid(tick, index, series.value)
         elif series.name in THROTTLED:
             reason = THROTTLED[series.name]
-            self._throttled.setdefault(index, Throttled()).count(reason, series.value / 1e9)
+            self._throttled.setdefault(index, ThrottledTime()).count(reason, series.value / 1e9)
         elif series.name in THROTTLE_REASONS:
-            self._throttled.setdefault(index, Throttled()).note(int(series.value), tick.mono_s)
+            self._throttled.setdefault(index, ThrottledTime()).note(int(series.value), tick.mono_s)
 
-    def _write_flow(self, tick: Tick, key: str, series: Series) -> None:
+    def _write_flow(self, tick: Tick, key: str, series: DcgmSeries) -> None:
         if not series.is_total:
             tick.gauges[key] = series.value
             return
@@ -197,7 +197,7 @@ class Dcgm:
         if before is not None and value not in (0.0, before):
             tick.events.append(xid_event(index, int(value)))
 
-    def _tell(self, series: list[Series]) -> None:
+    def _tell(self, series: list[DcgmSeries]) -> None:
         gpus: dict[tuple[int, str], dict[str, object]] = {}
         for each in series:
             if each.index is None or (each.index, each.slice) in gpus:
@@ -232,7 +232,7 @@ def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
         tick.gauges[prefix + "memoryAllocated"] = used * 100.0 / total
 
 
-def _of_query(body: bytes) -> Iterator[Series]:
+def _of_query(body: bytes) -> Iterator[DcgmSeries]:
     """Series of Prometheus' answer to an instant query.
 
     Raises:
@@ -255,7 +255,7 @@ def _of_query(body: bytes) -> Iterator[Series]:
         except (TypeError, ValueError):  # a mangled entry takes no other with it
             continue
         if isinstance(name, str) and name.startswith(PREFIX):
-            yield Series(name.removeprefix(PREFIX), labels, value, is_total=False)
+            yield DcgmSeries(name.removeprefix(PREFIX), labels, value, is_total=False)
 
 
 def _questions(url: str) -> list[str]:

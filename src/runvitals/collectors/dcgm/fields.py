@@ -92,7 +92,7 @@ _BLANK_32 = range(0x7FFFFFF0, 0x80000000)
 _BLANK_64 = 9.2e18
 
 
-class Series:
+class DcgmSeries:
     """One number: its metric without ``DCGM_FI_``, its labels, and whether it is a running total."""
 
     __slots__ = ("is_total", "labels", "name", "value")
@@ -122,10 +122,10 @@ class Series:
         """Whether a slice has this metric of its own."""
         return self.name in OF_SLICES or self.name in RATIOS or self.name in MEMORY
 
-    def of_board(self) -> Series:
+    def of_board(self) -> DcgmSeries:
         """The same number as its board's."""
         labels = {name: text for name, text in self.labels.items() if name != "GPU_I_ID"}
-        return Series(self.name, labels, self.value, self.is_total)
+        return DcgmSeries(self.name, labels, self.value, self.is_total)
 
     @property
     def host(self) -> str:
@@ -144,7 +144,7 @@ def is_blank(value: float) -> bool:
     return value.is_integer() and int(value) in _BLANK_32
 
 
-def of_host(series: Iterable[Series], hostname: str) -> list[Series]:
+def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:
     """Those of our host, and those that name none. Where all are of one host, that is ours whatever it is
     called: in Kubernetes the exporter's own pod.
 

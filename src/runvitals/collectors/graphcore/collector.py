@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Every
 from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, readings, user
 from runvitals.collectors.run_processes import RunProcesses
@@ -50,7 +50,7 @@ class Ipus:
         self._repeat = Every(LASTING_EVERY_S)
         self._here: dict[str, dict[str, object]] | None = None
         self._lost: set[str] = set()
-        self._aside = Aside(self._ask, patience_s=patience_s)
+        self._aside = BackgroundReader(self._ask, patience_s=patience_s)
 
     @property
     def pending(self) -> bool:

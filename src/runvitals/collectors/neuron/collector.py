@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.aside import Aside, Hung
+from runvitals.collectors.aside import BackgroundReader, Hung
 from runvitals.collectors.base import Tick, read_text
 from runvitals.collectors.neuron import inventory, readings, sysfs
 from runvitals.collectors.neuron.devices import describe
 from runvitals.collectors.neuron.locations import BIN
 from runvitals.collectors.neuron.monitor import NeuronMonitor
-from runvitals.collectors.neuron.own import Own
+from runvitals.collectors.neuron.own import RunProcessFilter
 from runvitals.collectors.neuron.report import GROUPS, SYSTEM_GROUPS
-from runvitals.collectors.neuron.totals import Totals
+from runvitals.collectors.neuron.totals import RunningTotals
 from runvitals.collectors.run_processes import RunProcesses
 from runvitals.collectors.tool import Tool, ToolFailed, find
 
@@ -67,11 +67,11 @@ class Trainium:
         self._monitor = monitor
         # Why neuron-monitor tells nothing; "" while it does, and until it has begun to.
         self._failure = "" if monitor else f"neuron-monitor is not on PATH and not in {BIN[:-1]}: install it"
-        self._own = Own(environ.get("NEURON_PROCESS_TAG", ""), proc)
+        self._own = RunProcessFilter(environ.get("NEURON_PROCESS_TAG", ""), proc)
         self._run = RunProcesses(scope, proc)
-        self._processes = readings.Held(GROUPS)
-        self._system = readings.Held(SYSTEM_GROUPS)
-        self._totals = Totals()
+        self._processes = readings.HeldReadings(GROUPS)
+        self._system = readings.HeldReadings(SYSTEM_GROUPS)
+        self._totals = RunningTotals()
         self._report: dict[str, Any] = {}
         self._gauges: dict[str, float] = {}
         self._heard_s: float | None = None
@@ -84,7 +84,9 @@ class Trainium:
         self._driver_failure = ""
         self._driver_tells_errors = self._folder is not None and _tells_errors(self._folder)
         self._aside = (
-            Aside(self._ask_driver, every_s=DRIVER_EVERY_S, patience_s=PATIENCE_S) if self._folder else None
+            BackgroundReader(self._ask_driver, every_s=DRIVER_EVERY_S, patience_s=PATIENCE_S)
+            if self._folder
+            else None
         )
         self._ls = ls
         self._ways = list(inventory.ARGUMENTS) if ls else []

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from runvitals.collectors.neuron.own import Own
+    from runvitals.collectors.neuron.own import RunProcessFilter
 
 # neuron-monitor's word -> ours. The counts keep the names that W&B's metadata have.
 _HARDWARE = {
@@ -25,7 +25,10 @@ _HARDWARE = {
 
 
 def describe(
-    report: Mapping[str, Any], driver: Mapping[str, Any], listed: Sequence[Mapping[str, Any]], own: Own
+    report: Mapping[str, Any],
+    driver: Mapping[str, Any],
+    listed: Sequence[Mapping[str, Any]],
+    own: RunProcessFilter,
 ) -> dict[str, object]:
     """The fact `trainium`; {} where nobody has told anything yet.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.neuron.report import parse
-from runvitals.collectors.tool import Stream, ToolFailed
+from runvitals.collectors.tool import StreamingTool, ToolFailed
 from runvitals.journal import jsontext
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class NeuronMonitor:
                 self.period_s = period_s
             self._silence_s = max(SILENCE_S, 3 * self.period_s)
         self._argv = [path] if config is None else [path, "-c", config]
-        self._stream = Stream(self._argv, LONGEST_LINE)
+        self._stream = StreamingTool(self._argv, LONGEST_LINE)
 
     def reports(self, mono_s: float) -> list[dict[str, Any]]:
         """What has come since the last call, as `report.parse` has it; usually one or none.
@@ -68,7 +68,7 @@ class NeuronMonitor:
         elif mono_s - self._heard_s > self._silence_s:
             silent_s, self._heard_s = mono_s - self._heard_s, None
             self._stream.close()
-            self._stream = Stream(self._argv, LONGEST_LINE)
+            self._stream = StreamingTool(self._argv, LONGEST_LINE)
             raise ToolFailed(f"{self.path} has said nothing for {silent_s:.0f} s, and is started anew")
         reports = []
         for line in lines:

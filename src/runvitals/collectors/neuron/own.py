@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Own:
+class RunProcessFilter:
     """Recognises the run's processes by their pid, or by what neuron-monitor calls their tag.
 
     neuron-monitor's pid is the host's. In a container we do not see that one; but the tag of a process is the

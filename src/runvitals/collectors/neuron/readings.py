@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from runvitals.collectors.neuron.totals import Totals
+    from runvitals.collectors.neuron.totals import RunningTotals
 
     Process = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HELD_PERIODS = 2.5
 
 
-class Held:
+class HeldReadings:
     """The entries of the newest report, with those of their groups that were due earlier and hold still.
 
     Args:
@@ -113,7 +113,7 @@ def cores_of(process: Process) -> list[int]:
     return sorted(busy | {core for core, sizes in uses.items() if any(sizes.values())})
 
 
-def count(totals: Totals, report: Mapping[str, Any], first: bool) -> None:
+def count(totals: RunningTotals, report: Mapping[str, Any], first: bool) -> None:
     """What one report adds to the counters.
 
     Args:

@@ -27,7 +27,7 @@ ECC = (
 )
 
 
-class Device:
+class NeuronDevice:
     """One device's files.
 
     Args:
@@ -91,19 +91,19 @@ def find_folder(scope: Scope) -> str | None:
     return next((path for each in FOLDERS if os.path.isdir(path := scope.path(each))), None)
 
 
-def find_devices(folder: str) -> list[Device]:
+def find_devices(folder: str) -> list[NeuronDevice]:
     """The devices that are there now, by their numbers."""
-    return [Device(index, f"{folder}/{name}") for index, name in _numbered(folder, "neuron").items()]
+    return [NeuronDevice(index, f"{folder}/{name}") for index, name in _numbered(folder, "neuron").items()]
 
 
-def instance_type(devices: Sequence[Device]) -> str | None:
+def instance_type(devices: Sequence[NeuronDevice]) -> str | None:
     """What the driver says which instance this is: `Trn1`, `trn1.2xlarge`."""
     names = (read_text(f"{device.folder}/info/architecture/instance_type") for device in devices)
     return next((name.strip() for name in names if name and name.strip()), None)
 
 
 def write(
-    gauges: dict[str, float], counters: dict[str, float], devices: Sequence[Device], memory: bool
+    gauges: dict[str, float], counters: dict[str, float], devices: Sequence[NeuronDevice], memory: bool
 ) -> None:
     """The readings of all devices. What one does not tell does not keep the others from telling.
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 
-class Totals:
+class RunningTotals:
     """Sums that only grow. A sum is first told as 0, and its growth from then on: nothing of what happened
     before anybody counted is lost in the first value.
 
@@ -16,7 +16,7 @@ class Totals:
     on, so from then on each of its numbers is a count of its own.
 
     Example:
-        >>> totals = Totals()
+        >>> totals = RunningTotals()
         >>> totals.add("done", 7)
         >>> counters = {}
         >>> totals.write(counters), counters

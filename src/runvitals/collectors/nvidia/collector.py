@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from runvitals.backoff import Backoff
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.nvidia import library
 from runvitals.collectors.nvidia.library import Nvml
 from runvitals.collectors.nvidia.locations import NVIDIA_SMI
-from runvitals.collectors.nvidia.processes import HIDDEN, Members
-from runvitals.collectors.nvidia.session import Session
-from runvitals.collectors.nvidia.visible import Candidate, visible_to
+from runvitals.collectors.nvidia.processes import HIDDEN, RunGpuProcesses
+from runvitals.collectors.nvidia.session import NvmlSession
+from runvitals.collectors.nvidia.visible import VisibleGpu, visible_to
 from runvitals.collectors.programs import find
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.nvidia.device import Device
+    from runvitals.collectors.nvidia.device import NvidiaGpu
     from runvitals.collectors.nvidia.smi import NvidiaSmi
 
 # What a tick waits for the driver's answer: 8 GPUs take 2 to 5 ms. Later ones go into the next tick.
@@ -73,14 +73,14 @@ class Nvidia:
         self.absent: dict[str, str] = {}
         self._scope = scope
         self._nvml = Nvml(library)
-        self._members = Members(scope, proc, scope.path("/proc") if scope.host_root else proc)
+        self._members = RunGpuProcesses(scope, proc, scope.path("/proc") if scope.host_root else proc)
         self._proc = proc
-        self._session: Session | None = None
+        self._session: NvmlSession | None = None
         self._numbers: dict[str, int] = {}
         self._about: dict[str, dict[str, object]] = {}
         self._look = Backoff(FIRST_LOOK_S, LONGEST_LOOK_S)
         self._refresh = Every(FACTS_EVERY_S)
-        self._aside = Aside(self._ask, patience_s=patience_s)
+        self._aside = BackgroundReader(self._ask, patience_s=patience_s)
 
     @property
     def pending(self) -> bool:
@@ -110,7 +110,7 @@ class Nvidia:
         if lost or self._refresh.due(tick.mono_s):
             self._tell(session)
 
-    def _open(self, tick: Tick) -> Session:
+    def _open(self, tick: Tick) -> NvmlSession:
         """The session, a new one where there is none or a GPU is missing."""
         session = self._session
         if session is not None and not session.is_ours:
@@ -124,7 +124,7 @@ class Nvidia:
         if session is not None:
             self._session = None
             session.close()
-        session = Session(self._nvml, self._members, self._numbers)
+        session = NvmlSession(self._nvml, self._members, self._numbers)
         if not session.devices and not session.problems:
             session.close()
             raise NoGpu("the driver answers, but shows no GPU")
@@ -140,10 +140,10 @@ class Nvidia:
         self._refresh = Every(FACTS_EVERY_S)
         return session
 
-    def _missing_uuids(self, session: Session) -> set[str]:
+    def _missing_uuids(self, session: NvmlSession) -> set[str]:
         return set(self._numbers) - {device.uuid for device in session.devices}
 
-    def _tell(self, session: Session) -> None:
+    def _tell(self, session: NvmlSession) -> None:
         """Put what is known of the devices, and of what they lack, where the monitor finds it."""
         is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
         absent = _missing(session.devices)
@@ -159,7 +159,7 @@ class Nvidia:
         if facts != self.facts:
             self.facts = facts
 
-    def _facts(self, session: Session, is_hidden: bool) -> dict[str, object]:
+    def _facts(self, session: NvmlSession, is_hidden: bool) -> dict[str, object]:
         shown = self._visible(session)
         gpus: list[dict[str, object]] = []
         by_uuid = {device.uuid: device for device in session.devices}
@@ -172,16 +172,16 @@ class Nvidia:
             gpus.append(about)
         return {**session.driver, "gpu_nvidia": gpus}
 
-    def _visible(self, session: Session) -> set[int] | None:
+    def _visible(self, session: NvmlSession) -> set[int] | None:
         """Numbers of the GPUs that any process of the run may use; None where it cannot be known."""
         gpus = [
-            Candidate(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
+            VisibleGpu(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
             for device in session.devices
         ]
         return visible_to(self._scope.pids, self._proc, gpus)
 
 
-def _missing(devices: list[Device]) -> dict[str, str]:
+def _missing(devices: list[NvidiaGpu]) -> dict[str, str]:
     """Why readings are not there: those of several GPUs for the same reason together."""
     indices: dict[tuple[str, str], list[int]] = {}
     for device in devices:

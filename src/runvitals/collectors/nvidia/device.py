@@ -7,8 +7,8 @@ import ctypes
 from runvitals.collectors.nvidia import gpm, mig
 from runvitals.collectors.nvidia.library import NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
-from runvitals.collectors.nvidia.processes import Members, Usage
-from runvitals.collectors.nvidia.readings import Readings, memory_of, try_read
+from runvitals.collectors.nvidia.processes import GpuProcessUsage, RunGpuProcesses
+from runvitals.collectors.nvidia.readings import NvmlReadings, memory_of, try_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SHARED = ("temp", "powerWatts", "powerPercent", "smClock", "memoryClock", "graph
 SHARED_COUNTERS = ("correctedMemoryErrors", "unCorrectedMemoryErrors")
 
 
-class PciInfo(ctypes.Structure):
+class NvmlPciInfo(ctypes.Structure):
     """nvmlPciInfo_t, third version."""
 
     _fields_ = [
@@ -39,7 +39,7 @@ class PciInfo(ctypes.Structure):
     ]
 
 
-class Device:
+class NvidiaGpu:
     """A GPU with its slices.
 
     Args:
@@ -56,7 +56,7 @@ class Device:
         "uuid",
     )  # fmt: skip
 
-    def __init__(self, nvml: Nvml, place: int, members: Members) -> None:
+    def __init__(self, nvml: Nvml, place: int, members: RunGpuProcesses) -> None:
         self._nvml = nvml
         self.place = place
         self.index = place
@@ -71,8 +71,8 @@ class Device:
             self.memory_bytes = 0
         self._profile = gpm.open_profile(nvml, self.handle)
         self._profile_backoff = Retries()
-        self._readings = Readings(nvml, self.handle, self._profile is not None)
-        self._usage = Usage(nvml, self.handle, members, self.memory_bytes)
+        self._readings = NvmlReadings(nvml, self.handle, self._profile is not None)
+        self._usage = GpuProcessUsage(nvml, self.handle, members, self.memory_bytes)
         self.slices, self.slice_problems = mig.slices(nvml, self.handle)
         self.number(place)
 
@@ -170,7 +170,7 @@ class Device:
 
 def _pci(nvml: Nvml, handle: object) -> str:
     """As sysfs spells it: `0000:3b:00.0`; the driver writes eight digits of domain, and capitals."""
-    info = PciInfo()
+    info = NvmlPciInfo()
     if nvml.code("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(info)):
         return ""
     text: str = info.bus_id.decode("ascii", "replace").lower()

@@ -34,14 +34,14 @@ _FOR_GOOD = frozenset((NOT_SUPPORTED, INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND
 AGAIN_S = 300.0
 
 
-class Fields:
+class FieldValues:
     """A set of fields of one device; those that the device lacks are not asked for again for a while.
 
     Args:
         wanted: (field, scope) pairs; the scope is 0, or a link's number, or ALL_LINKS.
 
     Example:
-        >>> Fields([(83, 0), (82, 0)]).read(nvml, handle, mono_s)
+        >>> FieldValues([(83, 0), (82, 0)]).read(nvml, handle, mono_s)
         {83: 129931554972, 82: 54}
     """
 

@@ -40,7 +40,7 @@ OLDEST_S = 120.0
 _ROOM = 512
 
 
-class Metric(ctypes.Structure):
+class GpmMetric(ctypes.Structure):
     """nvmlGpmMetric_t: its last three pointers are names, which nobody reads here."""
 
     _fields_ = [
@@ -51,7 +51,7 @@ class Metric(ctypes.Structure):
     ]
 
 
-class Question(ctypes.Structure):
+class GpmMetricsGet(ctypes.Structure):
     """nvmlGpmMetricsGet_t: two samples, and the metrics wanted of them."""
 
     _fields_ = [
@@ -59,27 +59,27 @@ class Question(ctypes.Structure):
         ("count", ctypes.c_uint),
         ("older", ctypes.c_void_p),
         ("newer", ctypes.c_void_p),
-        ("metrics", Metric * _ROOM),
+        ("metrics", GpmMetric * _ROOM),
     ]
 
 
-class Support(ctypes.Structure):
+class GpmSupport(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint), ("is_supported", ctypes.c_uint)]
 
 
-def open_profile(nvml: Nvml, handle: object, gpu_instance: int | None = None) -> Profile | None:
+def open_profile(nvml: Nvml, handle: object, gpu_instance: int | None = None) -> GpmProfile | None:
     """The profiling counters of a GPU, or of one slice of it; None where it has none."""
-    support = Support(1, 0)
+    support = GpmSupport(1, 0)
     code = nvml.code("nvmlGpmQueryDeviceSupport", handle, ctypes.byref(support))
     if code or not support.is_supported:
         return None
     try:
-        return Profile(nvml, handle, gpu_instance)
+        return GpmProfile(nvml, handle, gpu_instance)
     except NvmlError:
         return None  # the library has no room for samples
 
 
-class Profile:
+class GpmProfile:
     """The profiling counters of one GPU, or of one slice of it.
 
     Args:
@@ -101,7 +101,7 @@ class Profile:
         nvml.call("nvmlGpmSampleAlloc", ctypes.byref(self._older))
         nvml.call("nvmlGpmSampleAlloc", ctypes.byref(self._newer))
         wanted = METRICS if gpu_instance is None else SLICE_METRICS
-        self._question = Question(1, len(wanted))
+        self._question = GpmMetricsGet(1, len(wanted))
         for entry, (number, _, _) in zip(self._question.metrics, wanted, strict=False):
             entry.number = number
 

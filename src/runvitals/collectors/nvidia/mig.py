@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runvitals.collectors.nvidia.library import Nvml
 
 
-class Attributes(ctypes.Structure):
+class MigAttributes(ctypes.Structure):
     _fields_ = [
         ("multiprocessors", ctypes.c_uint),
         ("copy_engines", ctypes.c_uint),
@@ -32,7 +32,7 @@ class Attributes(ctypes.Structure):
     ]
 
 
-class Slice:
+class MigSlice:
     """One slice.
 
     Args:
@@ -84,7 +84,7 @@ class Slice:
             "uuid": self.uuid,
             "name": self.name,
         }
-        attributes = Attributes()
+        attributes = MigAttributes()
         if self._nvml.code("nvmlDeviceGetAttributes_v2", self.handle, ctypes.byref(attributes)) == 0:
             about["memory_bytes"] = attributes.memory_mib << 20
             about["multiprocessors"] = attributes.multiprocessors
@@ -102,9 +102,9 @@ def is_enabled(nvml: Nvml, handle: object) -> bool:
     return code == 0 and current.value == 1
 
 
-def slices(nvml: Nvml, handle: object) -> tuple[list[Slice], dict[int, str]]:
+def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
     """The slices of a GPU, and, by place, why some could not be opened. Places without a slice are usual."""
-    found: list[Slice] = []
+    found: list[MigSlice] = []
     problems: dict[int, str] = {}
     if not is_enabled(nvml, handle):
         return found, problems
@@ -120,7 +120,7 @@ def slices(nvml: Nvml, handle: object) -> tuple[list[Slice], dict[int, str]]:
             )
             gpu_instance = nvml.uint("nvmlDeviceGetGpuInstanceId", child)
             compute_instance = nvml.uint("nvmlDeviceGetComputeInstanceId", child)
-            found.append(Slice(nvml, handle, child, gpu_instance, compute_instance))
+            found.append(MigSlice(nvml, handle, child, gpu_instance, compute_instance))
         except NvmlError as error:
             if error.code not in (NOT_FOUND, NOT_SUPPORTED, FUNCTION_NOT_FOUND):
                 problems[place] = error.reason

@@ -45,7 +45,7 @@ HIDDEN = (
 )
 
 
-class Process(ctypes.Structure):
+class NvmlProcessInfo(ctypes.Structure):
     """nvmlProcessInfo_t since its second version."""
 
     _fields_ = [
@@ -56,7 +56,7 @@ class Process(ctypes.Structure):
     ]
 
 
-class Share(ctypes.Structure):
+class NvmlProcessUtilization(ctypes.Structure):
     """nvmlProcessUtilizationSample_t: percent of a time that ended at `time_us`."""
 
     _fields_ = [
@@ -69,7 +69,7 @@ class Share(ctypes.Structure):
     ]
 
 
-class Members:
+class RunGpuProcesses:
     """The processes of a run, and which of them a number of the driver's means.
 
     Args:
@@ -118,7 +118,7 @@ class Members:
         return _link(f"{self._host_proc}/{number}/ns/pid") == self._namespace
 
 
-class Usage:
+class GpuProcessUsage:
     """What the run's processes use of one GPU.
 
     After `sample`, `in_use` is whether any is on it (None = unknown yet), and `values` holds, by the key's
@@ -130,7 +130,7 @@ class Usage:
         "_processes", "_shares", "_total_bytes", "in_use", "values",
     )  # fmt: skip
 
-    def __init__(self, nvml: Nvml, handle: object, members: Members, total_bytes: int) -> None:
+    def __init__(self, nvml: Nvml, handle: object, members: RunGpuProcesses, total_bytes: int) -> None:
         self.in_use: bool | None = None
         self.values: dict[str, float] = {}
         self._nvml = nvml
@@ -142,8 +142,8 @@ class Usage:
         self._drawing: dict[int, int | None] = {}
         self._backoffs = {"processes": Retries(), "process gpu, memory": Retries()}
         self._last_us = 0
-        self._processes = (Process * 32)()
-        self._shares = (Share * 128)()
+        self._processes = (NvmlProcessInfo * 32)()
+        self._shares = (NvmlProcessUtilization * 128)()
 
     def sample(self, mono_s: float) -> None:
         """Read what is due.
@@ -197,7 +197,7 @@ class Usage:
             except NvmlError as error:
                 if error.code != INSUFFICIENT_SIZE:
                     raise
-                self._processes = (Process * (count.value + 16))()
+                self._processes = (NvmlProcessInfo * (count.value + 16))()
                 continue
             found: dict[int, int | None] = {}
             for process in self._processes[: count.value]:
@@ -222,7 +222,7 @@ class Usage:
                 totals[name] += sum(shares_of_one) / len(samples)
         return {name: min(total, 100.0) for name, total in totals.items()}
 
-    def _samples(self) -> list[Share]:
+    def _samples(self) -> list[NvmlProcessUtilization]:
         """Of processes that did anything on this GPU since the last call; none is listed that did nothing."""
         function = "nvmlDeviceGetProcessUtilization"
         since = ctypes.c_ulonglong(self._last_us)
@@ -235,7 +235,7 @@ class Usage:
                 return []
             if code != INSUFFICIENT_SIZE:
                 raise NvmlError(code, function)
-            self._shares = (Share * (count.value + 64))()
+            self._shares = (NvmlProcessUtilization * (count.value + 64))()
         raise NvmlError(INSUFFICIENT_SIZE, function)
 
 

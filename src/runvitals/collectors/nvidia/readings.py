@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from runvitals.collectors.nvidia import throttling
-from runvitals.collectors.nvidia.fields import ALL_LINKS, Fields
+from runvitals.collectors.nvidia.fields import ALL_LINKS, FieldValues
 from runvitals.collectors.nvidia.library import (
     FUNCTION_NOT_FOUND,
     GPU_IS_LOST,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.nvidia.library import Nvml
 
-    Read = Callable[["Readings"], None]
+    Read = Callable[["NvmlReadings"], None]
 
 FOR_GOOD = frozenset((NOT_SUPPORTED, FUNCTION_NOT_FOUND, NO_PERMISSION))
 # After these nothing else can be read of this device either.
@@ -66,17 +66,17 @@ _SENT, _RECEIVED = ctypes.c_uint(0), ctypes.c_uint(1)
 _GPU_CORE = ctypes.c_uint(0)
 
 
-class Utilization(ctypes.Structure):
+class NvmlUtilization(ctypes.Structure):
     _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
 
 
-class Memory(ctypes.Structure):
+class NvmlMemory(ctypes.Structure):
     """The first version: what the driver keeps for itself counts as used."""
 
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
-class Memory2(ctypes.Structure):
+class NvmlMemory2(ctypes.Structure):
     """The second version, which tells apart what the driver keeps for itself."""
 
     _fields_ = [
@@ -88,7 +88,7 @@ class Memory2(ctypes.Structure):
     ]
 
 
-MEMORY_2 = 2 << 24 | ctypes.sizeof(Memory2)
+MEMORY_2 = 2 << 24 | ctypes.sizeof(NvmlMemory2)
 
 
 def memory_of(nvml: Nvml, handle: object) -> tuple[int, int]:
@@ -97,14 +97,14 @@ def memory_of(nvml: Nvml, handle: object) -> tuple[int, int]:
     Raises:
         NvmlError: also where the device has no memory of its own, and answers 0.
     """
-    second = Memory2(MEMORY_2)
+    second = NvmlMemory2(MEMORY_2)
     code = nvml.code("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(second))
     if code == 0:
         used, total = second.used, second.total
     elif code == GPU_IS_LOST:
         raise NvmlError(code, "nvmlDeviceGetMemoryInfo_v2")
     else:
-        first = Memory()
+        first = NvmlMemory()
         nvml.call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(first))
         used, total = first.used, first.total
     if not 0 < total < 1 << 60:
@@ -131,7 +131,7 @@ def try_read(read: Callable[[float], dict[str, float]], backoff: Retries, mono_s
     return found
 
 
-class Readings:
+class NvmlReadings:
     """The readings of one GPU.
 
     Args:
@@ -156,12 +156,12 @@ class Readings:
         self._backoffs = {name: Retries() for name, _ in (*_FAST, *_SLOW)}
         self._slow = Paced(SLOW_SHARE, SLOW_EVERY_S)
         self._windows = Paced(SLOW_SHARE * 2, SLOW_EVERY_S)
-        self._fields = Fields(FAST_FIELDS)
-        self._links = None if has_profile else Fields(LINK_FIELDS)
-        self._slow_fields = Fields(SLOW_FIELDS)
+        self._fields = FieldValues(FAST_FIELDS)
+        self._links = None if has_profile else FieldValues(LINK_FIELDS)
+        self._slow_fields = FieldValues(SLOW_FIELDS)
         self._link_totals: dict[int, tuple[float, float]] = {}
         self._limit_watts: float | None = None
-        self._throttled = throttling.Throttled()
+        self._throttled = throttling.ThrottledTime()
 
     def sample(self, mono_s: float) -> None:
         """Read what is due.
@@ -202,7 +202,7 @@ class Readings:
     # -- the fast ones
 
     def _utilization(self) -> None:
-        busy = Utilization()
+        busy = NvmlUtilization()
         self.nvml.call("nvmlDeviceGetUtilizationRates", self.handle, ctypes.byref(busy))
         if busy.gpu > 100 or busy.memory > 100:  # a parent of slices answers with the mark for "no value"
             raise NvmlError(NOT_SUPPORTED, "nvmlDeviceGetUtilizationRates")
@@ -322,26 +322,26 @@ class Readings:
 
 
 _FAST: tuple[tuple[str, Read], ...] = (
-    ("gpu, memory", Readings._utilization),
-    ("memoryAllocated", Readings._memory),
-    ("temp", Readings._temperature),
-    ("powerWatts", Readings._power),
-    ("smClock", Readings._sm_clock),
-    ("memoryClock", Readings._memory_clock),
-    ("graphicsClock", Readings._graphics_clock),
-    ("encoderUtilization", Readings._encoder),
-    ("decoderUtilization", Readings._decoder),
-    ("energyJoules, memoryTemp", Readings._field_values),
-    ("throttle", Readings._throttling),
-    ("pcieTxBytes, nvlinkTxBytes", Readings._link_fields),
+    ("gpu, memory", NvmlReadings._utilization),
+    ("memoryAllocated", NvmlReadings._memory),
+    ("temp", NvmlReadings._temperature),
+    ("powerWatts", NvmlReadings._power),
+    ("smClock", NvmlReadings._sm_clock),
+    ("memoryClock", NvmlReadings._memory_clock),
+    ("graphicsClock", NvmlReadings._graphics_clock),
+    ("encoderUtilization", NvmlReadings._encoder),
+    ("decoderUtilization", NvmlReadings._decoder),
+    ("energyJoules, memoryTemp", NvmlReadings._field_values),
+    ("throttle", NvmlReadings._throttling),
+    ("pcieTxBytes, nvlinkTxBytes", NvmlReadings._link_fields),
 )
 _SLOW: tuple[tuple[str, Read], ...] = (
-    ("enforcedPowerLimitWatts", Readings._power_limit),
-    ("fanSpeed", Readings._fan),
-    ("correctedMemoryErrors", Readings._corrected_errors),
-    ("unCorrectedMemoryErrors", Readings._uncorrected_errors),
-    ("remappedRows, pcieReplays", Readings._slow_field_values),
-    ("pcieLinkGen", Readings._pcie_link),
+    ("enforcedPowerLimitWatts", NvmlReadings._power_limit),
+    ("fanSpeed", NvmlReadings._fan),
+    ("correctedMemoryErrors", NvmlReadings._corrected_errors),
+    ("unCorrectedMemoryErrors", NvmlReadings._uncorrected_errors),
+    ("remappedRows, pcieReplays", NvmlReadings._slow_field_values),
+    ("pcieLinkGen", NvmlReadings._pcie_link),
 )
 _SLOW_COUNTERS = ((PCIE_REPLAYS, "pcieReplays"),)
 _SLOW_GAUGES = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.nvidia.device import Device
+from runvitals.collectors.nvidia.device import NvidiaGpu
 from runvitals.collectors.nvidia.library import FUNCTION_NOT_FOUND, NvmlError
-from runvitals.collectors.nvidia.xid import Events
+from runvitals.collectors.nvidia.xid import XidEvents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Tick
     from runvitals.collectors.nvidia.library import Nvml
-    from runvitals.collectors.nvidia.processes import Members
+    from runvitals.collectors.nvidia.processes import RunGpuProcesses
 
 
-class Session:
+class NvmlSession:
     """NVML initialized, and its GPUs opened. Its handles mean nothing in a forked child.
 
     Args:
@@ -30,16 +30,16 @@ class Session:
 
     __slots__ = ("_events", "_nvml", "_pid", "devices", "driver", "problems")
 
-    def __init__(self, nvml: Nvml, members: Members, numbers: dict[str, int]) -> None:
+    def __init__(self, nvml: Nvml, members: RunGpuProcesses, numbers: dict[str, int]) -> None:
         self._nvml = nvml
         self._pid = os.getpid()
-        self.devices: list[Device] = []
+        self.devices: list[NvidiaGpu] = []
         # Why a GPU of the driver's list cannot be opened, by its place in it.
         self.problems: dict[int, str] = {}
         nvml.first(("nvmlInit_v2", "nvmlInit"))
         for place in range(nvml.uint("nvmlDeviceGetCount_v2")):
             try:
-                self.devices.append(Device(nvml, place, members))
+                self.devices.append(NvidiaGpu(nvml, place, members))
             except NvmlError as error:
                 self.problems[place] = error.reason
         _number(self.devices, numbers)
@@ -51,7 +51,7 @@ class Session:
         """Whether this process opened it, and not one that has forked since."""
         return self._pid == os.getpid()
 
-    def sample(self, tick: Tick) -> list[tuple[Device, str]]:
+    def sample(self, tick: Tick) -> list[tuple[NvidiaGpu, str]]:
         """Read all GPUs. Those that were lost, with the reason, are no longer among the devices."""
         lost = []
         for device in self.devices:
@@ -79,14 +79,14 @@ class Session:
             self._events.free()
         self._nvml.code("nvmlShutdown")
 
-    def _open_events(self) -> Events | None:
+    def _open_events(self) -> XidEvents | None:
         try:
-            return Events(self._nvml, [(device.index, device.handle) for device in self.devices])
+            return XidEvents(self._nvml, [(device.index, device.handle) for device in self.devices])
         except NvmlError:  # Windows, or a sandbox: the driver has none to give
             return None
 
 
-def _number(devices: list[Device], numbers: dict[str, int]) -> None:
+def _number(devices: list[NvidiaGpu], numbers: dict[str, int]) -> None:
     """Give known GPUs the index they had, and new ones their place, or the first free one behind all."""
     taken = set(numbers.values())
     for device in devices:

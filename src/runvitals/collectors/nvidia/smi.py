@@ -11,9 +11,9 @@ from runvitals.collectors import pci
 from runvitals.collectors.base import Every
 from runvitals.collectors.nvidia import smi_log
 from runvitals.collectors.nvidia.device import SHARED, SHARED_COUNTERS
-from runvitals.collectors.nvidia.processes import HIDDEN, Members
-from runvitals.collectors.nvidia.throttling import Throttled
-from runvitals.collectors.nvidia.visible import Candidate, visible_to
+from runvitals.collectors.nvidia.processes import HIDDEN, RunGpuProcesses
+from runvitals.collectors.nvidia.throttling import ThrottledTime
+from runvitals.collectors.nvidia.visible import VisibleGpu, visible_to
 from runvitals.collectors.quantity import amount, split, whole
 from runvitals.collectors.tool import Tool, ToolFailed
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.nvidia.smi_log import Gpu, Log
+    from runvitals.collectors.nvidia.smi_log import SmiGpuLog, SmiLog
 
 # The tool takes 20 ms of CPU for one GPU, a second where the driver must wake the GPU first.
 EVERY_S, TIMEOUT_S = 2.0, 20.0
@@ -113,10 +113,10 @@ class NvidiaSmi:
         self._why = why
         self._certain = certain
         self._tool = Tool([path, "-q", "-x"], EVERY_S, TIMEOUT_S, MOST_BYTES)
-        self._members = Members(scope, proc, scope.path("/proc") if scope.host_root else proc)
+        self._members = RunGpuProcesses(scope, proc, scope.path("/proc") if scope.host_root else proc)
         self._failed = ""
         self._seldom = Every(SELDOM_S)
-        self._cards: dict[str, Card] = {}
+        self._cards: dict[str, SmiGpu] = {}
 
     @property
     def pending(self) -> bool:
@@ -145,7 +145,7 @@ class NvidiaSmi:
         """End what runs."""
         self._tool.close()
 
-    def _ask(self, mono_s: float) -> Log | None:
+    def _ask(self, mono_s: float) -> SmiLog | None:
         try:
             output = self._tool.output(mono_s)
             log = None if output is None else smi_log.read(output)
@@ -166,7 +166,7 @@ class NvidiaSmi:
         was_failing, self._failed = bool(self._failed), ""
         return None if was_failing and mono_s - self._tool.moment_s > STALE_S else log
 
-    def _write(self, tick: Tick, log: Log) -> None:
+    def _write(self, tick: Tick, log: SmiLog) -> None:
         self._members.refresh(tick.mono_s)
         here = self._known(log, tick)
         for card, gpu in here:
@@ -174,12 +174,12 @@ class NvidiaSmi:
             card.write(tick)
         self._tell(log, [card for card, _ in here])
 
-    def _known(self, log: Log, tick: Tick) -> list[tuple[Card, Gpu]]:
+    def _known(self, log: SmiLog, tick: Tick) -> list[tuple[SmiGpu, SmiGpuLog]]:
         """The GPUs of an answer, each with what is known of it; tells which are lost, and which are back.
 
         A GPU keeps its number when one before it falls off the bus.
         """
-        here: list[tuple[Card, Gpu]] = []
+        here: list[tuple[SmiGpu, SmiGpuLog]] = []
         for place, gpu in enumerate(log.gpus):
             who = _identity(gpu) or str(place)
             card = self._cards.get(who)
@@ -187,7 +187,7 @@ class NvidiaSmi:
                 continue  # it tells its address, and no more: lost, and not another
             if card is None:
                 taken = {known.index for known in self._cards.values()}
-                card = self._cards[who] = Card(place if place not in taken else max(taken) + 1, who)
+                card = self._cards[who] = SmiGpu(place if place not in taken else max(taken) + 1, who)
             elif card.is_lost:
                 tick.events.append(_event("device_back", "info", card, "is back"))
             card.is_lost = False
@@ -199,7 +199,7 @@ class NvidiaSmi:
                 tick.events.append(_event("device_lost", "error", card, "is no longer told of by nvidia-smi"))
         return here
 
-    def _tell(self, log: Log, cards: list[Card]) -> None:
+    def _tell(self, log: SmiLog, cards: list[SmiGpu]) -> None:
         """Put what is known of the GPUs, and of what they lack, where the monitor finds it."""
         is_hidden = not any(card.in_use for card in cards) and self._members.may_be_hidden()
         absent = {"NVML": self._why}
@@ -221,10 +221,10 @@ class NvidiaSmi:
         if facts != self.facts:
             self.facts = facts
 
-    def _facts(self, log: Log, is_hidden: bool) -> dict[str, object]:
+    def _facts(self, log: SmiLog, is_hidden: bool) -> dict[str, object]:
         cards = sorted(self._cards.values(), key=lambda card: card.index)
         candidates = [
-            Candidate(card.index, card.who, str(card.about.get("name", "")), card.slice_uuids)
+            VisibleGpu(card.index, card.who, str(card.about.get("name", "")), card.slice_uuids)
             for card in cards
             if not card.is_lost
         ]
@@ -244,7 +244,7 @@ class NvidiaSmi:
         return {**driver, "gpu_nvidia": gpus}
 
 
-class Card:
+class SmiGpu:
     """One GPU, from answer to answer.
 
     Args:
@@ -262,12 +262,12 @@ class Card:
         self.gauges: dict[str, float] = {}
         self.counters: dict[str, float] = {}
         self._own: dict[str, float] = {}
-        self._throttled = Throttled()
+        self._throttled = ThrottledTime()
 
     def is_at(self, address: str) -> bool:
         return self.about.get("pci") == address
 
-    def read(self, gpu: Gpu, moment_s: float, members: Members) -> None:
+    def read(self, gpu: SmiGpuLog, moment_s: float, members: RunGpuProcesses) -> None:
         """Take in what an answer tells of it, which was asked for at a moment."""
         fields = gpu.fields
         self.about = _about(gpu, self.who)
@@ -340,7 +340,7 @@ class Card:
             if key in seconds:
                 self.counters[key] = seconds[key]
 
-    def _note_processes(self, gpu: Gpu, members: Members) -> None:
+    def _note_processes(self, gpu: SmiGpuLog, members: RunGpuProcesses) -> None:
         """Memory of the run's processes; one on several slices is listed once for each."""
         ours = [
             each
@@ -359,7 +359,7 @@ class Card:
                 self._own["memoryAllocated"] = sum(known) * 100.0 / total
 
 
-def _read_or_none(output: bytes) -> Log | None:
+def _read_or_none(output: bytes) -> SmiLog | None:
     try:
         log = smi_log.read(output)
     except ValueError:  # nothing but the complaint, which is told
@@ -390,16 +390,16 @@ def _memory(fields: Mapping[str, str]) -> dict[str, float]:
     return found
 
 
-def _identity(gpu: Gpu) -> str:
+def _identity(gpu: SmiGpuLog) -> str:
     uuid = gpu.fields.get("uuid", "")
     return uuid if uuid.startswith("GPU-") else _address(gpu)
 
 
-def _address(gpu: Gpu) -> str:
+def _address(gpu: SmiGpuLog) -> str:
     return pci.normal(gpu.fields.get("pci.pci_bus_id", "")) or pci.normal(gpu.fields.get("id", ""))
 
 
-def _about(gpu: Gpu, who: str) -> dict[str, object]:
+def _about(gpu: SmiGpuLog, who: str) -> dict[str, object]:
     """Who a GPU is, for the facts about the machine."""
     fields = gpu.fields
     about: dict[str, object] = {
@@ -436,6 +436,6 @@ def _about_slice(part: Mapping[str, str]) -> dict[str, object]:
     return about
 
 
-def _event(name: str, level: str, card: Card, what: str) -> dict[str, object]:
+def _event(name: str, level: str, card: SmiGpu, what: str) -> dict[str, object]:
     text = f"GPU {card.index} {what}"
     return {"name": name, "level": level, "text": text, "gpu": card.index, "uuid": card.who}

@@ -21,7 +21,7 @@ _MOST_LETTERS, _DEEPEST = 200, 32
 _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 
-class Gpu:
+class SmiGpuLog:
     """One GPU of the document: fields by path (``fb_memory_usage.used``); the same of its slices and of the
     processes on it.
     """
@@ -34,17 +34,17 @@ class Gpu:
         self.processes: list[dict[str, str]] = []
 
 
-class Log:
+class SmiLog:
     """The document: its own fields (``driver_version``), and the GPUs in the order of the PCI bus."""
 
     __slots__ = ("fields", "gpus")
 
     def __init__(self) -> None:
         self.fields: dict[str, str] = {}
-        self.gpus: list[Gpu] = []
+        self.gpus: list[SmiGpuLog] = []
 
 
-def read(output: bytes) -> Log:
+def read(output: bytes) -> SmiLog:
     """The last whole document in what was printed.
 
     Raises:
@@ -77,8 +77,8 @@ def _without(text: str, tag: str) -> str:
     return parts[0] + "".join(part.partition(end)[2] for part in parts[1:])
 
 
-def _read(text: str) -> Log:
-    log = Log()
+def _read(text: str) -> SmiLog:
+    log = SmiLog()
     fields, depth = log.fields, 1  # where fields go at present, and how deep the names above them are
     path: list[str] = []
     for mark in text.split("<")[1:]:
@@ -98,7 +98,7 @@ def _read(text: str) -> Log:
         if len(path) > _DEEPEST:
             raise ValueError("the document's elements are nested too deeply")
         if len(path) == 2 and name == "gpu":
-            log.gpus.append(Gpu())
+            log.gpus.append(SmiGpuLog())
             fields, depth = log.gpus[-1].fields, 2
             fields["id"] = tag.partition('id="')[2].partition('"')[0]
         elif log.gpus and name in _PARTS:

@@ -36,12 +36,12 @@ _BITS = (
 LONGEST_LOOK_S = 60.0
 
 
-class Throttled:
+class ThrottledTime:
     """Seconds by reason: the driver's own counters, which miss nothing; for a reason it does not count, the
     time for which its bit was seen.
 
     Example:
-        >>> throttled = Throttled()
+        >>> throttled = ThrottledTime()
         >>> throttled.note(0x4, 100.0)
         >>> throttled.note(0x0, 101.0)
         >>> throttled.seconds()["throttle.swPowerCapSeconds"]

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Candidate:
+class VisibleGpu:
     """A GPU as far as the question goes: its number, its UUID and those of its slices."""
 
     __slots__ = ("index", "name", "slice_uuids", "uuid")
@@ -19,7 +19,7 @@ class Candidate:
         self.slice_uuids = tuple(slice_uuids)
 
 
-def visible(setting: str | None, gpus: Sequence[Candidate], order: str | None = None) -> set[int] | None:
+def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None = None) -> set[int] | None:
     """Numbers of the GPUs that CUDA lets a process use.
 
     Args:
@@ -31,7 +31,7 @@ def visible(setting: str | None, gpus: Sequence[Candidate], order: str | None = 
         None where it cannot be known: numbers, in CUDA's own order, on a machine of unlike GPUs.
 
     Example:
-        >>> gpus = [Candidate(0, "GPU-8f1c"), Candidate(1, "GPU-93aa")]
+        >>> gpus = [VisibleGpu(0, "GPU-8f1c"), Candidate(1, "GPU-93aa")]
         >>> visible("1", gpus), visible("GPU-8f", gpus), visible("", gpus), visible("1,-1,0", gpus)
         ({1}, {0}, set(), {1})
     """
@@ -53,7 +53,7 @@ def visible(setting: str | None, gpus: Sequence[Candidate], order: str | None = 
     return {entry if isinstance(entry, int) else by_slice[entry] for entry in chosen}
 
 
-def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[Candidate]) -> set[int] | None:
+def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[int] | None:
     """Numbers of the GPUs that any of the processes may use; None where it cannot be known."""
     shown: set[int] = set()
     for pid in list(pids):
@@ -67,7 +67,7 @@ def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[Candidate]) -> set
     return shown
 
 
-def _named(word: str, gpus: Sequence[Candidate], chosen: list[int | str]) -> int | str | None:
+def _named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:
     """The GPU's number, or the slice's UUID, that an entry names."""
     if word.isdigit():
         place = int(word)

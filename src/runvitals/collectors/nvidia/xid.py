@@ -65,7 +65,7 @@ _OF_PROGRAMS = frozenset((13, 31, 43, 45, 69))
 _AT_MOST = 32
 
 
-class EventData(ctypes.Structure):
+class NvmlEventData(ctypes.Structure):
     """nvmlEventData_t."""
 
     _fields_ = [
@@ -77,7 +77,7 @@ class EventData(ctypes.Structure):
     ]
 
 
-class Events:
+class XidEvents:
     """Takes what the driver has queued since the last look; it never waits.
 
     Raises:
@@ -102,7 +102,7 @@ class Events:
             NvmlError: a device was lost, which ends the set.
         """
         events: list[dict[str, object]] = []
-        data = EventData()
+        data = NvmlEventData()
         for _ in range(_AT_MOST):
             code = self._nvml.code("nvmlEventSetWait_v2", self._set, ctypes.byref(data), ctypes.c_uint(0))
             if code == TIMEOUT:

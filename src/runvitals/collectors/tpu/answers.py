@@ -8,14 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Label = str | int | float | bool
+    LabelValue = str | int | float | bool
     Field = tuple[int, int, int | bytes]
 
 # Nested lists of attributes go no deeper than this.
 _DEEPEST = 4
 
 
-class Reading:
+class TpuReading:
     """One number of a metric, or one distribution.
 
     Args:
@@ -26,7 +26,7 @@ class Reading:
     __slots__ = ("distribution", "labels", "value")
 
     def __init__(
-        self, labels: Mapping[str, Label], value: float | None, distribution: Distribution | None
+        self, labels: Mapping[str, LabelValue], value: float | None, distribution: TpuDistribution | None
     ) -> None:
         self.labels = dict(labels)
         self.value = value
@@ -44,7 +44,7 @@ class Reading:
         return None
 
 
-class Distribution:
+class TpuDistribution:
     """How often what was measured lay between which bounds.
 
     Args:
@@ -77,7 +77,7 @@ class Distribution:
         """What so many per cent lie below, linear within its bucket; None without buckets that hold anything.
 
         Example:
-            >>> Distribution(4, 1.5, [1.0, 2.0], [0, 4, 0]).percentile(50)
+            >>> TpuDistribution(4, 1.5, [1.0, 2.0], [0, 4, 0]).percentile(50)
             1.5
         """
         total = sum(self.counts)
@@ -93,7 +93,7 @@ class Distribution:
             below += count
         return self._edges(len(self.counts) - 1)[1]
 
-    def plus(self, other: Distribution) -> Distribution | None:
+    def plus(self, other: TpuDistribution) -> TpuDistribution | None:
         """Both together; None where their buckets differ."""
         if self.bounds != other.bounds:
             return None
@@ -101,16 +101,16 @@ class Distribution:
         mean = (self.mean * self.count + other.mean * other.count) / count if count else 0.0
         counts = [ours + theirs for ours, theirs in zip(self.counts, other.counts, strict=True)]
         largest = None if self.largest is None or other.largest is None else max(self.largest, other.largest)
-        return Distribution(count, mean, self.bounds, counts, largest)
+        return TpuDistribution(count, mean, self.bounds, counts, largest)
 
-    def since(self, earlier: Distribution) -> Distribution:
+    def since(self, earlier: TpuDistribution) -> TpuDistribution:
         """What came after an earlier state of the same; all of it where it began anew in between."""
         count = self.count - earlier.count
         counts = [now - then for now, then in zip(self.counts, earlier.counts, strict=False)]
         if self.bounds != earlier.bounds or count < 0 or any(each < 0 for each in counts):
             return self
         mean = (self.mean * self.count - earlier.mean * earlier.count) / count if count else 0.0
-        return Distribution(count, mean, self.bounds, counts)
+        return TpuDistribution(count, mean, self.bounds, counts)
 
     def _edges(self, place: int) -> tuple[float, float]:
         """The bounds of a bucket; those of the first and the last, which have one each, as far as known."""
@@ -135,7 +135,7 @@ def supported(message: bytes) -> list[str]:
     ]
 
 
-def readings(message: bytes) -> list[Reading]:
+def readings(message: bytes) -> list[TpuReading]:
     """The readings in an answer of GetRuntimeMetric.
 
     Raises:
@@ -151,8 +151,8 @@ def readings(message: bytes) -> list[Reading]:
     return found
 
 
-def _reading(message: bytes) -> Reading:
-    labels: dict[str, Label] = {}
+def _reading(message: bytes) -> TpuReading:
+    labels: dict[str, LabelValue] = {}
     value: float | None = None
     distribution = None
     for number, kind, told in protobuf.fields(message):
@@ -165,14 +165,14 @@ def _reading(message: bytes) -> Reading:
             value = _value(inner)
         elif number == 5:
             distribution = _distribution(inner)
-    return Reading(labels, value, distribution)
+    return TpuReading(labels, value, distribution)
 
 
-def _attribute(message: bytes, depth: int = 0) -> dict[str, Label]:
+def _attribute(message: bytes, depth: int = 0) -> dict[str, LabelValue]:
     """A key and its value; a list of such, in its place, where the value is one."""
     key = ""
-    labels: dict[str, Label] = {}
-    value: Label | None = None
+    labels: dict[str, LabelValue] = {}
+    value: LabelValue | None = None
     for number, kind, told in protobuf.fields(message):
         if (number, kind) == (1, protobuf.LENGTH):
             key = _text(told)
@@ -189,7 +189,7 @@ def _attribute(message: bytes, depth: int = 0) -> dict[str, Label]:
     return labels
 
 
-def _scalar(field: Field) -> Label | None:
+def _scalar(field: Field) -> LabelValue | None:
     number, kind, told = field
     if (number, kind) == (1, protobuf.LENGTH):
         return _text(told)
@@ -211,7 +211,7 @@ def _value(message: bytes) -> float | None:
     return value if value is not None and value - value == 0.0 else None
 
 
-def _distribution(message: bytes) -> Distribution:
+def _distribution(message: bytes) -> TpuDistribution:
     count, mean, largest = 0, 0.0, 0.0
     bounds: list[float] = []
     counts: list[int] = []
@@ -230,7 +230,7 @@ def _distribution(message: bytes) -> Distribution:
         elif kind == protobuf.LENGTH and number == 7:
             counts += protobuf.read_varints(told)
     # An absent number is 0 on this wire; the largest of what was measured is not below its mean.
-    return Distribution(count, mean, bounds, counts, largest if largest >= mean and largest > 0 else None)
+    return TpuDistribution(count, mean, bounds, counts, largest if largest >= mean and largest > 0 else None)
 
 
 def _bounds(message: bytes) -> list[float]:

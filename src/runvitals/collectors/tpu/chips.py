@@ -29,7 +29,7 @@ GENERATIONS = {
 }
 
 
-class Chip:
+class TpuChip:
     """A chip.
 
     Args:
@@ -57,7 +57,7 @@ class Chip:
         return {name: value for name, value in fact.items() if value != ""}
 
 
-def find_chips(scope: Scope) -> list[Chip]:
+def find_chips(scope: Scope) -> list[TpuChip]:
     """The chips by their nodes' numbers. [] where there are none, or where they cannot be seen.
 
     Chips are on the bus of Google's cloud machines only: elsewhere the bus is not read, 8 µs a device.
@@ -74,9 +74,9 @@ def find_chips(scope: Scope) -> list[Chip]:
         address, (name, memory_gib, devices) = first
         group = _iommu_group(scope, address)
         node = nodes[place] if place < len(nodes) else f"/dev/vfio/{group}" if group else ""
-        chips.append(Chip(place, address, node, name, memory_gib, devices))
+        chips.append(TpuChip(place, address, node, name, memory_gib, devices))
     if not chips:
-        chips = [Chip(place, "", node) for place, node in enumerate(nodes)]
+        chips = [TpuChip(place, "", node) for place, node in enumerate(nodes)]
     chips.sort(key=lambda chip: (_number(chip.node), chip.pci))
     for place, chip in enumerate(chips):
         chip.index = place
@@ -93,7 +93,7 @@ def accel_nodes(scope: Scope) -> list[str]:
     return [f"/dev/{name}" for name in sorted(found, key=_number)]
 
 
-def users(chips: Iterable[Chip], pids: Iterable[int], proc: str = "/proc") -> set[str]:
+def users(chips: Iterable[TpuChip], pids: Iterable[int], proc: str = "/proc") -> set[str]:
     """The nodes that some of the processes have open."""
     nodes = {chip.node for chip in chips if chip.node}
     used: set[str] = set()
@@ -111,7 +111,7 @@ def users(chips: Iterable[Chip], pids: Iterable[int], proc: str = "/proc") -> se
     return used & nodes
 
 
-def devices_per_chip(chips: Sequence[Chip]) -> int:
+def devices_per_chip(chips: Sequence[TpuChip]) -> int:
     return chips[0].devices if chips else 1
 
 

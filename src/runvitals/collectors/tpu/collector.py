@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.aside import Aside
+from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Every
 from runvitals.collectors.run_processes import RunProcesses
 from runvitals.collectors.tpu import metrics
 from runvitals.collectors.tpu.chips import devices_per_chip, users
-from runvitals.collectors.tpu.grpc import Connection
-from runvitals.collectors.tpu.runtime import Runtime, ports
+from runvitals.collectors.tpu.grpc import GrpcConnection
+from runvitals.collectors.tpu.runtime import TpuRuntime, ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.tpu.answers import Distribution, Reading
-    from runvitals.collectors.tpu.chips import Chip
+    from runvitals.collectors.tpu.answers import TpuDistribution, TpuReading
+    from runvitals.collectors.tpu.chips import TpuChip
 
 # At most about once a second; a tick of a busy machine may come a little early after a late one.
 EVERY_S = 0.8
@@ -46,7 +46,7 @@ class Tpu:
     name = "tpu"
 
     def __init__(
-        self, scope: Scope, chips: Sequence[Chip], environ: Mapping[str, str], proc: str = "/proc"
+        self, scope: Scope, chips: Sequence[TpuChip], environ: Mapping[str, str], proc: str = "/proc"
     ) -> None:
         self.absent: dict[str, str] = dict(ONLY_INSIDE)
         self._chips = list(chips)
@@ -55,14 +55,14 @@ class Tpu:
         self._run = RunProcesses(scope, proc)
         self._per_chip = devices_per_chip(self._chips)
         self._runtimes = [
-            Runtime(Connection(port, timeout_s=TIMEOUT_S)) for port in ports(environ, len(self._chips))
+            TpuRuntime(GrpcConnection(port, timeout_s=TIMEOUT_S)) for port in ports(environ, len(self._chips))
         ]
         self._ids: list[int] = []
         self._used: set[str] | None = None
-        self._cumulative: dict[tuple[str, str], Distribution] = {}
+        self._cumulative: dict[tuple[str, str], TpuDistribution] = {}
         self._distributions = Every(DISTRIBUTIONS_EVERY_S)
         self._users = Every(USERS_EVERY_S)
-        self._aside = Aside(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
+        self._aside = BackgroundReader(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
         self.facts: dict[str, object] = self._facts()
 
     @property
@@ -90,7 +90,7 @@ class Tpu:
         names = [*metrics.OF_DEVICES, metrics.QUEUE]
         if self._distributions.due(tick.mono_s):
             names += metrics.DISTRIBUTIONS
-        found: dict[str, list[Reading]] = {}
+        found: dict[str, list[TpuReading]] = {}
         for runtime in self._runtimes:
             for name, readings in runtime.read(names, tick.mono_s).items():
                 found.setdefault(name, []).extend(readings)
@@ -105,7 +105,7 @@ class Tpu:
             self._used = users(self._chips, self._run.pids(tick.mono_s), self._proc)
         self._tell(bool(found))
 
-    def _number(self, found: Mapping[str, Sequence[Reading]]) -> None:
+    def _number(self, found: Mapping[str, Sequence[TpuReading]]) -> None:
         """Learn the ids of devices. Programs that begin one after another must not shift numbers where the
         ids say themselves which device of the host it is.
         """
@@ -120,7 +120,7 @@ class Tpu:
             ids.update(self._ids)
             self._ids = list(range(on_host)) if ids and max(ids) < on_host else sorted(ids)
 
-    def _write_devices(self, tick: Tick, found: Mapping[str, Sequence[Reading]]) -> None:
+    def _write_devices(self, tick: Tick, found: Mapping[str, Sequence[TpuReading]]) -> None:
         tells = {name: _of_devices(found.get(name, ())) for name in metrics.OF_DEVICES}
         devices = sorted(tells[metrics.MEMORY_USED] or tells[metrics.MEMORY_TOTAL])
         for name, key in metrics.OF_DEVICES.items():
@@ -147,7 +147,7 @@ class Tpu:
         return {place_of[device]: value for device, value in of_device.items() if device in place_of}
 
     def _write_distributions(
-        self, tick: Tick, metric: str, key: str, unit: str, readings: Sequence[Reading]
+        self, tick: Tick, metric: str, key: str, unit: str, readings: Sequence[TpuReading]
     ) -> None:
         for name, told in metrics.distributions(readings).items():
             news = told
@@ -199,7 +199,7 @@ class Tpu:
         return {"tpu": fact}
 
 
-def _of_devices(readings: Sequence[Reading]) -> dict[int, float]:
+def _of_devices(readings: Sequence[TpuReading]) -> dict[int, float]:
     return {
         reading.device: reading.value
         for reading in readings

@@ -1,6 +1,6 @@
 """One gRPC call at a time, over a connection of HTTP/2 without encryption: what a service on this host needs.
 
-`grpcio` would cost the monitor 20 MB. A call waits, so make it in a thread of `collectors.aside.Aside`.
+`grpcio` would cost the monitor 20 MB. A call blocks: make it in the thread of an `aside.BackgroundReader`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import _socket
 import struct
 import time
 
-from runvitals.collectors.tpu.hpack import Decoder, HpackError, encode
+from runvitals.collectors.tpu.hpack import HpackDecoder, HpackError, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ class GrpcError(Exception):
     """No answer, or none that can be used; the connection is closed."""
 
 
-class NobodyListens(GrpcError):
+class NotListening(GrpcError):
     """There is no such port: nothing was asked, and nothing waited for."""
 
 
-class Refused(Exception):
+class GrpcRejected(Exception):
     """An answer that says no; the connection goes on.
 
     Args:
@@ -57,7 +57,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Connection:
+class GrpcConnection:
     """A connection to a port of this host, opened by the first call and again after a failure.
 
     Args:
@@ -66,7 +66,7 @@ class Connection:
         timeout_s: for each call, with connecting.
 
     Example:
-        >>> connection = Connection(8431)
+        >>> connection = GrpcConnection(8431)
         >>> connection.call("/tpu.monitoring.runtime.RuntimeMetricService/ListSupportedMetrics", b"")
         b'…'
     """
@@ -86,7 +86,7 @@ class Connection:
 
         Raises:
             Refused: the service answers with a status.
-            NobodyListens: as said.
+            NotListening: as said.
             GrpcError: nothing comes in time, or what comes is no gRPC.
         """
         self._until_s = time.monotonic() + self.timeout_s
@@ -100,7 +100,7 @@ class Connection:
             raise GrpcError(f"port {self.port} did not answer within {self.timeout_s:g} s") from None
         except ConnectionRefusedError:
             self.close()
-            raise NobodyListens(f"nobody listens on port {self.port}") from None
+            raise NotListening(f"nobody listens on port {self.port}") from None
         except OSError as error:
             self.close()
             raise GrpcError(f"port {self.port} cannot be read: {error.strerror or error}") from None
@@ -125,7 +125,7 @@ class Connection:
         self._greeted = False
         self._leaving = False
         self._send_window = _WINDOW
-        self._headers = Decoder()
+        self._headers = HpackDecoder()
 
     def _connect(self) -> None:
         failure: OSError = ConnectionRefusedError()
@@ -301,7 +301,7 @@ def _message(headers: Mapping[str, str], body: bytes) -> bytes:
     if not status.isdecimal():
         raise GrpcError(f"answered without a status of gRPC, but {status!r}")
     if int(status) != OK:
-        raise Refused(int(status), _unquoted(headers.get("grpc-message", ""))[:200])
+        raise GrpcRejected(int(status), _unquoted(headers.get("grpc-message", ""))[:200])
     if len(body) < 5 or body[0] != 0 or int.from_bytes(body[1:5], "big") != len(body) - 5:
         raise GrpcError("sent no whole message, or a packed one")
     return body[5:]

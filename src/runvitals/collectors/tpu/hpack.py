@@ -66,11 +66,11 @@ def _text(text: str) -> bytes:
     return bytes(digits) + data
 
 
-class Decoder:
+class HpackDecoder:
     """Reads blocks of one connection, in their order: later ones refer to what earlier ones held.
 
     Example:
-        >>> Decoder().decode(b"\\x88\\x00\\x02te\\x08trailers")
+        >>> HpackDecoder().decode(b"\\x88\\x00\\x02te\\x08trailers")
         [(':status', '200'), ('te', 'trailers')]
     """
 

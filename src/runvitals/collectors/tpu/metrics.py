@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from runvitals.collectors.tpu.answers import Distribution, Label, Reading
+    from runvitals.collectors.tpu.answers import LabelValue, TpuDistribution, TpuReading
 
 MEMORY_USED = "tpu.runtime.hbm.memory.usage.bytes"
 MEMORY_TOTAL = "tpu.runtime.hbm.memory.total.bytes"
@@ -40,7 +40,7 @@ DISTRIBUTIONS = {
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p999": 99.9}
 
 
-def label(labels: Mapping[str, Label]) -> str:
+def label(labels: Mapping[str, LabelValue]) -> str:
     """What stands in a key for a reading's labels: a buffer's size, a core and its number, or the first there
     is; "" without any.
 
@@ -58,9 +58,9 @@ def label(labels: Mapping[str, Label]) -> str:
     return next((_plain(str(value)) for value in labels.values()), "")
 
 
-def distributions(readings: Sequence[Reading]) -> dict[str, Distribution]:
+def distributions(readings: Sequence[TpuReading]) -> dict[str, TpuDistribution]:
     """By label; of readings with the same one all together."""
-    found: dict[str, Distribution] = {}
+    found: dict[str, TpuDistribution] = {}
     for reading in readings:
         told = reading.distribution
         if told is None or not told.count:
@@ -73,7 +73,7 @@ def distributions(readings: Sequence[Reading]) -> dict[str, Distribution]:
     return found
 
 
-def write(gauges: dict[str, float], key: str, unit: str, name: str, told: Distribution) -> None:
+def write(gauges: dict[str, float], key: str, unit: str, name: str, told: TpuDistribution) -> None:
     """Mean and percentiles of one distribution."""
     place = f"tpu.{key}.{name}." if name else f"tpu.{key}."
     gauges[f"{place}mean{unit}"] = told.mean

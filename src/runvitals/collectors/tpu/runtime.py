@@ -8,17 +8,17 @@ from runvitals.collectors.tpu import answers
 from runvitals.collectors.tpu.grpc import (
     NOT_FOUND,
     UNIMPLEMENTED,
-    Connection,
+    GrpcConnection,
     GrpcError,
-    NobodyListens,
-    Refused,
+    GrpcRejected,
+    NotListening,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from runvitals.collectors.tpu.answers import Reading
+    from runvitals.collectors.tpu.answers import TpuReading
 
 SERVICE = "/tpu.monitoring.runtime.RuntimeMetricService/"
 FIRST_PORT = 8431
@@ -29,7 +29,7 @@ LONGEST_RETRY_S = 60.0
 OFFER_S = 30.0
 
 
-class Runtime:
+class TpuRuntime:
     """One port.
 
     Args:
@@ -38,7 +38,7 @@ class Runtime:
     ``failure`` is why it cannot be read now, "" while it can.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: GrpcConnection) -> None:
         self.port = connection.port
         self.failure = ""
         self._connection = connection
@@ -47,7 +47,7 @@ class Runtime:
         self._offered: frozenset[str] | None = None
         self._offer_at_s = float("-inf")
 
-    def read(self, names: Iterable[str], mono_s: float) -> dict[str, list[Reading]]:
+    def read(self, names: Iterable[str], mono_s: float) -> dict[str, list[TpuReading]]:
         """The readings of those metrics that the program has; {} where nobody answers."""
         if mono_s < self._retry_at_s:
             return {}
@@ -61,7 +61,7 @@ class Runtime:
                     readings = self._ask(name)
                     if readings:
                         found[name] = readings
-        except (GrpcError, Refused, protobuf.Malformed) as error:
+        except (GrpcError, GrpcRejected, protobuf.Malformed) as error:
             self._fail(error, mono_s)
             return {}
         self._backoff.worked()
@@ -72,7 +72,7 @@ class Runtime:
         self._connection.close()
         self._offer_at_s = float("-inf")
         self.failure = str(error)
-        if isinstance(error, NobodyListens):
+        if isinstance(error, NotListening):
             self._retry_at_s = mono_s + RETRY_S
         else:
             # To ask costs the others' answers two seconds.
@@ -86,15 +86,15 @@ class Runtime:
         """The names of its metrics; None where an older one does not tell."""
         try:
             return frozenset(answers.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b"")))
-        except Refused as refused:
+        except GrpcRejected as refused:
             if refused.status in (UNIMPLEMENTED, NOT_FOUND):
                 return None
             raise
 
-    def _ask(self, name: str) -> list[Reading]:
+    def _ask(self, name: str) -> list[TpuReading]:
         try:
             message = self._connection.call(SERVICE + "GetRuntimeMetric", protobuf.text(1, name))
-        except Refused:  # this metric alone: not in this release, or not yet
+        except GrpcRejected:  # this metric alone: not in this release, or not yet
             return []
         return answers.readings(message)
 

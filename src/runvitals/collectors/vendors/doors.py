@@ -15,7 +15,7 @@ import os
 import sys
 
 from runvitals.collectors.base import Absent
-from runvitals.collectors.pci import ACCELERATOR, COPROCESSOR, DISPLAY, Card, cards
+from runvitals.collectors.pci import ACCELERATOR, COPROCESSOR, DISPLAY, PciDevice, cards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _ANY = (DISPLAY, COPROCESSOR, ACCELERATOR)
 
 
-class Door:
+class VendorProbe:
     """A vendor: how its accelerators are noticed, and the probe that is asked then.
 
     Args:
@@ -61,7 +61,7 @@ class Door:
         self._numbered = numbered or node.rstrip("0123456789")
         self._shown = shown
 
-    def cards(self, scope: Scope) -> list[Card]:
+    def cards(self, scope: Scope) -> list[PciDevice]:
         """Its accelerators on PCI, by address."""
         return [card for card in cards(scope).get(self.vendor_id, ()) if card.base_class in self.classes]
 
@@ -114,31 +114,33 @@ def _rockchip_npus(scope: Scope) -> int:
     return int(any(map(os.path.exists, folders)) or any(name.endswith(".npu") for name in devices))
 
 
-nvidia = Door("nvidia", "NVIDIA GPU", "10de", shown=_nvidia_gpus)
-amd = Door("amd", "AMD GPU", "1002", shown=_amd_gpus)
-gaudi = Door("gaudi", "Intel Gaudi", "1da3", node="/dev/hl0")
-ascend = Door("ascend", "Huawei Ascend NPU", "19e5", (ACCELERATOR,), "/dev/davinci_manager", "/dev/davinci")
-cambricon = Door("cambricon", "Cambricon MLU", "cabc", node="/dev/cambricon_dev0")
-moorethreads = Door("moorethreads", "Moore Threads GPU", "1ed5", node="/dev/mtgpu.0")
-metax = Door("metax", "MetaX GPU", "9999", node="/dev/mxcd")
-iluvatar = Door("iluvatar", "Iluvatar GPU", "1e3e", node="/dev/iluvatar0")
-kunlunxin = Door("kunlunxin", "Kunlunxin XPU", "2057", node="/dev/xpu0")
-hygon = Door("hygon", "Hygon DCU", "1d94", node="/dev/mkfd")
-thead = Door("thead", "T-Head PPU", "1ded", node="/dev/alixpu_ppu0")
-tenstorrent = Door("tenstorrent", "Tenstorrent card", "1e52", node="/dev/tenstorrent")
-rebellions = Door("rebellions", "Rebellions NPU", "1eff", node="/dev/rbln0")
-furiosa = Door("furiosa", "FuriosaAI NPU", "1ed2", node="/dev/rngd")
-enflame = Door("enflame", "Enflame GCU", "1e36", node="/dev/gcu0")
-biren = Door("biren", "Biren GPU", "1ee0", node="/dev/biren/card_0")
+nvidia = VendorProbe("nvidia", "NVIDIA GPU", "10de", shown=_nvidia_gpus)
+amd = VendorProbe("amd", "AMD GPU", "1002", shown=_amd_gpus)
+gaudi = VendorProbe("gaudi", "Intel Gaudi", "1da3", node="/dev/hl0")
+ascend = VendorProbe(
+    "ascend", "Huawei Ascend NPU", "19e5", (ACCELERATOR,), "/dev/davinci_manager", "/dev/davinci"
+)
+cambricon = VendorProbe("cambricon", "Cambricon MLU", "cabc", node="/dev/cambricon_dev0")
+moorethreads = VendorProbe("moorethreads", "Moore Threads GPU", "1ed5", node="/dev/mtgpu.0")
+metax = VendorProbe("metax", "MetaX GPU", "9999", node="/dev/mxcd")
+iluvatar = VendorProbe("iluvatar", "Iluvatar GPU", "1e3e", node="/dev/iluvatar0")
+kunlunxin = VendorProbe("kunlunxin", "Kunlunxin XPU", "2057", node="/dev/xpu0")
+hygon = VendorProbe("hygon", "Hygon DCU", "1d94", node="/dev/mkfd")
+thead = VendorProbe("thead", "T-Head PPU", "1ded", node="/dev/alixpu_ppu0")
+tenstorrent = VendorProbe("tenstorrent", "Tenstorrent card", "1e52", node="/dev/tenstorrent")
+rebellions = VendorProbe("rebellions", "Rebellions NPU", "1eff", node="/dev/rbln0")
+furiosa = VendorProbe("furiosa", "FuriosaAI NPU", "1ed2", node="/dev/rngd")
+enflame = VendorProbe("enflame", "Enflame GCU", "1e36", node="/dev/gcu0")
+biren = VendorProbe("biren", "Biren GPU", "1ee0", node="/dev/biren/card_0")
 # Radios and modems have the same maker.
-qualcomm = Door("qualcomm", "Qualcomm Cloud AI", "17cb", (ACCELERATOR,))
-jetson = Door("jetson", "NVIDIA Jetson", "", node="/sys/class/devfreq")
-rockchip = Door(
+qualcomm = VendorProbe("qualcomm", "Qualcomm Cloud AI", "17cb", (ACCELERATOR,))
+jetson = VendorProbe("jetson", "NVIDIA Jetson", "", node="/sys/class/devfreq")
+rockchip = VendorProbe(
     "rockchip", "Rockchip NPU", "", node="/sys/kernel/debug/rknpu", shown=_rockchip_npus,
     others=("/proc/rknpu", "/sys/class/devfreq"),
 )  # fmt: skip
-intel = Door("intel", "Intel GPU", "8086", (DISPLAY,))
-npu = Door("npu", "processor's NPU", "", node="/sys/class/accel/accel0")
+intel = VendorProbe("intel", "Intel GPU", "8086", (DISPLAY,))
+npu = VendorProbe("npu", "processor's NPU", "", node="/sys/class/accel/accel0")
 
 ORDER = (
     nvidia, amd, gaudi, ascend, cambricon, moorethreads, metax, iluvatar, kunlunxin, hygon, thead,

@@ -11,7 +11,7 @@ from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Read
 from runvitals.collectors.vendors.doors import first_index
 from runvitals.collectors.vendors.formats import healthy, objects, text_of
 from runvitals.collectors.vendors.grids import grid
-from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.parts import CompositeSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +118,6 @@ STATUS = Vendor(
 )
 
 
-def probe(scope: Scope) -> Parts:
+def probe(scope: Scope) -> CompositeSource:
     path, offset = locate(INFO), first_index(scope, INFO.name)
-    return Parts(INFO.name, [Smi(INFO, path, offset), Smi(STATUS, path, offset)])
+    return CompositeSource(INFO.name, [Smi(INFO, path, offset), Smi(STATUS, path, offset)])

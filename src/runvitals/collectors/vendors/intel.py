@@ -12,7 +12,7 @@ from runvitals.collectors.tool import find
 from runvitals.collectors.vendors import sysfs
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, USED, Device, complete, write
 from runvitals.collectors.vendors.doors import first_index, intel
-from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.parts import CompositeSource
 from runvitals.collectors.vendors.xpu_smi import XpuSmi
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ INTEGRATED = "0000:00:02.0"
 XPU_SMI = ("/usr/bin/xpu-smi", "/usr/local/bin/xpu-smi", "/opt/intel/xpu-smi/bin/xpu-smi")
 
 
-def probe(scope: Scope) -> Parts:
+def probe(scope: Scope) -> CompositeSource:
     """sysfs, and xpu-smi where there is a card for it. Absent without a driver."""
     cards = find_cards(scope)
     if not cards:
@@ -41,10 +41,10 @@ def probe(scope: Scope) -> Parts:
             )
         else:
             parts.append(XpuSmi(tool, numbers))
-    return Parts("intel", parts)
+    return CompositeSource("intel", parts)
 
 
-def find_cards(scope: Scope) -> list[Card]:
+def find_cards(scope: Scope) -> list[IntelGpu]:
     """The GPUs that xe or i915 drives, by PCI address."""
     drm = scope.path("/sys/class/drm")
     found: dict[str, tuple[str, str]] = {}
@@ -53,10 +53,12 @@ def find_cards(scope: Scope) -> list[Card]:
         if name.startswith("card") and name[4:].isdigit() and driver in ("xe", "i915"):
             found[pci.normal(sysfs.link_name(f"{drm}/{name}/device"))] = (f"{drm}/{name}", driver)
     start = first_index(scope, "intel")
-    return [Card(start + number, address, *found[address]) for number, address in enumerate(sorted(found))]
+    return [
+        IntelGpu(start + number, address, *found[address]) for number, address in enumerate(sorted(found))
+    ]
 
 
-class Card:
+class IntelGpu:
     """One GPU and its files.
 
     Args:
@@ -121,7 +123,7 @@ class IntelSysfs:
 
     name = "sysfs"
 
-    def __init__(self, cards: list[Card]) -> None:
+    def __init__(self, cards: list[IntelGpu]) -> None:
         self._cards = cards
         self.absent: dict[str, str] = {}
         self.facts = {

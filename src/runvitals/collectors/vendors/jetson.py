@@ -11,7 +11,7 @@ from runvitals.collectors.tool import find
 from runvitals.collectors.vendors import rails, sysfs
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
 from runvitals.collectors.vendors.doors import first_index
-from runvitals.collectors.vendors.parts import Parts
+from runvitals.collectors.vendors.parts import CompositeSource
 from runvitals.collectors.vendors.tegrastats import GPU_RAIL, Tegrastats
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ _CHIPS = (".gpu", ".ga10b", ".gv11b", ".gp10b", ".gm20b")
 _ZONES = ("gpu-thermal", "GPU-therm", "tj-thermal")
 
 
-def probe(scope: Scope) -> Parts:
+def probe(scope: Scope) -> CompositeSource:
     """The board's GPU. Absent on other machines that have devfreq."""
     compatible = read_text(scope.path("/proc/device-tree/compatible")) or ""
     if "nvidia,tegra" not in compatible:
@@ -36,7 +36,7 @@ def probe(scope: Scope) -> Parts:
         if tool is not None:
             kernel.absent = {}
             parts.insert(0, Tegrastats(tool, index))
-    return Parts("jetson", parts)
+    return CompositeSource("jetson", parts)
 
 
 class JetsonSysfs:

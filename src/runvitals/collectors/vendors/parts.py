@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
 
 
-class Parts:
+class CompositeSource:
     """Asks its parts in order; what a later one writes counts more.
 
     Args:

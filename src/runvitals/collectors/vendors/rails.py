@@ -44,7 +44,7 @@ def of_gpu(watts: Mapping[str, float | None]) -> float | None:
     return next((watts[name] for name in GPU_RAILS if watts.get(name) is not None), None)
 
 
-class Meter:
+class RailMeter:
     """One rail's files.
 
     Args:
@@ -67,7 +67,7 @@ class Meter:
         return product
 
 
-def find_meters(folder: str) -> list[Meter]:
+def find_meters(folder: str) -> list[RailMeter]:
     """The meters that are of use under a folder of hardware monitors: the input's and the GPU rail's, or,
     where none measures the input, those of all rails that it feeds. Each question goes over a slow bus.
     """
@@ -79,23 +79,23 @@ def find_meters(folder: str) -> list[Meter]:
     return [found[name] for name in names]
 
 
-def _all_meters(folder: str) -> dict[str, Meter]:
+def _all_meters(folder: str) -> dict[str, RailMeter]:
     """INA3221s with three rails each, and the input's own meter, by the rails' names."""
-    found: dict[str, Meter] = {}
+    found: dict[str, RailMeter] = {}
     for name in sysfs.names(folder):
         sensors = f"{folder}/{name}"
         kind = read_text(f"{sensors}/name") or ""
         if kind in _INPUT_METERS:
             power = sysfs.first(sensors, ("power1_input",), 1e-6)
             if power is not None:
-                found.setdefault(INPUTS[0], Meter(INPUTS[0], [power]))
+                found.setdefault(INPUTS[0], RailMeter(INPUTS[0], [power]))
         elif kind.startswith("ina3221"):
             for meter in _rails(sensors):
                 found[meter.name] = meter
     return found
 
 
-def _rails(sensors: str) -> list[Meter]:
+def _rails(sensors: str) -> list[RailMeter]:
     """The connected rails of one meter; what is no rail has no amperes, or is called "NC"."""
     meters = []
     for file in sysfs.names(sensors):
@@ -106,5 +106,5 @@ def _rails(sensors: str) -> list[Meter]:
         volts = sysfs.first(sensors, (f"in{number}_input",), 1e-3)
         amperes = sysfs.first(sensors, (f"curr{number}_input",), 1e-3)
         if label and label.upper() != "NC" and volts is not None and amperes is not None:
-            meters.append(Meter(label, [volts, amperes]))
+            meters.append(RailMeter(label, [volts, amperes]))
     return meters

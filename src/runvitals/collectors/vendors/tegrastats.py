@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from runvitals.collectors.quantity import amount
-from runvitals.collectors.tool import Stream
+from runvitals.collectors.tool import StreamingTool
 from runvitals.collectors.vendors import rails
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
 
@@ -77,7 +77,7 @@ class Tegrastats:
 
     def __init__(self, path: str, index: int) -> None:
         self._index = index
-        self._stream = Stream([path, "--interval", "1000"])
+        self._stream = StreamingTool([path, "--interval", "1000"])
 
     def sample(self, tick: Tick) -> None:
         """Write the newest line's readings.

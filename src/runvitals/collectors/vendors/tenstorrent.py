@@ -70,12 +70,12 @@ def probe(scope: Scope) -> Collector:
     """The sensors of a driver that has them, else tt-smi."""
     start = first_index(scope, TENSTORRENT.name)
     folder = scope.path("/sys/class/tenstorrent")
-    chips = [Chip(start, f"{folder}/{name}", name) for name in sysfs.names(folder)]
+    chips = [TenstorrentChip(start, f"{folder}/{name}", name) for name in sysfs.names(folder)]
     sensible = [chip for chip in chips if chip.has_sensors]
     return TenstorrentSysfs(sensible) if sensible else watch(scope, TENSTORRENT)
 
 
-class Chip:
+class TenstorrentChip:
     """A chip's files.
 
     Args:
@@ -122,7 +122,7 @@ class TenstorrentSysfs:
 
     name = "tenstorrent"
 
-    def __init__(self, chips: list[Chip]) -> None:
+    def __init__(self, chips: list[TenstorrentChip]) -> None:
         self._chips = chips
         self.absent = dict(MISSING)
         self.facts = {"accelerator_tenstorrent": [{"index": chip.index, **chip.identity} for chip in chips]}

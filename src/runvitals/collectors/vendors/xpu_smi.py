@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from runvitals.collectors.printed import MOST_LINES
 from runvitals.collectors.quantity import heading
-from runvitals.collectors.tool import StillFailing, Stream, ToolFailed
+from runvitals.collectors.tool import StillFailing, StreamingTool, ToolFailed
 from runvitals.collectors.vendors.adapter import POWER, SHARE, USED, Device, Reading, write
 from runvitals.collectors.vendors.formats import commas, text_of
 
@@ -54,7 +54,7 @@ class XpuSmi:
 
     def __init__(self, path: str, numbers: Sequence[int]) -> None:
         self.absent: dict[str, str] = {}
-        self._streams = [Stream([path, *way]) for way in WAYS]
+        self._streams = [StreamingTool([path, *way]) for way in WAYS]
         self._numbers = numbers
         self._columns: list[tuple[str, str]] = []
         self._remarks: list[bytes] = []
