@@ -107,6 +107,29 @@ def test_a_record_that_was_never_finished_is_reported_once_the_writer_went_on(fo
     assert folder.problems == [f"{NAME}: its last 30 bytes are a record that was never finished"]
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="this kernel does not count what is read")
+@pytest.mark.parametrize("before", [event(0), event(0) + b"no frame"], ids=["frame", "damage"])
+@pytest.mark.parametrize("behind", [b"", event(1)], ids=["nothing", "frame"])
+def test_the_holes_of_a_sparse_file_are_not_read(folder: Folder, before: bytes, behind: bytes) -> None:
+    path = folder.path / NAME
+    path.write_bytes(before)
+    os.truncate(path, 8 << 30)
+    folder.append(behind)
+    read_before = bytes_read()
+    assert seqs(folder.poll()) == ([0, 1] if behind else [0])
+    [problem] = folder.problems
+    assert problem.startswith(f"{NAME}: bytes {len(event(0))} to 8589")
+    assert problem.endswith("hold no valid record and were passed over")
+    assert bytes_read() - read_before < 64 << 20
+    folder.append(event(2))
+    assert seqs(folder.poll()) == [2], "the writer of a live file goes on behind them"
+
+
+def bytes_read() -> int:
+    """How much this process has read so far."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
 # What can happen while somebody reads: the writer writes, seals; one reader polls, another takes a few.
 _acts = st.lists(
     st.one_of(

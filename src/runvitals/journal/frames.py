@@ -19,6 +19,7 @@ magic. And no bytes, however contrived, make it compute more than one CRC over e
 from __future__ import annotations
 
 import os
+from errno import ENXIO
 from struct import Struct
 from zlib import crc32
 
@@ -169,6 +170,13 @@ def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
             elif damaged_from < 0:
                 damaged_from = found.start
         if torn_from == position and not at_end:
+            behind_hole = _next_data(fd, position)
+            if behind_hole - position >= _MAX_WINDOW:
+                # A sparse file may have terabytes of zeros: pass over them unread.
+                if damaged_from < 0:
+                    damaged_from = position
+                position, window = behind_hole, _WINDOW
+                continue
             if window < _MAX_WINDOW:
                 window = min(2 * window, _MAX_WINDOW)
                 continue
@@ -181,6 +189,18 @@ def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
         yield Damage(damaged_from, position, torn=False)
     if position < end:
         yield Damage(position, end, torn=True)
+
+
+def _next_data(fd: int, position: int) -> int:
+    """Where a file's next data begins, or its end: beyond `position` if a hole begins there. `position` where
+    the system cannot tell (Windows, some network file systems).
+    """
+    try:
+        return os.lseek(fd, position, os.SEEK_DATA)
+    except AttributeError:
+        return position
+    except OSError as error:
+        return os.lseek(fd, 0, os.SEEK_END) if error.errno == ENXIO else position
 
 
 def _read_at(fd: int, position: int, size: int) -> bytes:
