@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from runvitals.cli import main
+from runvitals.store import pairing
 from runvitals.store.catalogue import WriterRegistration, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.server.stored import Shared
@@ -243,6 +244,24 @@ def test_a_backup_of_a_server_that_runs_is_a_server_of_its_own(
         (series,) = store.read([writer.lane_id], None, 0, 2**42).series
         assert (run.project, catalogue.metrics.keys([series.metric])) == ("digits", {series.metric: "cpu"})
         assert series.values.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_store_is_not_backed_up_with_the_catalogue_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ours", "theirs"):
+        with (
+            SqliteChunks(str(tmp_path / name)) as store,
+            open_metadata_store(str(tmp_path / name / "catalogue.db")) as catalogue,
+        ):
+            pairing.pair(store, catalogue)
+    ours, copy = tmp_path / "ours", tmp_path / "copy"
+    os.replace(tmp_path / "theirs" / "catalogue.db", ours / "catalogue.db")
+    assert main(["store", "backup", str(copy), "--store", str(ours)]) == 1
+    said = capsys.readouterr()
+    assert f"belongs to another store than {ours}: " in said.err
+    assert "files copied" not in said.out
+    assert not copy.exists()
 
 
 def eventually(look: Callable[[], bool]) -> None:

@@ -151,19 +151,23 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 def _backup(folder: str, into: str) -> int:
     from runvitals.store import catalogue
     from runvitals.store.catalogue.backup import backup as copy_catalogue
+    from runvitals.store.checking import require_match
     from runvitals.store.sqlite_chunks.backup import backup
 
-    os.makedirs(into, mode=0o700, exist_ok=True)
-    copied = backup(folder, into)
     path = os.path.join(folder, CATALOGUE)
-    if os.path.exists(path):
-        try:
+    has_catalogue = os.path.exists(path)
+    try:
+        if has_catalogue:
+            require_match(folder, path)
+        os.makedirs(into, mode=0o700, exist_ok=True)
+        copied = backup(folder, into)
+        if has_catalogue:
             copy_catalogue(path, os.path.join(into, CATALOGUE))
-        except catalogue.MetadataStoreError as error:
-            raise OSError(str(error)) from None
-        copied += 1
+            copied += 1
+    except catalogue.MetadataStoreError as error:
+        raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")
-    if not os.path.exists(path):
+    if not has_catalogue:
         print(
             f"there is no {CATALOGUE} in it: if the catalogue is in PostgreSQL, copy that too now, "
             "with pg_dump",

@@ -14,7 +14,8 @@ from runvitals.store.catalogue.database import MetadataStoreError, ReadOnlyDatab
 from runvitals.store.catalogue.migrate import is_current
 from runvitals.store.catalogue.numbers import HighestIds, IssuedIds
 from runvitals.store.catalogue.tables import metric, writer
-from runvitals.store.pairing import Side, mismatch
+from runvitals.store.contract import StoreError
+from runvitals.store.pairing import WAY_OUT, Side, mismatch
 from runvitals.store.sqlite_chunks import contents
 from runvitals.store.sqlite_chunks.check import Problem, pages
 from runvitals.store.sqlite_chunks.database import open_as_it_is
@@ -52,6 +53,25 @@ def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
             yield Problem(database.name, f"cannot be read: {error.orig}")
 
 
+def require_match(folder: str, address: str) -> None:
+    """Check that a catalogue belongs to the store in a folder; a server may be using both.
+
+    A catalogue that an older version wrote is accepted: it cannot say whether it belongs here.
+
+    Raises:
+        StoreError: it belongs to another store, or is older than this one.
+        MetadataStoreError: it cannot be opened.
+    """
+    held = contents.of(folder)
+    with closing(ReadOnlyDatabase(address)) as database:
+        try:
+            reason = _mismatch(folder, held, database) if is_current(database) else None
+        except DBAPIError as error:
+            raise MetadataStoreError(f"{database.name} cannot be read: {error.orig}") from error
+    if reason is not None:
+        raise StoreError(f"{reason}: {WAY_OUT}")
+
+
 def damage(path: str) -> Iterator[Problem]:
     """What is wrong with the file of a catalogue, whatever store it belongs to."""
     try:
@@ -76,6 +96,14 @@ def _fitting(folder: str, held: contents.Contents, database: ReadOnlyDatabase) -
         else:
             yield Problem(database.name, "is no catalogue: it is empty")
         return
+    reason = _mismatch(folder, held, database)
+    if reason is not None:
+        yield Problem(database.name, f"{reason}: see `runvitals store repair`")
+    with database.read() as connection:
+        yield from _unknown(connection, database.name, held)
+
+
+def _mismatch(folder: str, held: contents.Contents, database: ReadOnlyDatabase) -> str | None:
     numbers = IssuedIds(database)
     store = Side(
         folder,
@@ -83,12 +111,7 @@ def _fitting(folder: str, held: contents.Contents, database: ReadOnlyDatabase) -
         held.is_new,
         HighestIds(held.highest, max(held.metrics, default=0)),
     )
-    catalogue = Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
-    reason = mismatch(store, catalogue)
-    if reason is not None:
-        yield Problem(database.name, f"{reason}: see `runvitals store repair`")
-    with database.read() as connection:
-        yield from _unknown(connection, database.name, held)
+    return mismatch(store, Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given()))
 
 
 def _unknown(connection: Connection, name: str, held: contents.Contents) -> Iterator[Problem]:
