@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from runvitals.server.answer_memory import AnswerLimits
 from runvitals.server.connection import Bounds
 from runvitals.server.ingest import Limits
 from runvitals.server.serve import Server, listen
@@ -25,9 +26,17 @@ class Served:
         refused: status and reason of each connection that was refused.
     """
 
-    def __init__(self, address: Address, catalogue: MetadataStore, app: SharedServer, http: Server) -> None:
+    def __init__(
+        self,
+        address: Address,
+        store: SqliteChunks,
+        catalogue: MetadataStore,
+        app: SharedServer,
+        http: Server,
+    ) -> None:
         self.address = address
         self.url = f"http://127.0.0.1:{address[1]}"
+        self.store = store
         self.catalogue = catalogue
         self.app = app
         self.http = http
@@ -58,16 +67,17 @@ def serving(
     bounds: Bounds | None = None,
     limits: Limits | None = None,
     token_required: bool = False,
+    answer_limits: AnswerLimits | None = None,
 ) -> Iterator[Served]:
     store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
-    app = SharedServer(store, catalogue, token_required, limits=limits)
+    app = SharedServer(store, catalogue, token_required, limits=limits, answer_limits=answer_limits)
     listener = listen(0)
     refused: list[tuple[int, str]] = []
     http = Server(app, bounds, lambda client, status, reason: refused.append((status, reason)))
     thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})
     with listener:
         thread.start()
-        served = Served(listener.getsockname(), catalogue, app, http)
+        served = Served(listener.getsockname(), store, catalogue, app, http)
         served.refused = refused
         try:
             yield served

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from runvitals.query.statistics import of_columns
-from runvitals.server import live, models, series
+from runvitals.server import answer_memory, live, models, series
 from runvitals.server.answers import answer, json_bytes, problem_headers
 from runvitals.server.feed import ALWAYS_S
 from runvitals.server.naming import MlflowRun, TheNamedRun
 from runvitals.server.parameters import MaxPoints, Millis, TheChosen, TheLibrary, TheRun
-from runvitals.server.tables.answering import history_table, metrics_table
+from runvitals.server.tables.answering import TableResponse, history_table, metrics_table
 from runvitals.server.tables.formats import RESPONSES, TheFormat
 from runvitals.server.views import OpenedRun, RunView
 
@@ -82,7 +82,7 @@ async def run_metrics(
         return await answer(request, await _news(request, run, runs, after, wait))
     points = None if resolution == "raw" else max_points
     if format != "json":
-        return await _table(metrics_table(run, chosen, t0, t1, points, format, runs.clock()))
+        return await _table(request, metrics_table(run, chosen, t0, t1, points, format, runs.clock()))
 
     def read(view: RunView) -> bytes:
         return json_bytes(series.metrics(view, chosen, t0, t1, points))
@@ -177,7 +177,7 @@ async def run_history(
     """
     points = None if resolution == "raw" else max_points
     if format != "json":
-        return await _table(history_table(run, keys, points, rank, format))
+        return await _table(request, history_table(run, keys, points, rank, format))
 
     def read(view: RunView) -> bytes:
         return json_bytes(series.logged(view, keys, points, rank))
@@ -185,16 +185,19 @@ async def run_history(
     return await answer(request, await _read(run, read))
 
 
-async def _table(answering: Awaitable[Response]) -> Response:
+async def _table(request: Request, answering: Awaitable[TableResponse]) -> Response:
     """A table.
 
     Raises:
         HTTPException: 422 for what cannot be answered.
+        Busy: the answers being sent hold too much memory.
     """
     try:
-        return await answering
+        table = await answering
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
+    answer_memory.hold(request, table.held_bytes)
+    return table
 
 
 @router.get(

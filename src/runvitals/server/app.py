@@ -18,6 +18,7 @@ from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
 from runvitals.query.opened import UnknownRun, now_ms
 from runvitals.server import api, page
+from runvitals.server.answer_memory import AnswerLimits, AnswerMemory, BoundedAnswers
 from runvitals.server.bodies import WholeBodies
 from runvitals.server.feed import Feeds
 from runvitals.server.library import JournalLibrary
@@ -48,7 +49,9 @@ def create_app(
     return app
 
 
-def application(library: Library, static: str = page.FOLDER) -> FastAPI:
+def application(
+    library: Library, static: str = page.FOLDER, answer_limits: AnswerLimits | None = None
+) -> FastAPI:
     """The API over a library, and the page. Who may use it is not decided here."""
     app = FastAPI(
         title="runvitals",
@@ -64,6 +67,8 @@ def application(library: Library, static: str = page.FOLDER) -> FastAPI:
     app.include_router(api.router)
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))
+    app.state.answer_memory = AnswerMemory(answer_limits)
+    app.add_middleware(BoundedAnswers, memory=app.state.answer_memory)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
     app.add_middleware(WholeBodies)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from runvitals.server import page
+from runvitals.server.answer_memory import AnswerLimits, AnswerMemory
 from runvitals.server.app import application
 from runvitals.server.authorisation import TokenRequired
 from runvitals.server.clock import Clock
@@ -49,7 +50,10 @@ class SharedServer:
         clock: the time now, ms UTC.
         static: the folder of the built page.
 
+        answer_limits: of the memory of answers that are being sent.
+
     Attributes:
+        answer_memory: what those answers hold.
         kept: what housekeeping has done, for `/metrics`; the caller may set it.
         threads: those whose failures `/readyz` and `/metrics` tell; the caller may add to them.
 
@@ -66,6 +70,7 @@ class SharedServer:
         clock: Callable[[], int] | None = None,
         limits: Limits | None = None,
         static: str = page.FOLDER,
+        answer_limits: AnswerLimits | None = None,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = Tally()
@@ -80,9 +85,10 @@ class SharedServer:
         self._looking.start()
         self._ingest = Ingest(self._recorder, limits, self.tally)
         self._api = self._with_health(
-            application(StoredLibrary(store, catalogue, clock, self._recorder.version), static)
+            application(StoredLibrary(store, catalogue, clock, self._recorder.version), static, answer_limits)
         )
         describe(self._api)
+        self.answer_memory: AnswerMemory = self._api.state.answer_memory
         self.closing = self._api.state.closing
         if token_required:
             entrance = TokenRequired(self._ingest, catalogue.tokens, clock)

@@ -21,6 +21,23 @@ from runvitals.server.views import Chosen, OpenedRun, RunView
 _SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
 
 
+_BLOCK_BYTES = 16 * (1 << 20)
+"""What any table holds while it is sent: a block (9 MiB, see `blocks.MOST_CELLS`) and its text."""
+_VALUE_BYTES = 16
+"""Of a value and its time."""
+_COLUMNS_OF_A_BUCKET = 4
+
+
+class TableResponse(StreamingResponse):
+    """A table that is written while it is sent.
+
+    Attributes:
+        held_bytes: about how much memory it holds until it has been sent.
+    """
+
+    held_bytes = 0
+
+
 class CutOff(Exception):
     """An answer that has begun ends before its end, so that nobody takes it for whole."""
 
@@ -33,7 +50,7 @@ async def metrics_table(
     max_points: int | None,
     format: Format,
     now_ms: int,
-) -> StreamingResponse:
+) -> TableResponse:
     """What `series.metrics` answers, as a table; without `max_points` of any length.
 
     What cannot be read is told in a header as far as it is known when the answer begins. Where it is found
@@ -45,20 +62,23 @@ async def metrics_table(
 
     problems: dict[str, None] = {}
 
-    def charted(view: RunView) -> tuple[str, Table | samples.Stretch | list[Series]]:
+    def charted(view: RunView) -> tuple[str, Table | samples.Stretch | list[Series], int]:
         noted = view.note_problems()
         if max_points is None:
             of = samples.stretch(view, chosen, t0, t1)
             if of.values > samples.WINDOW_VALUES:
                 problems.update(dict.fromkeys(view.run(now_ms).problems))
             problems.update(noted)
-            return view.run_id, of
+            return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
         start, end = series.stretch(view, chosen, t0, t1)
         found = view.charted(chosen, start, end, grid(start, end, max_points), max_points)
         problems.update(noted)
-        return view.run_id, found.samples if found.buckets is None else bucket_table(found.buckets)
+        if found.buckets is None:
+            return view.run_id, found.samples, sum(len(one.t) for one in found.samples)
+        count = sum(_COLUMNS_OF_A_BUCKET * len(one.buckets.t) for one in found.buckets)
+        return view.run_id, bucket_table(found.buckets), count
 
-    run_id, found = await run.use(charted)
+    run_id, found, values = await run.use(charted)
     if isinstance(found, samples.Stretch):
         writer = table_writer(format, sample_fields(found.keys))
         windows = samples.windows(run, chosen, found)
@@ -68,16 +88,16 @@ async def metrics_table(
             first = await anext(windows)
         problems.update(dict.fromkeys(first.problems))
         pieces = _windows(first, windows, found.keys, writer, problems)
-        return _streamed(pieces, run_id, format, problems)
+        return _streamed(pieces, run_id, format, problems, values)
     if isinstance(found, list):
         keys = sorted({one.key for one in found})
         found = Table(sample_fields(keys), sample_blocks(keys, found))
-    return _written(found, run_id, format, problems)
+    return _written(found, run_id, format, problems, values)
 
 
 async def history_table(
     run: OpenedRun, keys: list[str], max_points: int | None, rank: int | None, format: Format
-) -> StreamingResponse:
+) -> TableResponse:
     """What `series.logged` answers, as a table.
 
     Raises:
@@ -93,10 +113,14 @@ async def history_table(
         return view.run_id, logged
 
     run_id, logged = await run.use(read)
-    return _written(await run_in_threadpool(call_table, logged), f"{run_id}-history", format, problems)
+    values = sum(len(column) for one in logged for column in one.columns.values())
+    table = await run_in_threadpool(call_table, logged)
+    return _written(table, f"{run_id}-history", format, problems, values)
 
 
-def _written(table: Table, name: str, format: Format, problems: Collection[str]) -> StreamingResponse:
+def _written(
+    table: Table, name: str, format: Format, problems: Collection[str], values: int
+) -> TableResponse:
     writer = table_writer(format, table.fields)
 
     def pieces() -> Iterator[bytes]:
@@ -105,7 +129,7 @@ def _written(table: Table, name: str, format: Format, problems: Collection[str])
             yield writer.add(block)
         yield writer.end()
 
-    return _streamed(iterate_in_threadpool(pieces()), name, format, problems)
+    return _streamed(iterate_in_threadpool(pieces()), name, format, problems, values)
 
 
 async def _windows(
@@ -134,8 +158,8 @@ def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) ->
 
 
 def _streamed(
-    pieces: AsyncIterator[bytes], name: str, format: Format, problems: Collection[str]
-) -> StreamingResponse:
+    pieces: AsyncIterator[bytes], name: str, format: Format, problems: Collection[str], values: int
+) -> TableResponse:
     headers = {
         **problem_headers(problems),
         "cache-control": "no-store",
@@ -144,4 +168,6 @@ def _streamed(
     }
     if format == "parquet":
         headers["content-encoding"] = "identity"  # its columns are packed already: not once more
-    return StreamingResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
+    response = TableResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
+    response.held_bytes = _BLOCK_BYTES + _VALUE_BYTES * values
+    return response
