@@ -11,7 +11,7 @@ from runvitals.catalog import CATALOG
 from runvitals.catalog.reference import table
 from runvitals.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 
 def test_the_table_has_every_key_under_its_subject(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +77,7 @@ def test_json_of_all_has_every_metric_once(capsys: pytest.CaptureFixture[str]) -
 def test_the_page_in_docs_is_fresh(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--markdown"]) == 0
     fresh = PAGE.read_text("utf-8") == capsys.readouterr().out
-    assert fresh, "docs/metrics.md is stale: runvitals metrics --markdown > docs/metrics.md"
+    assert fresh, "docs/reference/metrics.md is stale: runvitals metrics --markdown > docs/reference/metrics.md"
 
 
 def test_markdown_cells_show_signs_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The example of `docs/api.md`, section From Python, as it stands on the page."""
+"""The example of `docs/reference/api.md`, section From Python, as it stands on the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.query.journals import Training
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 
 
 def test_the_pages_example_works(url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A reader of journal files written from `docs/journal.md` alone, with nothing of ours: the page's test."""
+"""A reader of journal files written from `docs/concepts/journal.md` alone, with nothing of ours: the page's test."""
 
 from __future__ import annotations
 

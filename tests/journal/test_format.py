@@ -1,4 +1,4 @@
-"""`docs/journal.md` is true: a reader made from it reads what we write and agrees with ours about damage."""
+"""`docs/concepts/journal.md` is true: a reader made from it reads what we write and agrees with ours about damage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runvitals.journal.seal import Sealer
 from runvitals.journal.writer import Writer
 from tests.journal.minireader import Reading
 
-PAGE = Path(__file__).parents[2] / "docs" / "journal.md"
+PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "journal.md"
 ABOUT = {"run": "abc", "role": "monitor", "interval_s": 1}
 
 

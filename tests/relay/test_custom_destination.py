@@ -1,4 +1,4 @@
-"""The destination of docs/destinations.md, found by its entry point."""
+"""The destination of docs/guides/destinations.md, found by its entry point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from runvitals.relay import destination
 from tests.relay.journals import RUN, Journal
 
-PAGE = Path(__file__).parents[2] / "docs" / "destinations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "destinations.md"
 
 
 def install(folder: Path) -> None:

@@ -25,7 +25,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="everything about each metric, as a JSON array")
-    form.add_argument("--markdown", action="store_true", help="the reference page docs/metrics.md")
+    form.add_argument("--markdown", action="store_true", help="the reference page docs/reference/metrics.md")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ def add(subparsers: Any) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument(
-        "--markdown", action="store_true", help="the reference, without values: docs/settings.md"
+        "--markdown", action="store_true", help="the reference, without values: docs/reference/settings.md"
     )
 
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def reference() -> str:
-    """The page docs/settings.md."""
+    """The page docs/reference/settings.md."""
     rows = [
         "<!-- made by `runvitals settings --markdown` -->",
         "# Settings",

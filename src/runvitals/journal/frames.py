@@ -1,4 +1,4 @@
-"""Frames: how records lie in a journal file. `docs/journal.md` is the same in words, byte by byte.
+"""Frames: how records lie in a journal file. `docs/concepts/journal.md` is the same in words, byte by byte.
 
 A frame is 24 bytes of header and a payload::
 

@@ -36,7 +36,7 @@ class Record:
         seq: its number within the writer.
         time_ms: UTC; of a sample or an output its time, of a JSON object its `"t"`, or 0 where it has none.
         value: the JSON object of a JSON record, the whole payload of a CONSOLE record, None for a sample. The
-            fields of an object are of the types that docs/journal.md says.
+            fields of an object are of the types that docs/concepts/journal.md says.
         keys: of a sample.
         packed: a sample's values as they lie in the file, little-endian float64. Whoever gathers columns
             takes them whole, which is faster than a number at a time.

@@ -1,4 +1,4 @@
-"""Records with JSON payloads: which fields they have, and what these may hold. `docs/journal.md` in code.
+"""Records with JSON payloads: which fields they have, and what these may hold. `docs/concepts/journal.md` in code.
 
 A reader calls `decoded` once for each record, and may then rely on the types of all fields that are described
 there. A field that is missing or null says nothing.
@@ -117,7 +117,7 @@ _NEEDED = {"attach": ("pid",), "finish": ("pid",), "exit": ("pid",), "gap": ("si
 
 
 def check(kind: str, value: Mapping[str, Any]) -> None:
-    """Whether the fields of a record are what docs/journal.md says.
+    """Whether the fields of a record are what docs/concepts/journal.md says.
 
     Raises:
         ValueError: naming the field, what it is, and what is allowed.

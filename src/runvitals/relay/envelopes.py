@@ -1,4 +1,4 @@
-"""A batch as the envelopes of `POST /api/v1/ingest`; docs/ingest.md describes them.
+"""A batch as the envelopes of `POST /api/v1/ingest`; docs/reference/ingest.md describes them.
 
 Every record is in exactly one envelope, which has the number of its first record. So the same batch always
 becomes the same envelopes, and a server that knows them takes none twice.

@@ -2,7 +2,7 @@
 
 Precedence: arguments > `RUNVITALS_*` environment > project file (`runvitals.toml` here or in a folder above)
 > user file (`runvitals/settings.toml` in the user's configuration home). Of a project file that the user has
-not trusted only what is harmless counts (`trust.py`). `docs/settings.md` lists them all.
+not trusted only what is harmless counts (`trust.py`). `docs/reference/settings.md` lists them all.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ SETTINGS: dict[str, Setting] = {
             [],
             _listed(_destination),
             "NAME, NAME:ADDRESS or a server's URL, without a password; a list, or with commas between them",
-            "Where else the run is delivered to; docs/destinations.md.",
+            "Where else the run is delivered to; docs/guides/destinations.md.",
             hide=source_settings.without_secrets,
         ),
         Setting(

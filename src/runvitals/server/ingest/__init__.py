@@ -1,4 +1,4 @@
-"""Taking in what monitors and other clients send: `POST /api/v1/ingest`. See docs/ingest.md.
+"""Taking in what monitors and other clients send: `POST /api/v1/ingest`. See docs/reference/ingest.md.
 
 unpacking, envelope, columns, notes   from bytes to what they mean; nothing is written
 prepare                               is everything about an envelope as it should be?

@@ -77,7 +77,7 @@ def _operation(envelope: dict[str, Any], ack: dict[str, Any]) -> dict[str, Any]:
         "summary": "Ingest",
         "description": "Takes in what monitors and other clients send: one envelope or a list of them, all "
         "or nothing. Answers 200 when everything is on disk. `application/msgpack` is taken too, and the "
-        "content encodings zstd, gzip and deflate; see docs/ingest.md.",
+        "content encodings zstd, gzip and deflate; see docs/reference/ingest.md.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": sent}}},
         "responses": {
             "200": {
