@@ -77,7 +77,9 @@ def test_json_of_all_has_every_metric_once(capsys: pytest.CaptureFixture[str]) -
 def test_the_page_in_docs_is_fresh(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--markdown"]) == 0
     fresh = PAGE.read_text("utf-8") == capsys.readouterr().out
-    assert fresh, "docs/reference/metrics.md is stale: runvitals metrics --markdown > docs/reference/metrics.md"
+    assert fresh, (
+        "docs/reference/metrics.md is stale: runvitals metrics --markdown > docs/reference/metrics.md"
+    )
 
 
 def test_markdown_cells_show_signs_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

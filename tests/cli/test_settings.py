@@ -12,7 +12,9 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_the_reference_is_fresh() -> None:
-    assert REFERENCE.read_text() == reference(), "run: runvitals settings --markdown > docs/reference/settings.md"
+    assert REFERENCE.read_text() == reference(), (
+        "run: runvitals settings --markdown > docs/reference/settings.md"
+    )
 
 
 def test_every_value_is_shown_with_its_place(

@@ -1,4 +1,4 @@
-"""A reader of journal files written from `docs/concepts/journal.md` alone, with nothing of ours: the page's test."""
+"""A journal reader written from `docs/concepts/journal.md` alone, without our code: it tests the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/concepts/journal.md` is true: a reader made from it reads what we write and agrees with ours about damage."""
+"""`docs/concepts/journal.md` is correct: a reader written from it agrees with ours, also about damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue written out: as a table for a terminal, as JSON, and as the page `docs/reference/metrics.md`."""
+"""The metric definitions as a table for a terminal, as JSON, and as `docs/reference/metrics.md`."""
 
 from __future__ import annotations
 

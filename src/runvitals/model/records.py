@@ -1,4 +1,4 @@
-"""Records with JSON payloads: which fields they have, and what these may hold. `docs/concepts/journal.md` in code.
+"""Records with JSON payloads: their fields and allowed values, as `docs/concepts/journal.md` describes them.
 
 A reader calls `decoded` once for each record, and may then rely on the types of all fields that are described
 there. A field that is missing or null says nothing.

@@ -191,8 +191,8 @@ class Note:
     Attributes:
         seq: its number.
         kind: "event", "lifecycle", "info" or "console".
-        value: the record as docs/concepts/journal.md describes it, with "t". Of "console" `{"t", "stream": 1 for
-            stdout or 2 for stderr, "text"}`.
+        value: the record as docs/concepts/journal.md describes it, with "t". Of "console" `{"t", "stream":
+            1 for stdout or 2 for stderr, "text"}`.
     """
 
     __slots__ = ("kind", "seq", "value")
