@@ -21,7 +21,7 @@ def install(folder: Path) -> None:
     """The example as a package that pip has put into a folder."""
     text = PAGE.read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(# my_destination\.py\n.*?)```", text, re.DOTALL)
-    (entry,) = re.findall(r'^ {4}(sqlite = )"(\S+)"$', text, re.MULTILINE)
+    (entry,) = re.findall(r'^(sqlite = )"(\S+)"$', text, re.MULTILINE)
     (folder / "my_destination.py").write_text(code)
     about = folder / "my_destination-1.dist-info"
     about.mkdir()

@@ -1,0 +1,72 @@
+"""The documentation builds and loads nothing from elsewhere; its reference is complete."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scripts.docsite import commands, links, pages, python_api, routes
+
+import runvitals
+from runvitals.cli import COMMANDS
+from runvitals.sdk.settings import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+RECENT = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="this machine has Python 3.10 and Zensical needs 3.11"
+)
+
+
+@RECENT
+def test_the_site_builds_and_its_links_hold(tmp_path: Path) -> None:
+    shutil.copyfile(ROOT / "mkdocs.yml", tmp_path / "mkdocs.yml")
+    pages.stage(ROOT, tmp_path / "build" / "docs" / "pages")
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    site = tmp_path / "build" / "docs" / "site"
+    assert links.problems(site) == []
+    for page in (tmp_path / "build" / "docs" / "pages").rglob("*.md"):
+        built_page = page.relative_to(tmp_path / "build" / "docs" / "pages").with_suffix(".html")
+        place = built_page.with_name("index.html") if page.name == "README.md" else built_page
+        assert (site / place).is_file(), f"{place} was not built"
+        assert page.name in (ROOT / "mkdocs.yml").read_text(), f"{page.name} is missing from the navigation"
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = commands.page()
+    assert [name for name in COMMANDS if f"\n## runvitals {name}\n" not in page] == []
+    assert "\n### runvitals token create\n" in page
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")
+    assert [name for name in SETTINGS if f"| `{name}` |" not in page] == []
+
+
+def test_every_route_and_type_is_in_the_reference() -> None:
+    page, described = routes.page(), routes.document()
+    calls = [(method.upper(), path) for path, calls in described["paths"].items() for method in calls]
+    assert ("POST", "/api/v1/ingest") in calls
+    assert [call for call in calls if f"### `{call[0]} {call[1]}`" not in page] == []
+    for name in {part.split(")")[0] for part in page.split("](#")[1:]}:
+        assert f"{{#{name}}}" in page, f"the page has no anchor {name}"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = python_api.page(ROOT / "src")
+    assert [name for name in runvitals.__all__ if f"\n### runvitals.{name}\n" not in page] == []
+    assert "project: str | None = None" in page
+    for module in python_api.MODULES:
+        assert f"\n## {module}\n" in page
+        if module != "runvitals.mlflow":  # it needs MLflow
+            importlib.import_module(module)
