@@ -1,5 +1,5 @@
-"""The relay: a process of its own that tails runs' journals and delivers them to any number of destinations.
+"""The relay: a process that tails the journals of runs and delivers them to any number of destinations.
 
-`destination.py` is what a destination must be, `batch.py` what it gets, `destinations/` holds one file for
-each.
+`destination.py` defines the interface of a destination and `batch.py` what it receives; `destinations/` lists
+the built-in ones.
 """

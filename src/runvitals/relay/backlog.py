@@ -1,4 +1,4 @@
-"""Delivery without a relay: what is left of a run, now, by the process that asks for it."""
+"""Delivery without a relay: sends what is left of a run from the calling process."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from runvitals.relay.delivery import DELIVERED, RunDelivery, is_over
 from runvitals.relay.destination import Gone, Retry, Unauthorized
 from runvitals.relay.specs import DestinationSpec
 
-# 1 + 2 + 4 + 8 s, and up to a half more.
+# Waits of 1 + 2 + 4 + 8 s, plus up to half of each.
 TRIES = 5
 
 
 def hosts(folder: str) -> list[str]:
-    """The hosts that wrote to a run, as writers' names have them."""
+    """The hosts that wrote to a run, as they appear in writer names."""
     return sorted({paths.role_and_host(writer)[1] for writer in paths.segments(folder)})
 
 
@@ -27,22 +27,23 @@ def deliver_rest(
     tries: int = TRIES,
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Deliver all there is of one host's part of a run. What was delivered before is not sent again.
+    """Deliver everything that is left of one host's part of a run. What was delivered before is not sent
+    again.
 
     Args:
-        cursor: how far it is.
-        sleep: waits between two tries, in seconds.
-        tries: in a row that may fail.
-        environ: what the destination finds its credentials in.
+        cursor: the position of the delivery.
+        sleep: called with the seconds to wait between two attempts.
+        tries: how many attempts in a row may fail.
+        environ: the environment the destination reads its credentials from.
 
     Raises:
-        BlockingIOError: another process, a relay most likely, is at it.
-        Gone: the far side wants no more of it; that is remembered.
-        Retry, OSError: the far side is not there. The position is kept.
-        ValueError, ImportError: there can be no such destination.
+        BlockingIOError: another process, probably a relay, is delivering it.
+        Gone: the destination wants no more of it; this is saved.
+        Retry, OSError: the destination is unavailable. The position is saved.
+        ValueError, ImportError: the destination could not be created.
     """
     if not cursor.lock():
-        raise BlockingIOError("another process is delivering it just now")
+        raise BlockingIOError("another process is delivering this run")
     try:
         cursor.closed = ""
         delivery = RunDelivery(cursor, environ=environ)
@@ -50,7 +51,7 @@ def deliver_rest(
             _all_of(delivery, sleep, tries)
             delivery.close()
         except Gone as error:
-            delivery.finish(f"not wanted any more: {error}")
+            delivery.finish(f"no longer wanted: {error}")
             raise
         except Exception as error:
             cursor.error = str(error)
@@ -80,7 +81,7 @@ def _all_of(delivery: RunDelivery, sleep: Callable[[float], None], tries: int) -
 
 
 def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:
-    """The position of a host's part of a run; `cwd` is what a new one's relative paths are relative to."""
+    """The cursor of a host's part of a run; `cwd` is the base of relative paths if the cursor is new."""
     cursor = Cursor(folder, DestinationSpec(destination), host)
     cursor.cwd = cursor.cwd or cwd
     return cursor

@@ -1,4 +1,4 @@
-"""What a destination gets: a stretch of one writer's journal, decoded."""
+"""What a destination receives: a range of records of one writer's journal, decoded."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EVENT, LIFECYCLE, INFO, CONSOLE = "event", "lifecycle", "info", "console"
 
 
 class RunFacts:
-    """What is known of a run by now, from all its writers on this host.
+    """What is known about a run so far, from all its writers on this host.
 
     Attributes:
         id: the run's id.
         project: its project.
-        run: name, group, job_type, tags, notes, command; keys that nobody set are missing.
+        run: name, group, job_type, tags, notes, command; keys that were not set are missing.
         config, summary, machine, settings: as the user and the monitor wrote them, merged key by key.
     """
 
@@ -37,7 +37,7 @@ class RunFacts:
 
     @property
     def name(self) -> str:
-        """What people call the run: its name, else its id."""
+        """The display name of the run: its name, else its id."""
         return str(self.run.get("name") or self.run.get("default_name") or self.id)
 
     @property
@@ -46,19 +46,19 @@ class RunFacts:
 
 
 class WriterFacts:
-    """Who wrote the records, as the writer's own files say.
+    """Which process wrote the records, as recorded in the writer's own files.
 
     Attributes:
         name: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or `console.<host>.<pid>.<start>`.
         role: "monitor", "train" or "console".
         host: the host's name.
         pid: process id on that host.
-        rank, local_rank, world_size: of a training process among those of its job; None where it has none.
-        interval_s: seconds between two samples of a monitor, else None.
-        boot_id: which boot of the host, "" where unknown.
-        started_ms: when the writer began, UTC.
-        labels: the user's labels of this writer.
-        clock: that of its times, where it is one of this machine since its last start.
+        rank, local_rank, world_size: of a training process within its job; None if it has none.
+        interval_s: seconds between two samples of a monitor, None for other writers.
+        boot_id: identifies the boot of the host; "" if unknown.
+        started_ms: when the writer started, UTC.
+        labels: labels the user set for this writer.
+        clock: the clock its times were taken with, if the writer runs on this machine since its last boot.
     """
 
     __slots__ = (
@@ -91,12 +91,13 @@ class WriterFacts:
         self.clock: Clock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """What its clock shows at `now_ms` of ours: another time where ours was set since its run began."""
+        """What the writer's clock shows at `now_ms` of ours; they differ if our clock was set since the run
+        began."""
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
 
 class Moment(NamedTuple):
-    """One sample: the values of some keys at one time (ms, UTC), NaN where there is none."""
+    """One sample: the values of some keys at one time (ms, UTC); NaN means no value."""
 
     seq: int
     time_ms: int
@@ -105,12 +106,13 @@ class Moment(NamedTuple):
 
 
 class Samples:
-    """Samples of one set of keys: a table with a row per moment.
+    """Samples of one set of keys: a table with one row per sample.
 
     Attributes:
         keys: canonical keys (`cpu`, `gpu.0.powerWatts`, …), the columns.
-        times_ms: UTC, a row each, ascending as they were taken (the clock may have been set back).
-        seqs: the journal's number of each row.
+        times_ms: UTC, one per row, in the order the samples were taken (not ascending if the clock was set
+            back).
+        seqs: the record number of each row in the journal.
 
     Example:
         >>> table.keys, table.times_ms, table.columns()[0].tolist()
@@ -135,7 +137,7 @@ class Samples:
         self._rows.append(packed)
 
     def columns(self) -> list[array[float]]:
-        """The values, one `array('d')` a key. NaN is a gap: no value at that moment. 20 ns a value."""
+        """The values, one `array('d')` per key; NaN means no value at that time. Takes 20 ns per value."""
         flat = array("d", b"".join(self._rows))
         if sys.byteorder == "big":
             flat.byteswap()
@@ -143,7 +145,7 @@ class Samples:
         return [flat[i::width] for i in range(width)]
 
     def moments(self) -> Iterator[Moment]:
-        """The rows, in order."""
+        """The rows in order."""
         width = struct.Struct(f"<{len(self.keys)}d")
         for seq, time_ms, row in zip(self.seqs, self.times_ms, self._rows, strict=True):
             yield Moment(seq, time_ms, self.keys, width.unpack(row))
@@ -154,18 +156,18 @@ class Samples:
 
 
 def in_order(tables: Sequence[Samples]) -> Iterator[Moment]:
-    """The rows of several tables of one writer, as they were taken."""
+    """The rows of several tables of one writer, in the order they were taken."""
     return merge(*(table.moments() for table in tables), key=lambda moment: moment.seq)
 
 
 class LogRow:
-    """One `run.log()` of a training process.
+    """One `run.log()` call of a training process.
 
     Attributes:
-        seq: the journal's number of the record.
+        seq: the record number in the journal.
         time_ms: UTC.
-        step: the user's step, or the number of the call; None in a journal that has none.
-        data: what was logged, under the user's names: numbers, and whatever else JSON can hold.
+        step: the user's step, else the number of the call; None in journals that record neither.
+        data: the logged values by the user's names: numbers, and any other JSON values.
     """
 
     __slots__ = ("data", "seq", "step", "time_ms")
@@ -177,7 +179,7 @@ class LogRow:
         self.data = data
 
     def numbers(self) -> dict[str, float]:
-        """What of `data` is a number (bool counts as 0 or 1), NaN and infinities included."""
+        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1."""
         return {
             key: float(value)
             for key, value in self.data.items()
@@ -186,13 +188,13 @@ class LogRow:
 
 
 class Note:
-    """Any other record of the journal.
+    """Any other record of the journal: an event, a lifecycle record, facts or console output.
 
     Attributes:
-        seq: its number.
+        seq: the record number in the journal.
         kind: "event", "lifecycle", "info" or "console".
-        value: the record as docs/concepts/journal.md describes it, with "t". Of "console" `{"t", "stream":
-            1 for stdout or 2 for stderr, "text"}`.
+        value: the record as docs/concepts/journal.md describes it, with "t". For "console":
+            `{"t", "stream": 1 for stdout or 2 for stderr, "text"}`.
     """
 
     __slots__ = ("kind", "seq", "value")
@@ -208,19 +210,19 @@ class Note:
 
 
 class Batch:
-    """A stretch of one writer's journal.
+    """A range of records of one writer's journal.
 
     Attributes:
-        run: what is known of the run; it already includes what the batch's own "info" notes say.
-        writer: who wrote it.
-        first_seq, last_seq: the first and last record number of the stretch. (run.id, writer.name, first_seq,
-            last_seq) is the batch's idempotence key. last_seq < first_seq: nothing new, a sign of life (see
-            `Destination.heartbeat_s`).
-        samples: tables of samples, one for each set of keys, in the order of their first rows.
+        run: what is known about the run, including the "info" notes of this batch.
+        writer: which process wrote the records.
+        first_seq, last_seq: the first and last record number of the range. (run.id, writer.name, first_seq,
+            last_seq) is the batch's idempotency key. last_seq < first_seq: the batch is empty, a heartbeat
+            (see `Destination.heartbeat_s`).
+        samples: tables of samples, one per set of keys, in the order of their first rows.
         logs: `run.log()` calls, in order.
         notes: events, lifecycle, info and console records, in order.
-        repeated: it may have been delivered before (the answer got lost, or the relay was killed in between).
-            Then it is exactly the same stretch.
+        repeated: the batch may have been delivered before (the response was lost, or the relay was killed in
+            between). It then covers exactly the same range.
     """
 
     __slots__ = ("first_seq", "last_seq", "logs", "notes", "repeated", "run", "samples", "writer")
@@ -237,25 +239,25 @@ class Batch:
 
     @property
     def empty(self) -> bool:
-        """Nothing in it: a sign of life."""
+        """The batch holds no records: a heartbeat."""
         return not (self.samples or self.logs or self.notes)
 
     def moments(self) -> Iterator[Moment]:
-        """All samples in the order in which they were taken, whatever their keys.
+        """All samples in the order they were taken, whatever their keys.
 
-        What reckons with the sample before (rates, steps that may not go back) needs them so: the tables
-        overlap in time, since what changes slowly is not in every sample.
+        Use this for computations that depend on the previous sample (rates, ascending steps): the tables
+        overlap in time, because slowly changing metrics are not in every sample.
         """
         return in_order(self.samples)
 
     @property
     def rows(self) -> int:
-        """Samples, one for each moment."""
+        """The number of samples."""
         return sum(map(len, self.samples))
 
     @property
     def points(self) -> int:
-        """Values of samples and of log rows."""
+        """The number of values in samples and log rows."""
         return sum(len(table) * len(table.keys) for table in self.samples) + sum(
             len(row.data) for row in self.logs
         )

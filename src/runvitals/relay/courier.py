@@ -1,4 +1,4 @@
-"""A destination's own thread: it takes its runs in turn, and waits when the far side is not there."""
+"""The thread of a destination: serves its runs in turn and backs off when the destination is unavailable."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from runvitals.relay.destination import Gone, Paused, Retry, Unauthorized
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
-# Where a person must do something first, and nothing shows that it was done.
+# A user must act first, and nothing shows that they did.
 NOT_LET_IN_S = 600.0
-# Where a person threw a run away and may bring it back.
+# A user moved the run to the trash and may restore it.
 PAUSED_S = 10.0
 
 
 class DeliveryThread(threading.Thread):
-    """Delivers runs to one destination until it is told to end.
+    """Delivers runs to one destination until `end()` is called.
 
-    All runs that go on are served in turn; of those that are over and left behind, one at a time. After a
-    failure one attempt at a time is made, after 1, 2, 4 … 60 s with jitter, each with the next run in line,
-    so that a run that the far side never takes does not hold up the others.
+    All running runs are served in turn; of the finished runs left behind by earlier relays, one at a time.
+    After a failure, one attempt is made after 1, 2, 4 … 60 s with jitter, each with the next run in the
+    queue, so that a run the destination never accepts does not block the others.
 
     Args:
-        name: of the destination, for the thread's name.
-        clock: monotonic seconds; tests hand in their own.
-        tell: called with (run, text) when the far side does not let us in, or refuses some of a run: once
-            each for a run that goes on.
+        name: name of the destination, used for the thread's name.
+        clock: returns monotonic seconds.
+        tell: called with (run, text) when the destination rejects our credentials or some records of a run;
+            once per running run for each.
     """
 
     def __init__(
@@ -46,8 +46,9 @@ class DeliveryThread(threading.Thread):
         self._clock = clock
         self._tell = tell
         self._told: set[str] = set()
-        self._refused: set[str] = set()  # runs of which it was told that something was refused
-        # Runs that were not let in: when to ask again, and what tells earlier that it is of use.
+        self._refused: set[str] = set()  # runs for which a rejection was reported
+        # Runs whose credentials were rejected: when to retry, and a check whether retrying earlier may
+        # succeed.
         self._shut: dict[str, tuple[float, Callable[[], bool]]] = {}
         self._wake = threading.Condition()
         self._ending = False
@@ -57,21 +58,21 @@ class DeliveryThread(threading.Thread):
         self._flushed: dict[str, int] = {}
         self._backoff = backoff()
 
-    # -- what other threads call
+    # -- called by other threads
 
     def serve(self, delivery: RunDelivery) -> None:
-        """Take over a run whose delivery's lock is held."""
+        """Start serving a run. The caller holds the lock of the delivery's cursor."""
         with self._wake:
             (self._live if delivery.live else self._left).append(delivery)
             self._wake.notify_all()
 
     def find(self, run_id: str) -> RunDelivery | None:
-        """The run's delivery, if it is in this courier's hands."""
+        """The delivery of a run, if this thread serves it."""
         with self._wake:
             return next((one for one in (*self._live, *self._left) if one.run_id == run_id), None)
 
     def set_live(self, run_id: str, live: bool) -> None:
-        """The run's monitor came, or went."""
+        """Note that the run's monitor connected or disconnected."""
         with self._wake:
             for delivery in (*self._live, *self._left):
                 if delivery.run_id == run_id:
@@ -83,7 +84,7 @@ class DeliveryThread(threading.Thread):
             self._wake.notify_all()
 
     def flush(self, run_id: str, timeout_s: float) -> bool:
-        """Deliver at once what there is of a run now, and wait for it; whether it is delivered."""
+        """Deliver everything the run has now and wait for it; returns whether it was delivered."""
         until_s = time.monotonic() + timeout_s
         with self._wake:
             before = self._flushed.get(run_id, 0)
@@ -102,12 +103,12 @@ class DeliveryThread(threading.Thread):
 
     @property
     def idle(self) -> bool:
-        """There is no run left to serve."""
+        """Whether there are no runs left to serve."""
         with self._wake:
             return not self._live and not self._left
 
     def end(self) -> None:
-        """Finish the attempt that is being made, keep the positions, and stop."""
+        """Finish the current attempt, save the positions, and stop."""
         with self._wake:
             self._ending = True
             self._wake.notify_all()
@@ -115,7 +116,7 @@ class DeliveryThread(threading.Thread):
     # -- the thread
 
     def run(self) -> None:
-        """Until `end()`."""
+        """Serve runs until `end()` is called."""
         while not self._ending:
             now_s = self._clock()
             wait_s = self.wait_s(now_s)
@@ -128,11 +129,11 @@ class DeliveryThread(threading.Thread):
             self._release(delivery)
 
     def wait_s(self, now_s: float) -> float:
-        """How long to leave the far side alone; less than 0: not at all."""
+        """How many seconds to wait before the next attempt; negative: do not wait."""
         return self._backoff.until_s - now_s
 
     def turn(self, now_s: float) -> bool:
-        """Serve every run that is due; True when there is more to do at once."""
+        """Serve every run that is due; True if there is more to send at once."""
         with self._wake:
             line = [*self._live, *[one for one in self._left if one.run_id in self._flush]]
             line += [one for one in list(self._left)[:1] if one not in line]
@@ -152,10 +153,10 @@ class DeliveryThread(threading.Thread):
             except Paused as error:
                 self._pause(delivery, error, now_s)
             except Gone as error:
-                self._drop(delivery, f"not wanted any more: {error}")
+                self._drop(delivery, f"no longer wanted: {error}")
             except Unauthorized as error:
                 self._not_let_in(delivery, error, now_s)
-            except Exception as error:  # noqa: BLE001 - whatever a destination raises, other runs go on
+            except Exception as error:  # noqa: BLE001 - an error in one destination must not stop other runs
                 self._failed(delivery, error, now_s, wanted)
                 return False
             else:
@@ -183,24 +184,24 @@ class DeliveryThread(threading.Thread):
                     line.remove(delivery)
         self._release(delivery, why)
         with self._wake:
-            self._wake.notify_all()  # whoever waits for it need not wait longer
+            self._wake.notify_all()  # wakes threads waiting in flush()
 
     def _release(self, delivery: RunDelivery, why: str = "") -> None:
-        """Let go of a run; with its last word in the cursor, if there is nothing more to deliver."""
+        """Stop serving a run; record the reason in the cursor if there is nothing more to deliver."""
         cursor = delivery.cursor
         try:
             delivery.close()
-        except Exception as error:  # noqa: BLE001 - the destination's last words are its own affair
-            cursor.error = f"at its end: {_text(error)}"
+        except Exception as error:  # noqa: BLE001 - an error while closing must not affect other runs
+            cursor.error = f"while closing: {_text(error)}"
         try:
             if why:
                 delivery.finish(why)
         except OSError as error:
-            cursor.error = str(error)  # the run's folder is gone, or its disk is full
+            cursor.error = str(error)  # the run's folder was deleted, or its disk is full
         cursor.unlock()
 
     def _failed(self, delivery: RunDelivery, error: Exception, now_s: float, wanted: bool) -> None:
-        """Wait, and put the run at the end of the line."""
+        """Back off, and move the run to the end of the queue."""
         delivery.cursor.error = _text(error)
         _keep(delivery.cursor)
         asked_s = error.after_s if isinstance(error, Retry) else None
@@ -211,7 +212,8 @@ class DeliveryThread(threading.Thread):
             self._put_last(delivery)
 
     def _not_let_in(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
-        """Say so, and leave the run until there is hope. Another may have another token."""
+        """Report it, and skip the run until its credentials may have changed. Other runs may have valid
+        ones."""
         delivery.cursor.error = _text(error)
         _keep(delivery.cursor)
         run_id = delivery.run_id
@@ -225,12 +227,12 @@ class DeliveryThread(threading.Thread):
             self._tell(run_id, str(error))
 
     def _pause(self, delivery: RunDelivery, error: Paused, now_s: float) -> None:
-        """Leave a run that was thrown away over there for a while; for good where it is over here, too."""
+        """Skip a run that is in the destination's trash for a while; for good if the run is over."""
         if not delivery.live:
             again = f"if it is restored, `runvitals sync {delivery.run_id}` delivers the rest"
-            self._drop(delivery, f"not wanted any more: {error}; {again}")
+            self._drop(delivery, f"no longer wanted: {error}; {again}")
             return
-        delivery.cursor.error = f"{error}; if it is restored, delivery goes on"
+        delivery.cursor.error = f"{error}; if it is restored, delivery continues"
         _keep(delivery.cursor)
         with self._wake:
             wait_s = Backoff(PAUSED_S, PAUSED_S, random.random).failed(now_s)
@@ -238,10 +240,12 @@ class DeliveryThread(threading.Thread):
             self._wake.notify_all()
 
     def _report_refusal(self, delivery: RunDelivery) -> None:
-        """Say in the run's journal, once, that the far side does not take some of it."""
+        """Record in the run's journal, once, that the destination rejects some of it."""
         if delivery.live and delivery.cursor.rejection and delivery.run_id not in self._refused:
             self._refused.add(delivery.run_id)
-            self._tell(delivery.run_id, f"{delivery.cursor.spec.text} refused: {delivery.cursor.rejection}")
+            self._tell(
+                delivery.run_id, f"{delivery.cursor.spec.text} rejected records: {delivery.cursor.rejection}"
+            )
 
     def _is_shut(self, run_id: str, now_s: float) -> bool:
         shut = self._shut.get(run_id)
@@ -255,7 +259,7 @@ class DeliveryThread(threading.Thread):
         return False
 
     def _put_last(self, delivery: RunDelivery) -> None:
-        """Put a run at the end of its line; the lock is held."""
+        """Move a run to the end of its queue; the caller holds the lock."""
         for line in (self._live, self._left):
             if delivery in line:
                 line.remove(delivery)
@@ -266,7 +270,7 @@ def _keep(cursor: Cursor) -> None:
     try:
         cursor.save()
     except OSError as error:
-        cursor.error = f"{cursor.error}; nor can the position be saved: {error}"
+        cursor.error = f"{cursor.error}; the position could not be saved either: {error}"
 
 
 def _text(error: Exception) -> str:
@@ -276,7 +280,7 @@ def _text(error: Exception) -> str:
 
 
 def backoff() -> Backoff:
-    """The waits of whoever delivers: what the far side asks for, else 1, 2, 4 … 60 s; up to a half longer, so
-    that a thousand senders do not come back at once.
+    """The backoff of deliveries: the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it,
+    so that a thousand senders do not come back at once.
     """
     return Backoff(1.0, LONGEST_WAIT_S, random.random)

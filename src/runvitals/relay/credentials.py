@@ -1,8 +1,8 @@
-"""What a far side wants to see before it takes anything in: headers, from the environment or from a file.
+"""Credentials for destinations: HTTP headers from environment variables or from a file.
 
-Never from an address, which is written into the run's folder and can be seen in lists of processes.
+They are never part of an address, which is written into the run's folder and visible in process lists.
 
-What the environment holds is for the server that it was given for, and for no other that is named elsewhere.
+Credentials in the environment are only sent to the server they were set for, not to servers named elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runvitals.relay.specs import DestinationSpec
 from runvitals.sdk.settings import SETTINGS, SettingError, resolve
 
 _USUAL_PORTS = {"http": 80, "https": 443}
-# Variables in which the environment names the servers that its credentials are for.
+# The variables that name the servers which the credentials in the environment belong to.
 SERVERS = {
     "mlflow": ("MLFLOW_TRACKING_URI",),
     "otel": ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
@@ -26,14 +26,13 @@ SERVERS = {
 
 
 def are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment's credentials for a kind of destination are for the server of a URL.
+    """Whether the environment's credentials for a kind of destination belong to the server of a URL.
 
-    They are for the servers that the environment names beside them (`SERVERS`). Where it names none, they are
-    for the only server among the run's destinations of that kind, which `RUNVITALS_DESTINATIONS` holds; of
-    several, nobody knows which is meant.
+    They belong to the servers named by the variables in `SERVERS`. If there are none, they belong to the only
+    server of that kind in `RUNVITALS_DESTINATIONS`; if that lists several, they belong to none of them.
 
     Args:
-        kind: as destinations are called: `remote_write`.
+        kind: the kind of destination: `remote_write`.
 
     Example:
         >>> are_for("https://other", "otel", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine:4318"})
@@ -48,12 +47,12 @@ def are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
 
 
 def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment for a run of which only a file in its folder says where it goes: with credentials only
-    if the environment or the user's settings name that destination, or the server they are for.
+    """The environment for a run whose destination is only known from a file in its folder: it includes
+    credentials only if the environment or the user's settings name that destination or its server.
     """
     kind = destination.partition(":")[0].replace("-", "_")
     if kind in ("http", "https") or _servers(kind, environ):
-        return environ  # `login.token` knows which server a token of ours is for
+        return environ  # `login.token` decides which server our own tokens are for
     if destination in (spec.text for spec in named_here(environ)):
         return environ
     own = own_variables([destination], environ)
@@ -61,8 +60,8 @@ def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str,
 
 
 def named_here(environ: Mapping[str, str]) -> list[DestinationSpec]:
-    """The destinations that the environment and the user's settings name; none where these are wrong, which
-    is said where a run begins.
+    """The destinations named by the environment and the user's settings; empty if these are invalid, which is
+    reported when a run starts.
     """
     try:
         return [DestinationSpec(text) for text in resolve({}, environ, os.sep)["destinations"]]
@@ -85,12 +84,12 @@ def _addresses(kind: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """What tells a server from others: scheme, host, port."""
+    """What identifies a server: scheme, host and port."""
     parts = urlsplit(url)
     try:
         port = parts.port
     except ValueError:
-        port = -1  # no number: whoever connects says so
+        port = -1  # invalid; reported when connecting
     return parts.scheme, parts.hostname or "", port or _USUAL_PORTS.get(parts.scheme)
 
 
@@ -100,12 +99,12 @@ def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[s
     Args:
         prefix: of the variables `<prefix>_TOKEN` (a bearer token), `<prefix>_USER` and `<prefix>_PASSWORD`,
             and `<prefix>_HEADERS` (`Name=value,Name=value`, percent-encoded where needed).
-        file: path of a file with a header a line, `Name: value`; it goes before the variables. It is read
-            each time, so that what it holds may change.
+        file: path of a file with one header per line, `Name: value`; these override the variables. It is read
+            for each request, so it may change.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: what is no header; the text does not repeat it.
+        OSError: the file could not be read.
+        ValueError: invalid header; the text does not repeat it.
 
     Example:
         >>> headers("REMOTE_WRITE", None, {"REMOTE_WRITE_TOKEN": "secret"})
@@ -125,10 +124,10 @@ def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[s
 
 
 def listed(text: str, where: str) -> dict[str, str]:
-    """`Name=value,Name=value` as OpenTelemetry's variables have it.
+    """Parse `Name=value,Name=value`, the format of OpenTelemetry's variables.
 
     Raises:
-        ValueError: what is no such list.
+        ValueError: invalid list.
 
     Example:
         >>> listed("X-Scope-OrgID=team%20a,api-key=1", "OTEL_EXPORTER_OTLP_HEADERS")
@@ -148,5 +147,5 @@ def _checked(name: str, between: str, value: str, where: str) -> tuple[str, str]
     name, value = name.strip(), value.strip()
     right = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not (between and right and value.isprintable() and value.isascii()):
-        raise ValueError(f"{where} holds what is no header: NAME and a value of one line are wanted")
+        raise ValueError(f"{where} contains an invalid header; expected a NAME and a value on one line")
     return name, value

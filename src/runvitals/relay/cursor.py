@@ -1,9 +1,9 @@
-"""How far a run is delivered to a destination: a small file in the run's folder, replaced as a whole.
+"""How far a run has been delivered to a destination: a small file in the run's folder, replaced atomically.
 
-`<run>/relay/<kind>-<checksum of the destination>@<host>.json` belongs to the writers of one host. It says for
-each writer which record is wanted next, and which stretch is being sent: that is written down before anything
-is sent, so that whoever goes on after a `kill -9` sends the very same stretch again. Whoever delivers holds
-the lock beside it. No secret that a destination's address or a far side's answer may hold is written into it.
+`<run>/relay/<kind>-<checksum of the destination>@<host>.json` covers the writers of one host. For each writer
+it holds the next record to deliver and the range that is being sent. The range is saved before it is sent, so
+after a `kill -9` the next process sends exactly the same range. The delivering process holds the lock file
+next to it. Secrets in a destination's address or in a server's response are never written to it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "dropped
 
 
 class Position:
-    """Where a writer's delivery stands.
+    """The delivery position of one writer.
 
     Attributes:
         next_seq: the first record that is not delivered.
-        flight: (first, last) of the stretch that is being sent, or None.
-        about: what the writer's files say of it (its START record).
-        carry: the beginning of a character that output was cut in, by stream, hexadecimal.
+        flight: (first, last) record of the range being sent, or None.
+        about: what the writer's START record says about it.
+        carry: incomplete UTF-8 sequences at the end of console output, by stream, in hexadecimal.
     """
 
     __slots__ = ("about", "carry", "flight", "next_seq")
@@ -51,25 +51,25 @@ class Position:
 
 
 class Cursor:
-    """What is known of the delivery of one run's writers of one host to one destination.
+    """The state of the delivery of one run's writers of one host to one destination.
 
     Args:
         folder: the run's folder.
         spec: the destination.
-        host: whose writers; as in writers' names.
+        host: the host of the writers, as in writer names.
 
     Attributes:
         positions: by writer.
-        state: the destination's own.
-        held: by writer, stretches (first, last) that the far side takes later; they lie before `next_seq`.
-        held_why: text of the last time it did not take one.
+        state: the destination's own state.
+        held: by writer, ranges (first, last) that the destination accepts later; they lie before `next_seq`.
+        held_why: why the destination last deferred a batch.
         counts: samples, log rows, notes, points and batches delivered, batches rejected, points dropped with
             them, records missing.
-        error: text of the last failure, "" when the last attempt went well.
+        error: text of the last failure, "" if the last attempt succeeded.
         rejection: text of the last rejection.
         closed: "" while there may be more; "delivered", or why nothing more is wanted.
         cwd: the working directory of the training.
-        damaged: why the file that was found could not be used, else "".
+        damaged: why an existing file could not be used, else "".
     """
 
     def __init__(self, folder: str, spec: DestinationSpec, host: str) -> None:
@@ -102,7 +102,7 @@ class Cursor:
         return found
 
     def hold(self, writer: str, first: int, last: int, why: str) -> None:
-        """Remember a stretch to be delivered later."""
+        """Remember a range to be delivered later."""
         stretches = self.held.setdefault(writer, [])
         if stretches and stretches[-1][1] + 1 == first:
             first = stretches.pop()[0]
@@ -110,7 +110,7 @@ class Cursor:
         self.held_why = why
 
     def released(self, writer: str, upto: int) -> None:
-        """What was held of a writer is delivered up to a record."""
+        """Note that the held ranges of a writer were delivered up to a record."""
         stretches = [(max(first, upto + 1), last) for first, last in self.held[writer] if last > upto]
         if stretches:
             self.held[writer] = stretches
@@ -121,20 +121,20 @@ class Cursor:
 
     @property
     def held_records(self) -> int:
-        """How many records are held."""
+        """The number of held records."""
         return sum(last - first + 1 for some in self.held.values() for first, last in some)
 
     @property
     def refused_path(self) -> str:
-        """Where the records are that the far side never takes: a JSON object a line."""
+        """The file of permanently rejected records, one JSON object per line."""
         return self.path.removesuffix(".json") + ".refused.jsonl"
 
     def set_aside(self, batch: Batch, error: Rejected) -> None:
-        """Keep what was refused, and why, where a person can find it: up to `REFUSED_BYTES`. The journal has
-        it, too.
+        """Save what was rejected, and why, up to `REFUSED_BYTES`, for the user to inspect. The records also
+        stay in the journal.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file could not be written.
         """
         lines: list[dict[str, Any]] = [
             {"seq": one.seq, "t": one.time_ms, "why": redaction.text(one.why), "record": one.value}
@@ -143,7 +143,7 @@ class Cursor:
         data = b"".join(dumps({"writer": batch.writer.name, **line}) + b"\n" for line in lines)
         self.rejection = str(error)
         if error.records:
-            self.rejection += f"; what was refused is in {self.refused_path}"
+            self.rejection += f"; rejected records are in {self.refused_path}"
         fd = os.open(self.refused_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | paths.OPEN_FLAGS, 0o600)
         try:
             room = REFUSED_BYTES - os.fstat(fd).st_size
@@ -161,11 +161,11 @@ class Cursor:
         except FileNotFoundError:
             return
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
-            self.damaged = f"{self.path} was damaged ({error}): the run is delivered from its beginning again"
+            self.damaged = f"{self.path} is damaged ({error}): the run is delivered again from its beginning"
             self.positions, self.state, self.held = {}, {}, {}
 
     def _take_old_name(self) -> None:
-        """Go on with the files of an earlier version, whose names were made of the destination itself."""
+        """Rename the files of an earlier version, which were named after the destination itself."""
         old = os.path.join(self.folder, FOLDER, f"{self.spec.old_slug}@{self.host}")
         if os.path.exists(self.path) or not os.path.exists(f"{old}.json"):
             return
@@ -175,7 +175,7 @@ class Cursor:
 
     def _take(self, value: dict[str, Any]) -> None:
         if value["version"] != VERSION:
-            raise ValueError(f"it has version {value['version']}, this is {VERSION}")
+            raise ValueError(f"version {value['version']}, expected {VERSION}")
         self.positions = {writer: Position(one) for writer, one in value["writers"].items()}
         self.state = dict(value["state"])
         self.counts.update({name: int(count) for name, count in value["counts"].items()})
@@ -187,10 +187,10 @@ class Cursor:
         self.delivered_ms = int(value["delivered_ms"])
 
     def save(self) -> None:
-        """Replace the file, and wait until it is on the disk.
+        """Replace the file atomically and sync it to disk.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file could not be written.
         """
         value = {
             "version": VERSION,
@@ -211,7 +211,7 @@ class Cursor:
         _replace(self.path, dumps(value))
 
     def load_facts(self) -> dict[str, Any] | None:
-        """The run's facts as `save_facts` kept them, or None."""
+        """The run's facts as saved by `save_facts`, or None."""
         try:
             with open(self._facts_path(), "rb") as file:
                 value = loads(file.read())
@@ -220,10 +220,11 @@ class Cursor:
         return value if isinstance(value, dict) else None
 
     def save_facts(self, facts: dict[str, Any]) -> None:
-        """Keep what the run's records said of it so far, if it has changed. They need not be read again.
+        """Save what the run's records said about it so far, if it changed, so that they need not be read
+        again.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file could not be written.
         """
         text = dumps(facts)
         if text != self._facts:
@@ -234,7 +235,7 @@ class Cursor:
         return self.path.removesuffix(".json") + ".facts"
 
     def lock(self) -> bool:
-        """Be the one who delivers; False when another process is. Ends with the process, however it ends."""
+        """Take the delivery lock; False if another process holds it. The lock ends with the process."""
         if self._lock_fd >= 0:
             return True
         _make_folder(os.path.dirname(self.path))
@@ -244,7 +245,7 @@ class Cursor:
             os.close(fd)
             return False
         self._lock_fd = fd
-        self._load()  # another may have come further since this object was made
+        self._load()  # another process may have advanced the position
         return True
 
     def unlock(self) -> None:
@@ -257,7 +258,7 @@ def _flock(fd: int) -> bool:
     try:
         import fcntl
     except ImportError:
-        return True  # Windows has no relay that runs by itself; two `runvitals sync` are the user's own doing
+        return True  # Windows has no background relay; the user can avoid running `runvitals sync` twice
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -268,7 +269,7 @@ def _flock(fd: int) -> bool:
 
 
 def _make_folder(path: str) -> None:
-    """Not with its parents: a run that was deleted must not come back."""
+    """Create the folder, but not its parents: a deleted run must not reappear."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
 
@@ -291,7 +292,8 @@ def cursors_of(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[C
     """Every cursor in a run's folder that can be read.
 
     Args:
-        known: destinations; of one with a secret in its address, its file does not tell all.
+        known: destinations with their full text; the file of a destination with secrets holds only part of
+            it.
     """
     specs = {spec.slug: spec for spec in known}
     where = os.path.join(folder, FOLDER)

@@ -1,7 +1,7 @@
-"""The delivery of one run (its writers on one host) to one destination, step by step.
+"""The delivery of one run (its writers on one host) to one destination.
 
-A *round* is: read on; write down which stretches are sent now; send one batch of each writer; move on. The
-position is saved before a round and after it; when there is more to send at once, both are one.
+A *round* reads what is new, saves which ranges are about to be sent, sends one batch per writer, and advances
+the position. The position is saved before and after a round; between rounds that follow at once, only once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from runvitals.relay.destination import Context, Destination, Gone, Rejected, To
 from runvitals.relay.feed import BatchReader, add_info
 
 _SECTIONS = ("project", "run", "config", "summary", "machine", "settings")
-# What one round may hold in memory, over all writers.
+# Bytes one round may hold in memory, over all writers.
 MAX_ROUND_BYTES = 2 * 1024 * 1024
 DELIVERED = "delivered"
-# What is held is tried again so often, so many records at a time.
+# How often held batches are retried, and how many records at a time.
 HELD_S = 3600.0
 _HELD_RECORDS = 1000
-# A run whose monitor is gone without a last word may get another one.
+# A run whose monitor died without recording an end may get another monitor.
 ORPHAN_GRACE_S = 60.0
 
 
@@ -34,16 +34,16 @@ class RunDelivery:
     """Delivers one run to one destination.
 
     Args:
-        cursor: how far it is; its lock must be held by the caller.
-        request_stop: called with a text when the far side wants the run to stop.
+        cursor: the position; the caller must hold its lock.
+        request_stop: called with a text when the destination asks for the run to be stopped.
         environ: see `Context.environ`.
 
     Attributes:
-        live: the run's monitor is there: signs of life are due, and more will come.
-        caught_up: at the last look everything in the journal was delivered.
+        live: the run's monitor is connected: heartbeats are due, and more records will come.
+        caught_up: at the last look everything in the journal had been delivered.
 
     Raises:
-        OSError: the run's folder is not there.
+        OSError: the run's folder does not exist.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RunDelivery:
         self._feeds: dict[str, BatchReader] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
-        self._held_at_s: float | None = None  # when what is held is tried again; None: at once
+        self._held_at_s: float | None = None  # when held batches are retried; None: at once
         self._recall()
 
     @property
@@ -69,7 +69,7 @@ class RunDelivery:
         return self.run.id
 
     def _recall(self) -> None:
-        """What the records that are delivered already said of the run."""
+        """Load what the records delivered so far said about the run."""
         facts = self.cursor.load_facts()
         if facts is not None:
             for section in _SECTIONS:
@@ -84,10 +84,10 @@ class RunDelivery:
     # -- the destination
 
     def open(self) -> Destination:
-        """The destination, made at the first use.
+        """The destination; created at the first call.
 
         Raises:
-            ValueError, ImportError: it cannot be.
+            ValueError, ImportError: it could not be created.
         """
         if self._destination is None:
             context = Context(
@@ -104,7 +104,7 @@ class RunDelivery:
         return self._destination
 
     def close(self) -> None:
-        """Let go of the destination.
+        """Close the destination.
 
         Raises:
             whatever its `close` raises.
@@ -116,14 +116,14 @@ class RunDelivery:
     # -- a round
 
     def step(self, now_s: float, flush: bool = False) -> bool:
-        """One round, if anything is due; True when there is more to send right away.
+        """Run one round if anything is due; True if there is more to send at once.
 
         Args:
-            now_s: a monotonic clock.
-            flush: send what there is, whether it is enough or not.
+            now_s: monotonic time.
+            flush: send everything there is, even if a batch is not due yet.
 
         Raises:
-            whatever the destination raises but `Rejected`: the batch is kept, to be sent again.
+            Exception: anything the destination raises except `Rejected`; the batch is kept and sent again.
         """
         destination = self.open()
         self._read(now_s)
@@ -144,7 +144,7 @@ class RunDelivery:
         self._sent_s = now_s
         self.caught_up = not any(feed.batch for feed in self._feeds.values())
         if flush or not self.live:
-            return not self.caught_up  # what came while the round was on its way, or lay behind its stretch
+            return not self.caught_up  # records that arrived during the round, or after the range in flight
         return any(feed.full for feed in self._feeds.values())
 
     def _is_due(self, feed: BatchReader, destination: Destination, now_s: float, flush: bool) -> bool:
@@ -160,7 +160,7 @@ class RunDelivery:
         except FileNotFoundError:
             raise Gone("the run's folder was deleted") from None
         held = sum(feed.bytes for feed in self._feeds.values())
-        behind = False  # a monitor's next life waits for the end of the one before: time never goes back
+        behind = False  # a restarted monitor waits for the end of its predecessor: times must not go back
         for writer, numbers in sorted(segments.items()):
             role, host = paths.role_and_host(writer)
             if host != self.cursor.host or (behind and role == "monitor"):
@@ -177,7 +177,7 @@ class RunDelivery:
 
     def _deliver(self, destination: Destination, feed: BatchReader, batch: Batch, now_s: float) -> None:
         if batch.empty and feed.position.next_seq:
-            feed.done()  # declarations alone, of a writer that is known: nothing that anybody needs
+            feed.done()  # only declarations, of a known writer: nothing to deliver
             return
         try:
             self._hand_over(destination, batch)
@@ -190,7 +190,7 @@ class RunDelivery:
         feed.done()
 
     def _hand_over(self, destination: Destination, batch: Batch) -> None:
-        """Deliver a batch, and count it."""
+        """Deliver a batch and count it."""
         counts = self.cursor.counts
         refused: set[int] = set()
         points = batch.points
@@ -214,7 +214,7 @@ class RunDelivery:
         self.cursor.error = ""
 
     def _deliver_held(self, destination: Destination, now_s: float) -> None:
-        """Try again what the far side did not take yet."""
+        """Retry the batches that the destination did not accept yet."""
         if not self.cursor.held or (self._held_at_s is not None and now_s < self._held_at_s):
             return
         self._held_at_s = now_s + HELD_S
@@ -231,19 +231,19 @@ class RunDelivery:
         stretches: list[tuple[int, int]],
         segments: list[int],
     ) -> bool:
-        """Whether all of them are taken now."""
+        """Whether the destination accepted all of them."""
         about = self.cursor.position(writer).about
         for first, last in stretches:
             for begin in range(first, last + 1, _HELD_RECORDS):
                 end = min(begin + _HELD_RECORDS - 1, last)
                 position = Position({"next": begin, "flight": (begin, end), "about": about})
-                # What it says of the run was heard in its time, and must not come over what was said since.
+                # Facts in old records must not replace newer ones.
                 feed = BatchReader(
                     self.cursor.folder, writer, position, RunFacts(self.run.id, self.run.project)
                 )
                 feed.read(segments, 0.0)
                 batch = feed.sent()
-                batch.repeated = False  # the far side may have had some of it, cut in another way
+                batch.repeated = False  # parts may have been delivered before, in different batches
                 try:
                     self._hand_over(destination, batch)
                 except TooEarly as error:
@@ -268,14 +268,14 @@ class RunDelivery:
         monitors = [feed for writer, feed in self._feeds.items() if writer.startswith("monitor.")]
         return max(monitors, key=lambda feed: feed.facts.started_ms, default=None)
 
-    # -- keeping
+    # -- saving
 
     def _save(self) -> None:
         self.cursor.save_facts({section: getattr(self.run, section) for section in _SECTIONS})
         self.cursor.save()
 
     def _save_if_idle(self, due: list[BatchReader], now_s: float) -> None:
-        """Save, unless the next round, which saves before it sends, is about to begin."""
+        """Save, unless the next round, which saves before it sends, follows at once."""
         missing = sum(feed.missing for feed in self._feeds.values())
         if missing:
             self.cursor.counts["missing"] = max(self.cursor.counts["missing"], missing)
@@ -288,19 +288,19 @@ class RunDelivery:
             self._save()
 
     def finish(self, why: str) -> None:
-        """Nothing more is to be delivered: say so in the cursor.
+        """Record in the cursor that nothing more is to be delivered.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the cursor could not be written.
         """
         self.cursor.closed = why
         self.cursor.save()
 
 
 def is_over(folder: str, host: str) -> bool:
-    """Whether nothing more is to be expected from a host: its newest monitor wrote the end of the run, or
-    died a while ago and got no successor, or there never was one. Reads the end of one file.
+    """Whether no more records are expected from a host: its newest monitor recorded the end of the run, or
+    died a while ago and was not restarted, or there never was one. Reads the end of one file.
     """
     newest = Predecessor.find(folder, host, "")
-    # A file from the future was written before somebody set the clock back.
+    # A modification time in the future: the clock was set back after the file was written.
     return newest.died_ms is None or abs(time.time() - newest.written_ms / 1000) > ORPHAN_GRACE_S

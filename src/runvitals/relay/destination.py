@@ -1,4 +1,5 @@
-"""What a destination is: the small interface that everything the relay delivers to implements.
+"""The interface that every destination of the relay implements.
+
 
 A destination is an object with a `name`, `deliver(batch)` and `close()`. It is made by a *factory*, usually
 the class itself, called as `factory(address, context)`:
@@ -14,45 +15,45 @@ the class itself, called as `factory(address, context)`:
         def deliver(self, batch: Batch) -> None:
             print(self.address, batch.run.id, batch.writer.name, batch.points)
 
-A user chooses destinations with the setting `destinations`, a list of `NAME` or `NAME:ADDRESS`; a plain
-`http://…` or `https://…` is a runvitals server. Names are those of `destinations.BUILT_IN` and of the
-entry-point group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). What
-follows the first colon is handed to the factory as it is: `files:/data/out?format=csv` calls
-`factory("/data/out?format=csv", context)`; `NAME` alone gives "". An address must hold no password or token:
-it is written into the run's folder. Secrets come from the environment (`Context.environ`) or from files.
+Users choose destinations with the setting `destinations`, a list of `NAME` or `NAME:ADDRESS`; a plain `http://…`
+or `https://…` is a runvitals server. The names are those of `destinations.BUILT_IN` and of the entry-point
+group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). The text after the
+first colon is passed to the factory unchanged: `files:/data/out?format=csv` calls
+`factory("/data/out?format=csv", context)`; `NAME` alone passes "". An address must not contain a password or token, because it is written into the run's
+folder. Secrets come from the environment (`Context.environ`) or from files.
 
-What the relay promises:
+The relay guarantees:
 
-* One object for each run and destination, in a thread of its destination. `deliver` is called with one batch
-  at a time, in the order of the writer's records; writers (the host's monitor, its training processes) take
-  turns. `deliver` may block; time out what could block for ever (30 s is a good limit). Other destinations,
-  and the training, never wait.
+* There is one object per run and destination, and one thread per destination. `deliver` is called with one
+  batch at a time, in the order of the writer's records; writers (the host's monitor, its training processes)
+  take turns. `deliver` may block, but should time out (30 s is a good limit). Other destinations, and the
+  training, never wait for it.
 * A batch covers about `interval_s` seconds of data, less at events and at the end of the run, more when
-  catching up (some 500 kB of samples at most).
-* `deliver` returning means *delivered*: the batch never comes again, unless the process is killed within the
-  same round (a batch of each writer). The stretch is written down before the first `deliver`, so that a batch
-  that is tried again, now or by another relay after `kill -9`, has the same records and the same `first_seq`
-  and `last_seq`, with `repeated` set. A far side that knows the key (run, writer, first_seq) has everything
-  exactly once. One that does not can keep a position of its own in `context.state` (a file's length, the last
-  time sent), which is saved in one piece with the relay's own position.
-* `deliver` raising:
-    - `Retry(text, after_s)`: keep it and come again with the same batch, after `after_s` (what the far side
-      asked for), else after 1, 2, 4 … 60 s with jitter. OSError (network, timeouts) means the same.
+  catching up (about 500 kB of samples at most).
+* When `deliver` returns, the batch is *delivered* and never comes again, unless the process is killed within
+  the same round (one batch per writer). The range is saved before the first `deliver`, so a batch that is
+  retried, now or by another relay after `kill -9`, has the same records and the same `first_seq` and
+  `last_seq`, with `repeated` set. A server that remembers the key (run, writer, first_seq) stores everything
+  exactly once. For one that does not, keep a position in `context.state` (a file's length, the last time
+  sent); it is saved together with the relay's own position.
+* `deliver` may raise:
+    - `Retry(text, after_s)`: keep the batch and retry after `after_s` (what the server asked for), else after
+      1, 2, 4 … 60 s with jitter. OSError (network, timeouts) has the same effect.
     - `Unauthorized(text, remedied)`: like `Retry`, but a user must act first (set a token). The run's journal
       records it once as an event. The relay retries as soon as `remedied()` is true, else every 10 minutes.
-    - `TooEarly(text)`: this batch is taken later, and the next ones now. It is tried again every hour, and by
-      `runvitals sync`.
-    - `Rejected(text)`: this batch, or the records of it that are named, can never be delivered. They are
-      counted and set aside in a file beside the relay's position, `text` is shown by `runvitals relay
-      status`, and the next batch is delivered.
-    - `Gone(text)`: the far side wants nothing more of this run, ever.
-    - `Paused(text)`: the same, unless somebody changes it: while the run goes on, the relay comes again with
-      the same batch every 10 s.
-    - anything else is a bug of the destination: reported with its traceback's last line, then treated like
-      `Retry`.
-* `close()` is called when the run is delivered or the relay ends: flush buffers, close connections. It may
-  raise `Retry` or OSError to say that something could not be flushed; that is reported. What must not be
-  lost is flushed in `deliver`.
+    - `TooEarly(text)`: the server will accept this batch later, and the next ones now. It is retried every
+      hour, and by `runvitals sync`.
+    - `Rejected(text)`: this batch, or the listed records of it, can never be delivered. They are counted and
+      saved in a file next to the relay's position, `runvitals relay status` shows `text`, and delivery
+      continues with the next batch.
+    - `Gone(text)`: the server wants no more data of this run, ever.
+    - `Paused(text)`: the same until a user changes it: while the run is running, the relay retries the batch
+      every 10 s.
+    - anything else is a bug in the destination: the last line of the traceback is reported, then it is
+      handled like `Retry`.
+* `close()` is called when the run has been delivered or the relay exits: flush buffers, close connections. It
+  may raise `Retry` or OSError if something could not be flushed; that is reported. Flush data that must not
+  be lost in `deliver` already.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ from runvitals.relay.batch import Batch
 
 
 class Retry(Exception):
-    """Not delivered now: keep the batch and try again.
+    """The batch was not delivered: keep it and retry.
 
     Args:
-        text: why, for a person.
-        after_s: how long the far side wants to be left alone (Retry-After); None: as the relay thinks best.
+        text: the reason, shown to the user.
+        after_s: the delay the server asked for (Retry-After); None: the relay's own backoff.
     """
 
     def __init__(self, text: str, after_s: float | None = None) -> None:
@@ -80,11 +81,11 @@ class Retry(Exception):
 
 
 class Unauthorized(Retry):
-    """The far side does not let us in until somebody does something.
+    """The server rejected our credentials, or there are none; a user must act first.
 
     Args:
-        text: what is to be done, for a person.
-        remedied: whether it has been done, as far as can be seen; asked every second or so.
+        text: what to do, shown to the user.
+        remedied: returns whether it was done, as far as can be told; called about once a second.
     """
 
     def __init__(self, text: str, remedied: Callable[[], bool]) -> None:
@@ -93,17 +94,17 @@ class Unauthorized(Retry):
 
 
 class TooEarly(Exception):
-    """This batch is not taken yet; the text says why, and what is to be done, for a person."""
+    """The server does not accept this batch yet; the text tells the user why, and what to do."""
 
 
 class RejectedRecord(NamedTuple):
-    """A record that the far side never takes.
+    """A record that the server will never accept.
 
     Attributes:
-        seq: the journal's number of the record.
+        seq: the record number in the journal.
         time_ms: UTC.
-        value: what it says, as JSON.
-        why: the far side's reason.
+        value: its content, as JSON.
+        why: the server's reason.
     """
 
     seq: int
@@ -113,13 +114,13 @@ class RejectedRecord(NamedTuple):
 
 
 class Rejected(Exception):
-    """This batch, or some of it, can never be delivered.
+    """The batch, or part of it, can never be delivered.
 
     Args:
-        text: why, for a person.
-        points: how many values were dropped; None: all that the batch has.
-        records: those that were refused, where all others of the batch were delivered; empty where it is not
-            known which they are.
+        text: the reason, shown to the user.
+        points: how many values were dropped; None: all values of the batch.
+        records: the rejected records, if all others of the batch were delivered; empty if it is not known
+            which records were rejected.
     """
 
     def __init__(self, text: str, points: int | None = None, records: Sequence[RejectedRecord] = ()) -> None:
@@ -129,32 +130,32 @@ class Rejected(Exception):
 
 
 class Gone(Exception):
-    """The far side wants no more of this run; the text says why, for a person."""
+    """The server wants no more data of this run; the text tells the user why."""
 
 
 class Paused(Gone):
-    """The far side wants no more of this run as things are, and may want it again: somebody threw it away,
-    and may bring it back. The batch is kept, and tried again every few seconds while the run goes on.
+    """The run was moved to the server's trash and may be restored. The batch is kept, and retried every few
+    seconds while the run is running.
     """
 
 
 class Context:
-    """What the relay offers a destination.
+    """What the relay provides to a destination.
 
     Attributes:
-        run_id: the run.
-        folder: the run's folder, for files of its own in `relay/`.
-        cwd: the working directory of the training (or of `runvitals sync`): what relative paths are relative
-            to.
-        environ: the environment of the process that began the relay, but for variables that begin with the
-            destination's name (`MLFLOW_…` for `mlflow`): those are the training's. Look at it when it is
-            needed, for a run that goes on later brings its own.
-        state: JSON values of the destination's own; those of an earlier life are in it. Saved in one piece
-            with the relay's position after each round of `deliver` calls, whether they returned or raised.
-        save: saves the state now; for what must not be done twice (the id of a run that was just made over
-            there).
-        request_stop: the far side wants the run to stop; the text says who asked, for a person. The training
-            gets SIGINT or its callback.
+        run_id: id of the run.
+        folder: the run's folder; a destination may keep files in its `relay/` subfolder.
+        cwd: the working directory of the training (or of `runvitals sync`), the base of relative paths.
+        environ: the environment of the process that started the relay, except that variables starting with
+            the destination's name (`MLFLOW_…` for `mlflow`) are those of the training. Read it when needed,
+            not
+            once: a run that is continued later brings new values.
+        state: the destination's own JSON values, restored after a restart. Saved together with the relay's
+            position after each round of `deliver` calls, whether they returned or raised.
+        save: saves the state at once, for actions that must not be repeated (the id of a run just created at
+            the server).
+        request_stop: call it when the server asks for the run to be stopped; the text tells the user who
+            asked. The training receives SIGINT, or its callback is called.
     """
 
     __slots__ = ("cwd", "environ", "folder", "request_stop", "run_id", "save", "state")
@@ -179,15 +180,15 @@ class Context:
 
 
 class Destination(ABC):
-    """Base class of destinations; see the module's text. Subclassing it is not needed, its attributes are.
+    """Base class of destinations; see the module's docstring. Any object with these attributes will do.
 
     Attributes:
-        name: what it is called in messages and files: letters, digits, `_` and `-`.
+        name: its name in messages and files: letters, digits, `_` and `-`.
         interval_s: seconds of data in a batch.
-        prompt: deliver a batch early when it holds an event or a lifecycle record; False for whoever pays by
-            the call.
-        heartbeat_s: None, or: while the run goes on, deliver an empty batch of its monitor when nothing else
-            was delivered for so long.
+        prompt: deliver a batch early when it holds an event or a lifecycle record; False where each request
+            costs money.
+        heartbeat_s: if set, deliver an empty batch of the run's monitor after this many seconds without
+            another delivery, while the run is running.
     """
 
     name: str = ""
@@ -197,18 +198,18 @@ class Destination(ABC):
 
     @abstractmethod
     def deliver(self, batch: Batch) -> None:
-        """Hand the batch over for good, or raise `Retry`, `Rejected`, `Gone` or OSError."""
+        """Deliver the batch, or raise `Retry`, `Rejected`, `Gone` or OSError."""
 
-    def close(self) -> None:  # noqa: B027 – most have nothing to let go of
-        """The end: of the run, or of the relay."""
+    def close(self) -> None:  # noqa: B027 – most destinations have nothing to close
+        """Called when the run has been delivered, or when the relay exits."""
 
 
 class Factory(Protocol):
-    """Makes a destination for one run.
+    """Creates a destination for one run.
 
     Raises:
-        ValueError: an address that cannot be; the text names what is allowed. Nothing is delivered, `status`
-            says why.
+        ValueError: invalid address; the text says what is allowed. Nothing is delivered, and `status` shows
+            why.
         ModuleNotFoundError: a package is missing; the relay says which extra to install.
     """
 
@@ -216,7 +217,7 @@ class Factory(Protocol):
 
 
 def __getattr__(name: str) -> Any:
-    """The names that destinations of other packages may still import."""
+    """Deprecated names that third-party destinations may still import."""
     renamed = {"NotLetIn": Unauthorized, "Refused": RejectedRecord}.get(name)
     if renamed is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""From a writer's journal to batches: reading on, decoding, and knowing when there is enough to send."""
+"""Reads a writer's journal into batches: decodes records and decides when a batch is ready to be sent."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _ABOUT = (
 
 
 class BatchReader:
-    """One writer of a run, read from where its delivery stands.
+    """Reads one writer of a run from its delivery position.
 
     Args:
         folder: the run's folder.
         writer: the writer's name.
-        position: where its delivery stands. A stretch in flight comes first, exactly as it was.
-        run: what is known of the run; INFO records are added to it as they are read.
+        position: the delivery position. A range in flight is read first, unchanged.
+        run: what is known about the run; INFO records are merged into it as they are read.
 
     Attributes:
-        batch: what was read and is not delivered yet; None when there is nothing.
+        batch: records that were read and not delivered yet; None if there are none.
         since_s: when the first record of `batch` was read, on the caller's clock.
         urgent: `batch` holds an event or a lifecycle record.
-        full: `batch` has grown to its limit.
+        full: `batch` has reached its size limit.
     """
 
     __slots__ = (
@@ -93,7 +93,7 @@ class BatchReader:
 
     @property
     def missing(self) -> int:
-        """Records that are not there any more, or damaged."""
+        """Number of records that are missing or damaged."""
         return self._tail.missing
 
     @property
@@ -102,7 +102,7 @@ class BatchReader:
         return self._bytes
 
     def read(self, segments: Sequence[int], now_s: float) -> None:
-        """Add what was written since, until the batch is full or, if it is in flight, whole."""
+        """Add new records until the batch is full; of a range in flight, all of it and nothing more."""
         if self.full:
             return
         if self.position.flight is not None and self.batch is None:
@@ -118,7 +118,7 @@ class BatchReader:
                 break
 
     def _reread(self, segments: Sequence[int], now_s: float, flight: tuple[int, int]) -> None:
-        """The stretch that was being sent when somebody else died: those records, no less and no more."""
+        """Read the range that was being sent when the previous process died: exactly those records."""
         first, last = flight
         for record in self._tail.poll(segments):
             if record.seq > last:
@@ -127,20 +127,20 @@ class BatchReader:
             self._add(record, now_s)
             if record.seq == last:
                 break
-        if self.batch is None:  # its file was deleted meanwhile
+        if self.batch is None:  # the file was deleted meanwhile
             self.batch, self.since_s = Batch(self.run, self.facts, first, last), now_s
         self.batch.first_seq, self.batch.last_seq = first, last
         self.batch.repeated = self.full = True
 
     def sent(self) -> Batch:
-        """The batch is being sent: write down that it is, and let nothing be added."""
+        """Mark the batch as being sent: its range is fixed from now on."""
         assert self.batch is not None
         self.full = True
         self.position.flight = (self.batch.first_seq, self.batch.last_seq)
         return self.batch
 
     def done(self) -> None:
-        """The batch is delivered, or will never be."""
+        """Advance past the batch: it was delivered, or never will be."""
         assert self.batch is not None
         self.position.next_seq = self.batch.last_seq + 1
         self.position.flight = None
@@ -200,7 +200,7 @@ class BatchReader:
     def _note(self, batch: Batch, record: Record) -> None:
         kind = _KINDS[record.type]
         if kind == INFO and "logged" in record.value:
-            return  # follows from the rows, which are delivered
+            return  # computed from the log rows, which are delivered
         batch.notes.append(Note(record.seq, kind, record.value))
         if kind == INFO:
             add_info(self.run, record.value)
@@ -233,7 +233,7 @@ class BatchReader:
 
 
 def add_info(run: RunFacts, value: dict[str, Any]) -> None:
-    """Merge an INFO record into what is known of a run."""
+    """Merge an INFO record into what is known about a run."""
     for section, names in (value.get("removed") or {}).items():
         if section in _SECTIONS:
             for name in names:

@@ -1,7 +1,6 @@
-"""A relay that a person watches: delivers the runs that go on here, or some runs, and says what becomes of
-them.
+"""A relay in the foreground: delivers the runs of this host, or named runs, and prints their progress.
 
-It takes no run that another relay is delivering to the same place: it waits until that one lets go of it.
+It does not take over a run that another relay is delivering to the same destination; it waits for its lock.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from runvitals.relay.main import own_host
 from runvitals.relay.specs import DestinationSpec
 
 TICK_S = 1.0
-# How long the end may take: what was written until then is sent, if the far side is there.
+# Time limit for the last delivery at the end.
 FLUSH_S = 5.0
 STOPPED = "stopped"
-WAITING = "another process delivers it; waiting"
+WAITING = "waiting: another process is delivering it"
 
 
 class Foreground:
-    """Delivers runs until `end()`, or until all that were named are delivered.
+    """Delivers runs until `end()` is called, or until all named runs are delivered.
 
     Args:
         directory: the data folder.
-        destinations: where to, as users name them.
-        runs: ids; none: every run that goes on on this host, now or later.
-        say: gets a line at every change of state.
-        cwd: what relative paths of destinations are relative to.
-        environ: what destinations find their credentials in.
+        destinations: destinations as users write them.
+        runs: run ids; empty: every run that is running on this host, now or later.
+        say: called with a line at every change of state.
+        cwd: the base of relative paths in destinations.
+        environ: the environment destinations read their credentials from.
 
     Example:
         >>> relay = Foreground("/data", ["files:/out?format=csv"], ["brave-otter-1"], print)
@@ -69,14 +68,14 @@ class Foreground:
         self._ending = threading.Event()
 
     def end(self) -> None:
-        """Deliver what there is by now, and stop. May be called by a signal's handler."""
+        """Deliver what there is now, and stop. May be called from a signal handler."""
         self._ending.set()
 
     def run(self) -> bool:
-        """Until the end; whether everything that was taken up is delivered, and nothing was refused.
+        """Run until the end; returns whether everything was delivered and nothing was rejected.
 
         Raises:
-            ValueError, ImportError: a destination that cannot be.
+            ValueError, ImportError: a destination could not be created.
         """
         for spec in self._specs:
             spec.factory()
@@ -90,12 +89,12 @@ class Foreground:
         return not any(one.error or one.rejection or one.closed in ("", STOPPED) for one in cursors)
 
     def _is_done(self, key: tuple[str, str, str]) -> bool:
-        """Nothing is left to be done now: the rest, if there is one, is taken later (`TooEarly`)."""
+        """Nothing is left to do now; records held back by `TooEarly` are delivered later."""
         cursor = self._cursors[key]
         return bool(cursor.closed) or (bool(cursor.held) and self._couriers[key[2]].find(key[0]) is None)
 
     def look(self) -> None:
-        """Take up what is new, and tell what has changed."""
+        """Start serving new runs, and report changes of state."""
         for run_id, host, live in self._parts():
             before = self._live.get((run_id, host))
             self._live[run_id, host] = live
@@ -111,7 +110,7 @@ class Foreground:
     # -- which runs
 
     def _parts(self) -> Iterator[tuple[str, str, bool]]:
-        """(run, host, whether it goes on there) of all that is to be delivered."""
+        """(run, host, whether it is running there) of everything to be delivered."""
         own = own_host()
         for run_id in self.named or self._list.ids():
             folder = paths.run_dir(run_id, self.directory)
@@ -125,7 +124,7 @@ class Foreground:
                     yield run_id, host, host in going
 
     def _take(self, key: tuple[str, str, str], spec: DestinationSpec, live: bool) -> None:
-        """Deliver a host's part of a run from now on, unless somebody else does."""
+        """Start delivering a host's part of a run, unless another process does."""
         run_id, host, _ = key
         cursor = self._cursors.get(key)
         if cursor is None:
@@ -138,7 +137,7 @@ class Foreground:
             delivery = RunDelivery(cursor, lambda text: self._asked_to_stop(run_id, text), self._environ)
         except OSError as error:
             cursor.unlock()
-            cursor.closed = str(error)  # the run was deleted meanwhile, or its disk is full
+            cursor.closed = str(error)  # the run was deleted, or its disk is full
             return
         delivery.live = live
         courier = self._couriers.get(spec.text)
@@ -149,13 +148,13 @@ class Foreground:
         courier.serve(delivery)
 
     def _asked_to_stop(self, run_id: str, text: str) -> None:
-        self._say(f"{run_id}: its end was {text}; a relay in the foreground does not pass this on")
+        self._say(f"{run_id}: a stop was requested ({text}); a relay in the foreground does not forward it")
 
     # -- the end
 
     def _finish(self) -> None:
-        """Send what there is, let go of the runs, and say so in their cursors: no other relay goes on with
-        them by itself."""
+        """Send what there is, release the runs, and record this in their cursors, so that no other relay
+        continues them by itself."""
         until_s = time.monotonic() + FLUSH_S
         for (run_id, _, text), cursor in self._cursors.items():
             if (run_id, cursor.host, text) in self._taken and not cursor.closed and not cursor.error:
@@ -189,13 +188,13 @@ class Foreground:
         if cursor.closed:
             counts = cursor.counts
             told = f"{cursor.closed}, {counts['samples']} samples, {counts['logs']} log() rows"
-            return f"{told}, {counts['rejected']} batches refused" if counts["rejected"] else told
+            return f"{told}, {counts['rejected']} batches rejected" if counts["rejected"] else told
         if key not in self._taken:
             return WAITING
         if cursor.error:
             return f"failing: {cursor.error}"
         if cursor.held:
-            return f"{cursor.held_records} records are left: {cursor.held_why}"
+            return f"{cursor.held_records} records left: {cursor.held_why}"
         if cursor.rejection:
-            return f"delivering; {cursor.counts['rejected']} batches refused: {cursor.rejection}"
+            return f"delivering; {cursor.counts['rejected']} batches rejected: {cursor.rejection}"
         return "delivering"

@@ -9,30 +9,30 @@ from runvitals.journal.reader import WriterTail
 from runvitals.relay.cursor import Cursor
 
 MOST_RECORDS = 100_000
-# Records that say something; the others are about the file.
+# Records with content; the others describe the file.
 _TOLD = frozenset(
     {frames.SAMPLE, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO, frames.CONSOLE}
 )
 
 
 class DeliveryLag(NamedTuple):
-    """Records that are written and not delivered, as many as were to be counted at the most, and the time of
-    the oldest of them (ms, UTC); 0 and 0 where there is none."""
+    """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 if there are
+    none."""
 
     records: int
     since_ms: int
 
     def seconds(self, now_ms: int) -> float:
-        """How old the oldest is."""
+        """Age of the oldest undelivered record."""
         return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
 
 
 def delivery_lag(cursor: Cursor, most: int = MOST_RECORDS) -> DeliveryLag:
-    """Reads what is not delivered yet, some 10 µs a record. What is held back lies before the position, and
-    is not among it.
+    """Count the undelivered records of a delivery. Takes about 10 µs per record. Held batches lie before the
+    position and are not counted.
 
     Args:
-        most: records to count.
+        most: stop counting at this many records.
 
     Example:
         >>> delivery_lag(cursor)

@@ -1,9 +1,9 @@
-"""Tokens for servers: what `runvitals login` kept in a file that only the user can read; `RUNVITALS_TOKEN`.
+"""Tokens for runvitals servers: from the file written by `runvitals login`, or from `RUNVITALS_TOKEN`.
 
-A token is shown to nobody but the server it is for. `RUNVITALS_TOKEN` is for the server that
-`RUNVITALS_SERVER` names; where that is not set, for the one server that the user has logged in to. Whatever
-else names a server (a `runvitals.toml` of a project that somebody else wrote, `destinations`, `--to`) does
-not get it.
+A token is only sent to its own server. `RUNVITALS_TOKEN` belongs to the server that `RUNVITALS_SERVER` names,
+or, if that is not set, to the one server the user has logged in to. It is not sent to servers named
+elsewhere: in a project's `runvitals.toml`, in `destinations`, or with `--to`. The file is readable only by
+    the user.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHECK_TIMEOUT_S = 10.0
 
 
 def login_file(environ: Mapping[str, str]) -> str:
-    """Where tokens are kept: `runvitals/login.toml` in the user's configuration home."""
+    """The file that holds the tokens: `runvitals/login.toml` in the user's configuration folder."""
     return os.path.join(config_dir(environ), "login.toml")
 
 
@@ -33,7 +33,7 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
     """The token for a server, or None.
 
     Raises:
-        ValueError: the login file cannot be read.
+        ValueError: the login file could not be read.
     """
     kept = {_key(known): entry.get("token") for known, entry in _servers(login_file(environ)).items()}
     given = environ.get(VARIABLE)
@@ -43,7 +43,7 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _meant(environ: Mapping[str, str], kept: list[str]) -> str | None:
-    """The server that `RUNVITALS_TOKEN` is for."""
+    """The server that `RUNVITALS_TOKEN` belongs to."""
     named = environ.get(SERVER_VARIABLE)
     if named:
         return _key(named)
@@ -51,17 +51,17 @@ def _meant(environ: Mapping[str, str], kept: list[str]) -> str | None:
 
 
 def remedy(url: str, environ: Mapping[str, str]) -> str:
-    """What a person does about a server that does not let us in."""
+    """What the user can do about a server that rejected the credentials."""
     text = f"`runvitals login {url}` asks for another token"
     if not environ.get(VARIABLE):
         return text
     if token(url, environ) == environ[VARIABLE]:
-        return f"the one in {VARIABLE} is not, or no longer, known there; without that variable {text}"
-    return f"{VARIABLE} is only for the server that {SERVER_VARIABLE} names, and is not sent; {text}"
+        return f"the token in {VARIABLE} is not, or no longer, valid there; without that variable {text}"
+    return f"{VARIABLE} is only sent to the server that {SERVER_VARIABLE} names; {text}"
 
 
 def stamp(environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """What changes whenever the login file does; None where there is none."""
+    """Changes whenever the login file does; None if there is no file."""
     try:
         status = os.stat(login_file(environ))
     except OSError:
@@ -70,26 +70,28 @@ def stamp(environ: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def check(url: str, secret: str) -> None:
-    """See that a server takes a token.
+    """Check that a server accepts a token.
 
     Raises:
-        ValueError: it does not, or is no shared server of runvitals.
-        OSError: it cannot be reached.
+        ValueError: it does not, or it is not a runvitals server.
+        OSError: it could not be reached.
     """
     web = HttpClient(url, _CHECK_TIMEOUT_S)
     try:
         answer = web.request("GET", _ABOUT, None, {"Authorization": f"Bearer {secret}"})
     except OSError as error:
-        raise OSError(f"{url} cannot be reached: {error}; the token is not kept") from error
+        raise OSError(f"could not connect to {url}: {error}; the token was not saved") from error
     finally:
         web.close()
-    if answer.status == 403:  # whatever the token: a name that the server does not go by
-        raise ValueError(f"{url} does not let us in: {answer.text()}; the token is not kept")
+    if answer.status == 403:  # independent of the token: the server does not use this host name
+        raise ValueError(f"{url} rejected the request (403): {answer.text()}; the token was not saved")
     if answer.status == 401:
-        raise ValueError(f"{url} does not know this token: `runvitals token create NAME` there prints one")
+        raise ValueError(
+            f"{url} rejected the token (401); create one there with `runvitals token create NAME`"
+        )
     if answer.temporary:
         said = f"{answer.status} {answer.text()}".strip()
-        raise ValueError(f"{url} cannot say whether it knows this token: {said}; it is not kept")
+        raise ValueError(f"{url} could not check the token: {said}; it was not saved")
     try:
         about = loads(answer.body)
         kind = about.get("kind") if answer.status == 200 and isinstance(about, dict) else None
@@ -100,23 +102,23 @@ def check(url: str, secret: str) -> None:
             f"{url} shows the journals of its machine (`runvitals ui`); runs are sent to a `runvitals server`"
         )
     if kind != "server":
-        raise ValueError(f"{url} is no runvitals server: it answers {answer.status} for {_ABOUT}")
+        raise ValueError(f"{url} is not a runvitals server: {_ABOUT} returned {answer.status}")
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:
-    """Every token that is kept, of whatever server.
+    """All saved tokens.
 
     Raises:
-        ValueError: the login file cannot be read.
+        ValueError: the login file could not be read.
     """
     return [entry["token"] for entry in _servers(login_file(environ)).values() if "token" in entry]
 
 
 def keep(url: str, secret: str, environ: Mapping[str, str]) -> str:
-    """Write a server's token down; the path of the file.
+    """Save the token of a server; returns the path of the file.
 
     Raises:
-        OSError: it cannot be written. ValueError: it cannot be read.
+        OSError: the file could not be written. ValueError: it could not be read.
     """
     path = login_file(environ)
     servers = _servers(path)
@@ -128,10 +130,10 @@ def keep(url: str, secret: str, environ: Mapping[str, str]) -> str:
 
 
 def forget(url: str | None, environ: Mapping[str, str]) -> list[str]:
-    """Forget a server's token, or all; the servers that were forgotten.
+    """Delete the token of one server, or of all; returns the servers whose tokens were deleted.
 
     Raises:
-        OSError: the file cannot be written. ValueError: it cannot be read.
+        OSError: the file could not be written. ValueError: it could not be read.
     """
     path = login_file(environ)
     servers = _servers(path)
@@ -142,12 +144,12 @@ def forget(url: str | None, environ: Mapping[str, str]) -> list[str]:
 
 
 def _key(url: str) -> str:
-    """A server's URL as it is compared: without what may be written in several ways."""
+    """A server's URL in a normal form, for comparison."""
     parts = urlsplit(url)
     try:
         port = parts.port
     except ValueError:
-        port = None  # no number: whoever connects says so
+        port = None  # invalid; reported when connecting
     usual = {"http": 80, "https": 443}.get(parts.scheme)
     host = (parts.hostname or "") if ":" not in (parts.hostname or "") else f"[{parts.hostname}]"
     place = host if port in (None, usual) else f"{host}:{port}"
@@ -165,13 +167,13 @@ def _servers(path: str) -> dict[str, dict[str, str]]:
     except FileNotFoundError:
         return {}
     except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"could not read {path}: {error}") from None
     servers = table.get("servers", {})
     return {url: entry for url, entry in servers.items() if isinstance(entry, dict)}
 
 
 def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
-    lines = ["# Kept by `runvitals login`. Whoever has a token can write to that server."]
+    lines = ["# Written by `runvitals login`. Anyone who has a token can write to that server."]
     for url, entry in servers.items():
         lines += [
             "",
@@ -188,5 +190,5 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string, whose escapes are JSON's."""
+    """A TOML basic string; its escapes are those of JSON."""
     return dumps(text).decode("ascii")

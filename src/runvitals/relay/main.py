@@ -1,7 +1,8 @@
-"""Where the relay process begins, and its main thread: who is to be served, and when it is time to go.
+"""The relay process: its entry point, and the main thread that decides which runs to deliver and when to
+exit.
 
-Started by a run's monitor (`monitor/relay.py`), or as `runvitals relay`. One for each user and data folder. A
-thread for each destination does the work (`courier.py`).
+Started by a run's monitor (`monitor/relay.py`) or as `runvitals relay`. There is one per user and data
+folder. Each destination has a thread of its own (`courier.py`).
 """
 
 from __future__ import annotations
@@ -30,27 +31,28 @@ from runvitals.relay.delivery import DELIVERED, RunDelivery
 from runvitals.relay.lag import delivery_lag
 from runvitals.relay.specs import DestinationSpec
 
-# Kinder than the monitor, which is kinder than the training.
+# Lower priority than the monitor, whose priority is lower than the training's.
 NICE = 10
 TICK_S = 1.0
-# How long a relay without a run that goes on keeps trying to deliver what is left. Then it waits on the disk
-# for the next relay, or for `runvitals sync`.
+# How long a relay without running runs keeps trying to deliver what is left. After that, it is left to the
+# next relay, or to `runvitals sync`.
 KEEP_TRYING_S = 3600.0
-# How long it stays when there is nothing to do: a job may begin one run after the other.
+# How long the relay waits before it exits when there is nothing to do: a job may start one run after the
+# other.
 LINGER_S = 5.0
-# A position of another host, whose lock is free, is taken up when nobody has touched it for so long.
+# A cursor of another host is taken over if its lock is free and it was not written for this long.
 FOREIGN_AGE_S = 900.0
-# So many destinations at once get what was left behind. Runs that go on are served in any case.
+# How many destinations of left-behind runs are served at once. Running runs are always served.
 MOST_COURIERS = 16
 _LONGEST_LINE = 16 * 1024 * 1024
-_MOST_AT_ONCE = 64  # connections looked at in one turn: another user's may come without end
-# What a trainer's `finish()` is told is left is counted so far: 0.1 s.
+_MOST_AT_ONCE = 64  # connections accepted per iteration: other users may open them without end
+# How many undelivered records are counted for a trainer's `finish()`: takes 0.1 s.
 _LEFT_AT_MOST = 10_000
 _FLUSH_S = 10.0
 
 
 def main() -> None:
-    """Run a relay on the listening socket that was handed on."""
+    """Run a relay on the listening socket inherited from the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)
@@ -61,7 +63,7 @@ def main() -> None:
     try:
         Relay(directory, socket.socket(fileno=DOOR_FD)).run()
     except Exception:
-        # Nobody sees our stderr.
+        # The relay's stderr goes nowhere.
         with open(os.path.join(directory, "relay.log"), "a", encoding="utf-8") as log:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} the relay failed\n")
             log.write(redaction.text(traceback.format_exc()))
@@ -69,17 +71,17 @@ def main() -> None:
 
 
 def lower_priority() -> None:
-    """Leave the CPU to others, and be found under our name."""
+    """Lower our CPU priority, and set the process name that tools show."""
     try:
         os.nice(max(0, NICE - os.nice(0)))
         with open("/proc/self/comm", "w") as comm:
             comm.write("runvitals-relay")
     except OSError:
-        return  # a container may forbid either; neither is needed
+        return  # a container may forbid either; neither is required
 
 
 class RelayClient:
-    """A connection of a monitor, or of a process that asks something."""
+    """A connection from a monitor, or from a process that sends a query."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -88,7 +90,7 @@ class RelayClient:
         self._lock = threading.Lock()
 
     def messages(self) -> list[Any] | None:
-        """What came in; None when the other side has gone, or says what is no message."""
+        """The messages received; None if the connection was closed or sent an invalid message."""
         try:
             data = self.sock.recv(65536)
         except BlockingIOError:
@@ -104,7 +106,7 @@ class RelayClient:
             return None
 
     def send(self, message: dict[str, object]) -> None:
-        """Tell the other side. One that has gone, or does not read, misses it."""
+        """Send a message. A client that has disconnected, or does not read, misses it."""
         with self._lock:
             try:
                 self.sock.sendall(dumps(message) + b"\n")
@@ -118,7 +120,7 @@ class Relay:
     Args:
         directory: the data folder.
         door: the listening socket.
-        linger_s, keep_trying_s: see `LINGER_S` and `KEEP_TRYING_S`; for ever where they are infinite.
+        linger_s, keep_trying_s: see `LINGER_S` and `KEEP_TRYING_S`; infinite: forever.
     """
 
     def __init__(
@@ -136,8 +138,8 @@ class Relay:
         self._couriers: dict[str, DeliveryThread] = {}
         self._lines: dict[int, RelayClient] = {}
         self._environs: dict[str, dict[str, str]] = {}
-        self._heard: set[str] = set()  # runs whose training has told its variables
-        # Destinations whose text is known to the last letter: positions on the disk leave out secrets.
+        self._heard: set[str] = set()  # runs whose training has sent its variables
+        # Destinations whose full text is known: cursors on disk leave out secrets.
         self._known: dict[str, DestinationSpec] = {spec.text: spec for spec in named_here(os.environ)}
         self._left = left_behind(directory, self.host, self._known.values())
         self._wanted: list[tuple[Cursor, bool]] = []
@@ -148,7 +150,7 @@ class Relay:
         self._selector.register(door, selectors.EVENT_READ)
 
     def run(self) -> None:
-        """Until there is nothing left to do, or SIGTERM."""
+        """Serve until there is nothing left to do, or until SIGTERM."""
         wake, woken = os.pipe()
         os.set_blocking(woken, False)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -182,7 +184,7 @@ class Relay:
             self._lined_s = now_s
         return now_s - self._busy_s > self._linger_s or now_s - self._lined_s > self._keep_trying_s
 
-    # -- who is served
+    # -- which runs are served
 
     def _accept(self) -> None:
         for _ in range(_MOST_AT_ONCE):
@@ -224,7 +226,7 @@ class Relay:
             line.send({"op": "hello", "pid": os.getpid(), "runs": self._served()})
 
     def _hear_environ(self, message: dict[str, Any]) -> None:
-        """Remember the variables that a run's destinations have from its training."""
+        """Remember the environment variables of a run's training for its destinations."""
         environ = self._environs.setdefault(str(message["run"]), {})
         theirs = own_variables(message["destinations"], os.environ)
         environ.clear()
@@ -233,7 +235,7 @@ class Relay:
         self._heard.add(str(message["run"]))
 
     def _environ_of(self, run_id: str, spec: DestinationSpec) -> dict[str, str]:
-        """The variables that a run's destinations see: its training's, once they are heard."""
+        """The environment of a run's destinations: its training's variables, once they were received."""
         environ = self._environs.get(run_id)
         if environ is None:
             environ = self._environs[run_id] = dict(os.environ)
@@ -246,7 +248,7 @@ class Relay:
         return sorted({run for line in self._lines.values() for run in line.runs})
 
     def serve(self, run_id: str, spec: DestinationSpec, cwd: str) -> None:
-        """Deliver a run that goes on. Its position is written at once, so that it is not forgotten."""
+        """Deliver a running run. Its cursor is saved at once, so that a later relay finds it."""
         self._known[spec.text] = spec
         courier = self._courier(spec)
         if courier.find(run_id) is not None:
@@ -258,7 +260,7 @@ class Relay:
         self._take_up()
 
     def _take_up(self) -> None:
-        """Runs whose lock was not free, and one at a time of those left behind."""
+        """Start serving runs whose lock has become free, and left-behind runs one at a time."""
         wanted, self._wanted = self._wanted, []
         for cursor, live in wanted:
             if not self._take(cursor, live):
@@ -273,7 +275,7 @@ class Relay:
                 del self._left[text]
 
     def _take(self, cursor: Cursor, live: bool) -> bool:
-        """Hand a run to its courier; False when another process is at it."""
+        """Pass a run to the thread of its destination; False if another process is delivering it."""
         cwd = cursor.cwd
         run_id = os.path.basename(cursor.folder)
         live = live and any(run_id in line.runs for line in self._lines.values())
@@ -290,7 +292,7 @@ class Relay:
             delivery = RunDelivery(cursor, lambda text: self._request_stop(run_id, text), environ)
         except OSError:
             cursor.unlock()
-            return True  # the run was deleted meanwhile, or its disk is full: nobody could keep the position
+            return True  # the run was deleted, or its disk is full: the position could not be saved
         delivery.live = live
         self._courier(cursor.spec).serve(delivery)
         return True
@@ -303,7 +305,7 @@ class Relay:
         return courier
 
     def _dismiss(self) -> None:
-        """Let go of destinations that have nothing to do: of some, every run has its own."""
+        """Stop the threads of idle destinations: with some, every run has a destination of its own."""
         for text, courier in list(self._couriers.items()):
             if courier.idle and text not in self._left:
                 courier.end()
@@ -314,10 +316,10 @@ class Relay:
                 del self._environs[run_id]
                 self._heard.discard(run_id)
 
-    # -- what is answered, and passed on
+    # -- replies and forwarded messages
 
     def _flush(self, line: RelayClient, run_id: str, timeout_s: float) -> None:
-        """Answer when a run is delivered, or the time is over."""
+        """Reply when a run is delivered, or when the time is up."""
         until_s = time.monotonic() + timeout_s
         reports: dict[str, dict[str, object]] = {}
         for courier in list(self._couriers.values()):
@@ -326,7 +328,7 @@ class Relay:
                 done = courier.flush(run_id, max(until_s - time.monotonic(), 0.0))
                 reports[delivery.cursor.spec.text] = report(delivery.cursor, done)
         for cursor in cursors_of(paths.run_dir(run_id, self.directory), self._known.values()):
-            if cursor.host == self.host:  # one that was delivered to the end, and let go of
+            if cursor.host == self.host:  # delivered completely, and no longer served
                 reports.setdefault(cursor.spec.text, report(cursor, False))
         line.send({"op": "flushed", "run": run_id, "destinations": list(reports.values())})
 
@@ -343,7 +345,7 @@ class Relay:
 
 
 def report(cursor: Cursor, done: bool) -> dict[str, object]:
-    """What a trainer's `finish()` tells its user of one destination."""
+    """The state of one destination, as a trainer's `finish()` shows it."""
     return {
         "destination": cursor.spec.text,
         "delivered": (done and not cursor.held) or cursor.closed == DELIVERED,
@@ -359,13 +361,13 @@ def report(cursor: Cursor, done: bool) -> dict[str, object]:
 
 
 def own_host() -> str:
-    """This host's name as writers' names have it."""
+    """This host's name as it appears in writer names."""
     return paths.safe_name(socket.gethostname() or "localhost")
 
 
 def left_behind(directory: str, host: str, known: Collection[DestinationSpec]) -> dict[str, list[Cursor]]:
-    """Runs that are not delivered to the end, by destination: of this host, and of hosts that seem to be
-    gone. A destination with a secret in its address has to be among those that are known."""
+    """Runs that are not completely delivered, by destination: of this host, and of hosts that seem to be
+    gone. A destination with a secret in its address is only included if it is in `known`."""
     found: dict[str, list[Cursor]] = {}
     try:
         runs = sorted(os.listdir(paths.runs_dir(directory)))

@@ -1,5 +1,5 @@
-"""What destinations need that have everything exactly once: state that moves in one piece, and files whose
-known length is all that counts.
+"""Exactly-once delivery for destinations that write files: state that changes as a whole, and files that are
+truncated to their known length before each write.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 @contextmanager
 def all_or_nothing(state: dict[str, Any]) -> Iterator[None]:
-    """Put a destination's state back to what it was if something fails: the batch comes again as it was, and
-    the same has to become of it.
+    """Restore a destination's state if the block raises: the same batch will be delivered again and must have
+    the same effect.
 
     Example:
         >>> with all_or_nothing(context.state):
@@ -30,14 +30,14 @@ def all_or_nothing(state: dict[str, Any]) -> Iterator[None]:
 
 
 def append(path: str, length: int, data: bytes | bytearray) -> int:
-    """Append to a file of which so many bytes are known to be good; what a crash left behind them is cut off.
-    The data are on the disk itself afterwards.
+    """Append to a file whose first `length` bytes are known to be good; anything after them, left by a crash,
+    is truncated. The data are synced to disk before this returns.
 
     Returns:
-        its new length.
+        the new length.
 
     Raises:
-        OSError: the disk does not take it.
+        OSError: the write failed.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)

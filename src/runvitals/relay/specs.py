@@ -1,4 +1,4 @@
-"""Destinations as users name them: `http://host:8900`, `files:/data/out`, `mlflow`."""
+"""Destinations as users write them: `http://host:8900`, `files:/data/out`, `mlflow`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ENTRY_POINTS = "runvitals.destinations"
 
 
 class DestinationSpec:
-    """One destination, named.
+    """A destination as a user wrote it.
 
     Attributes:
         text: as the user wrote it.
-        name: which kind it is.
-        address: what its factory gets.
+        name: the kind of destination.
+        address: the text passed to its factory.
 
     Example:
         >>> spec = DestinationSpec("files:/data/out?format=csv")
@@ -36,22 +36,22 @@ class DestinationSpec:
     def __init__(self, text: str, slug: str = "") -> None:
         """
         Args:
-            slug: of a destination of which only the text without its secrets is known.
+            slug: for a destination whose text is only known without its secrets.
         """
         self.text = text.rstrip("/") if "://" in text else text
         self.name, _, address = self.text.partition(":")
-        # An address that begins with the name itself is a whole URL.
+        # `http://…` is both name and address.
         self.address = self.text if self.name in ("http", "https") else address
         self._slug = slug
 
     @property
     def is_whole(self) -> bool:
-        """Whether it can be delivered to: all of its text is known."""
+        """Whether the full text is known, secrets included, so that it can be delivered to."""
         return not self._slug
 
     @property
     def slug(self) -> str:
-        """A file name that is this destination's own, and tells no secret: its kind, and a checksum."""
+        """A file name unique to this destination that reveals no secret: its kind and a checksum."""
         if self._slug:
             return self._slug
         checksum = blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -59,29 +59,29 @@ class DestinationSpec:
 
     @property
     def old_slug(self) -> str:
-        """The file name that versions up to 0.5 used."""
+        """The file name used by versions up to 0.5."""
         return f"{safe_name(self.text)[:48]}-{zlib.crc32(self.text.encode('utf-8', 'surrogatepass')):08x}"
 
     @property
     def shown(self) -> str:
-        """The text without its secrets, to be written down and told."""
+        """The text without its secrets, for files and messages."""
         return redaction.text(self.text)
 
     def factory(self) -> Factory:
-        """What makes it.
+        """The factory of this destination.
 
         Raises:
-            ValueError: there is no destination of that name; the text says which there are.
-            ImportError: it cannot be loaded.
+            ValueError: unknown destination; the text lists the known ones.
+            ImportError: it could not be imported.
         """
         target = BUILT_IN.get(self.name)
         if target is not None:
             module, _, name = target.partition(":")
             return cast(Factory, getattr(import_module(module), name))
-        from importlib.metadata import entry_points  # 20 ms that built-in destinations need not pay
+        from importlib.metadata import entry_points  # 20 ms that built-in destinations do not need
 
         for entry in entry_points(group=ENTRY_POINTS):
             if entry.name == self.name:
                 return cast(Factory, entry.load())
         known = sorted({*BUILT_IN, *(entry.name for entry in entry_points(group=ENTRY_POINTS))})
-        raise ValueError(f"there is no destination {self.name!r}; there are {', '.join(known)}")
+        raise ValueError(f"unknown destination {self.name!r}; expected one of {', '.join(known)}")

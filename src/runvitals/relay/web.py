@@ -1,7 +1,7 @@
-"""HTTP for destinations: one connection that is kept, proxies from the environment, verified TLS, time
-limits.
+"""The HTTP client of destinations: one persistent connection, proxies from the environment, verified TLS,
+timeouts.
 
-Standard library only. A destination that has a client library of its own uses that.
+Uses the standard library only. Destinations with a client library of their own use that instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEMPORARY = frozenset({408, 425, 429})
 
 
 class HttpResponse:
-    """What the far side said."""
+    """The server's response."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -39,12 +39,12 @@ class HttpResponse:
 
     @property
     def temporary(self) -> bool:
-        """The same request may succeed later: 408, 425, 429 and 5xx."""
+        """Whether the same request may succeed later: 408, 425, 429 and 5xx."""
         return self.status in _TEMPORARY or self.status >= 500
 
     @property
     def retry_after_s(self) -> float | None:
-        """What `Retry-After` asks for, in seconds; None where it does not, or says what is no time."""
+        """The delay in `Retry-After`, in seconds; None if absent or invalid."""
         text = self.headers.get("Retry-After", "").strip()
         if not text:
             return None
@@ -53,21 +53,22 @@ class HttpResponse:
             return seconds
         from time import time
 
-        at_s = _date_s(text)  # the other form it may have
+        at_s = _date_s(text)  # `Retry-After` may also be a date
         return None if at_s is None else max(at_s - time(), 0.0)
 
     @property
     def date_ms(self) -> int | None:
-        """The far side's clock when it answered, ms UTC, to the second; None where it does not say."""
+        """The server's `Date`, ms UTC with a resolution of one second; None if absent or invalid."""
         at_s = _date_s(self.headers.get("Date", ""))
         return None if at_s is None else int(at_s * 1000)
 
     def check(self, what: str) -> None:
-        """Raise what a destination should for an answer that is no success; `what` names the request.
+        """Raise the exception a destination should raise for an unsuccessful response; `what` names the
+        request.
 
         Raises:
             Retry: a temporary failure.
-            Rejected: any other that is not 2xx.
+            Rejected: any other status but 2xx.
         """
         if 200 <= self.status < 300:
             return
@@ -77,31 +78,31 @@ class HttpResponse:
         raise Rejected(text)
 
     def text(self) -> str:
-        """The beginning of the body, on one line."""
+        """The first 500 bytes of the body, on one line."""
         return inert(" ".join(self.body[:500].decode("utf-8", "replace").split()))
 
 
 def _date_s(text: str) -> float | None:
-    """A date as headers have it, in seconds since 1970."""
+    """A date in a header, in seconds since 1970."""
     from email.utils import parsedate_to_datetime
 
     try:
         return parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):  # OverflowError: of a year that this machine's clock does not know
+    except (ValueError, OverflowError):  # OverflowError: a year outside the platform's range
         return None
 
 
 class HttpClient:
-    """A server, by the URL that its paths begin with.
+    """An HTTP client for one server.
 
     Args:
-        url: `http://host[:port][/path]` or https.
-        timeout_s: for connecting, and for each wait.
-        max_answer_bytes: an answer is read no further.
-        tls: an `ssl.SSLContext`, where certificates are not to be checked as usual.
+        url: the prefix of all paths, `http://host[:port][/path]` or https.
+        timeout_s: for connecting and for each read.
+        max_answer_bytes: at most this much of a response is read.
+        tls: an `ssl.SSLContext`, if not the default one.
 
     Raises:
-        ValueError: anything else.
+        ValueError: not a valid URL, or one with a password.
 
     Example:
         >>> web = HttpClient("https://runs.example.org")
@@ -118,10 +119,10 @@ class HttpClient:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no address of a server: http://host[:port] or https://… is")
+            raise ValueError(f"invalid server URL {url!r}; expected http://host[:port] or https://…")
         if parts.username is not None or parts.password is not None:
             raise ValueError(
-                f"the address of {parts.hostname} holds a password, which would be written down: it must not"
+                f"the URL of {parts.hostname} contains a password; remove it: the URL is written to disk"
             )
         self.url = url.rstrip("/")
         self._path = parts.path.rstrip("/")
@@ -132,21 +133,21 @@ class HttpClient:
         self._max_answer_bytes = max_answer_bytes
         self._tls = tls
         self._connection: http.client.HTTPConnection | None = None
-        self._absolute = ""  # what a proxy for plain HTTP wants before each path
+        self._absolute = ""  # prefix of paths in requests to a proxy for plain HTTP
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse:
         """See `request`."""
         return self.request("POST", path, body, headers)
 
     def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
-        """Ask, and read the whole answer. Redirections are not followed.
+        """Send a request and read the whole response. Redirects are not followed.
 
-        A kept connection that the server has closed meanwhile is opened again, once; the request must be one
-        that may be repeated.
+        If the server closed the persistent connection meanwhile, the request is sent again once on a new one;
+        so it must be safe to repeat.
 
         Raises:
-            OSError: no connection, or none any more; no answer in time.
-            Rejected: TLS that cannot be verified: no retry will help.
+            OSError: could not connect, the connection was lost, or the request timed out.
+            Rejected: the TLS certificate could not be verified; retrying will not help.
         """
         kept = self._connection is not None
         try:
@@ -167,13 +168,13 @@ class HttpClient:
             response = connection.getresponse()
             answer = HttpResponse(response.status, response.headers, response.read(self._max_answer_bytes))
             if not response.isclosed():
-                self.close()  # an answer beyond all measure
+                self.close()  # the response exceeds the limit
             return answer
         except http.client.HTTPException as error:
             self.close()
             if isinstance(error, OSError):
                 raise  # RemoteDisconnected
-            raise ConnectionError(f"{self.url} answered what is no HTTP: {error!r}") from error
+            raise ConnectionError(f"{self.url} sent an invalid HTTP response: {error!r}") from error
         except OSError:
             self.close()
             raise
@@ -185,7 +186,7 @@ class HttpClient:
             if proxy is not None:
                 self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
             return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
-        import ssl  # 5 MB that plain HTTP need not pay
+        import ssl  # 5 MB that plain HTTP does not need
 
         context = self._tls or ssl.create_default_context()
         secure = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
@@ -194,7 +195,7 @@ class HttpClient:
         return secure
 
     def _proxy(self) -> Any:
-        """The proxy that the environment names for this host, or None."""
+        """The proxy the environment sets for this host, or None."""
         if urllib.request.proxy_bypass(f"{self._host}:{self._port}") or urllib.request.proxy_bypass(
             self._host
         ):

@@ -1,6 +1,6 @@
-"""The address of a destination on the web: a URL, and after `#` what is meant for us alone.
+"""The address of a destination that is a URL, with our own options after `#`.
 
-`remote_write:https://host/api/v1/write?tenant=a#version=2` sends to that URL, whose query is the far side's.
+`remote_write:https://host/api/v1/write?tenant=a#version=2` sends to that URL; the query is part of it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from runvitals.relay.web import HttpClient
 
 
 class UrlAddress:
-    """An address, read.
+    """A parsed address.
 
     Args:
-        name: of the destination, for messages.
+        name: name of the destination, for messages.
         text: the address.
-        options: the names that may stand after `#`.
-        path: that of a URL without one.
+        options: the names allowed after `#`.
+        path: the path of a URL without one.
 
     Attributes:
-        web: the server.
-        path: what is asked of it, with its query.
-        options: what stood after `#`.
+        web: the HTTP client of the server.
+        path: the path of requests, with the query.
+        options: the options after `#`.
 
     Raises:
-        ValueError: no URL of a server, a password in it, or an option that there is not.
+        ValueError: invalid URL, a password in it, or an unknown option.
 
     Example:
         >>> address = UrlAddress("remote_write", "http://host:9090#version=2", ["version"], "/api/v1/write")
@@ -44,4 +44,4 @@ class UrlAddress:
         self.options = dict(parse_qsl(after, keep_blank_values=True))
         unknown = sorted(self.options.keys() - set(options))
         if unknown:
-            raise ValueError(f"{name}: no option {unknown[0]!r}; after # there may be {', '.join(options)}")
+            raise ValueError(f"{name}: unknown option {unknown[0]!r}; expected one of {', '.join(options)}")
