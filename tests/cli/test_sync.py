@@ -122,7 +122,7 @@ def test_a_token_that_the_server_does_not_know_is_not_kept(
     for typed, code in (("rvt_wrong", 1), ("rvt_right", 0)):
         monkeypatch.setattr(sys, "stdin", io.StringIO(typed + "\n"))
         assert main(["login", receiver.url]) == code
-        assert ("does not know this token" in capsys.readouterr().err) == (code == 1)
+        assert ("rejected the token (401)" in capsys.readouterr().err) == (code == 1)
         assert main(["sync", "one", "--to", receiver.url]) == code
         assert ("asks for a token" in capsys.readouterr().err) == (code == 1)
     assert receiver.run("one").state == "finished"
@@ -134,7 +134,7 @@ def test_a_token_that_the_server_does_not_know_is_not_kept(
         (["sync", "one"], "where to?"),
         (["sync", "one", "--to", "http://me:secret@host"], "not allowed"),
         (["sync", "nothing", "--to", "http://127.0.0.1:9"], "no run 'nothing'"),
-        (["sync", "one", "--to", "nowhere:/x"], "there is no destination 'nowhere'"),
+        (["sync", "one", "--to", "nowhere:/x"], "unknown destination 'nowhere'"),
     ],
 )
 def test_wrong_calls_say_why(

@@ -106,7 +106,7 @@ def test_nobody_listens_there(tmp_path: Path) -> None:
 
 def test_a_destination_that_does_not_exist(tmp_path: Path) -> None:
     found = delivered(tmp_path, {}, destinations=["fridge:shelf"])["fridge:shelf"]
-    assert (found.state, "there is no destination 'fridge'" in found.text) == ("FAIL", True)
+    assert (found.state, "unknown destination 'fridge'" in found.text) == ("FAIL", True)
 
 
 def test_runs_that_go_nowhere(tmp_path: Path) -> None:

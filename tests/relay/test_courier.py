@@ -1,4 +1,4 @@
-"""A far side that does not let us in, or takes nothing yet, or was away for a week."""
+"""Unauthorized requests, batches that the server accepts later, and a server that was away for a week."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
     receiver.wanted = "rvt_right"
     cursor = relay.serve(journal.folder, live=True)
     journal.sample(0, cpu=1.0)
-    relay.work(2 * courier.NOT_LET_IN_S)
-    text = f"{receiver.url} asks for a token: `runvitals login {receiver.url}` asks for another token"
+    relay.work(2 * courier.UNAUTHORIZED_RETRY_S)
+    text = f"{receiver.url} requires a token: `runvitals login {receiver.url}` asks for another token"
     assert relay.told == [(RUN, text)]
     assert cursor.error == text
     assert 2 <= len(receiver.tokens) <= 3  # in 20 minutes

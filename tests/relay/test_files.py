@@ -220,7 +220,7 @@ def test_a_file_that_somebody_took_away_is_not_missed(journal: Journal, out: Pat
 @pytest.mark.parametrize("address", ["", "out?format=xls", "out?colour=red"])
 def test_addresses_that_cannot_be(journal: Journal, address: str) -> None:
     sender = Sender(journal.folder, f"files:{address}")
-    with pytest.raises(ValueError, match="files:FOLDER is wanted"):
+    with pytest.raises(ValueError, match="expected files:FOLDER"):
         sender.send()
     sender.die()
 
@@ -236,12 +236,12 @@ DELIVER = """
 import sys
 from runvitals.relay import feed
 from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import Delivery
-from runvitals.relay.specs import Spec
+from runvitals.relay.delivery import RunDelivery
+from runvitals.relay.specs import DestinationSpec
 feed.MAX_BATCH_RECORDS = 3
-cursor = Cursor(sys.argv[1], Spec(sys.argv[2]), "node1")
+cursor = Cursor(sys.argv[1], DestinationSpec(sys.argv[2]), "node1")
 assert cursor.lock()
-delivery = Delivery(cursor)
+delivery = RunDelivery(cursor)
 delivery.open()
 print("begun", flush=True)
 while delivery.step(0.0, flush=True):

@@ -98,12 +98,12 @@ def test_what_is_taken_later_is_left_to_the_next_relay(
     journal.end()
     said: list[str] = []
     assert not Foreground(str(tmp_path), [receiver.url], [RUN], said.append).run()
-    assert "records are left: times up to 48 h ahead" in said[-1]
+    assert "records left: times up to 48 h ahead" in said[-1]
     assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == ""
 
 
 def test_a_destination_that_cannot_be_is_said_at_once(tmp_path: Path, journal: Journal) -> None:
-    with pytest.raises(ValueError, match="no destination 'nowhere'"):
+    with pytest.raises(ValueError, match="unknown destination 'nowhere'"):
         Foreground(str(tmp_path), ["nowhere"], [RUN], print).run()
 
 

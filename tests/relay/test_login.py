@@ -65,15 +65,20 @@ def test_the_file_shows_when_it_changes(home: dict[str, str]) -> None:
     ("environ", "text"),
     [
         ({}, "`runvitals login https://a.example` asks for another token"),
-        ({"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": A}, "the one in RUNVITALS_TOKEN is not, or no longer"),
+        (
+            {"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": A},
+            "the token in RUNVITALS_TOKEN is not, or no longer, valid",
+        ),
         (
             {"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": B},
-            "is only for the server that RUNVITALS_SERVER names",
+            "is only sent to the server that RUNVITALS_SERVER names",
         ),
     ],
     ids=["none", "wrong", "of another server"],
 )
-def test_what_to_do_about_a_refusal(home: dict[str, str], environ: dict[str, str], text: str) -> None:
+def test_what_to_do_about_rejected_credentials(
+    home: dict[str, str], environ: dict[str, str], text: str
+) -> None:
     assert text in login.remedy(A, {**home, **environ})
 
 
@@ -104,17 +109,17 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "body", "text"),
     [
-        (401, b'{"error": "a token is needed"}', "does not know this token"),
-        (403, b"no such host name here", "does not let us in: no such host name here"),
+        (401, b'{"error": "a token is needed"}', "rejected the token (401)"),
+        (403, b"no such host name here", "rejected the request (403): no such host name here"),
         (200, b'{"kind": "local"}', "shows the journals of its machine"),
-        (200, b"<html>", "is no runvitals server: it answers 200 for /api/v1/about"),
-        (200, b"[]", "is no runvitals server"),
-        (404, b"not here", "is no runvitals server: it answers 404"),
-        (503, b"soon", "cannot say whether it knows this token: 503 soon"),
+        (200, b"<html>", "is not a runvitals server: /api/v1/about returned 200"),
+        (200, b"[]", "is not a runvitals server"),
+        (404, b"not here", "is not a runvitals server: /api/v1/about returned 404"),
+        (503, b"soon", "could not check the token: 503 soon"),
     ],
     ids=["wrong token", "wrong name", "local", "a web site", "a list", "not found", "busy"],
 )
-def test_what_a_token_is_not_kept_for(
+def test_a_token_that_was_not_accepted_is_not_saved(
     url: str, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, text: str
 ) -> None:
     monkeypatch.setattr(Answering, "answer", (status, body))
@@ -128,6 +133,6 @@ def test_a_server_that_takes_it(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     login.check(url + "/", "rvt_x")
 
 
-def test_a_server_that_is_not_there() -> None:
-    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:1 cannot be reached: .*refused"):
+def test_a_server_that_cannot_be_reached() -> None:
+    with pytest.raises(OSError, match=r"could not connect to http://127\.0\.0\.1:1: .*refused"):
         login.check("http://127.0.0.1:1", "rvt_x")

@@ -147,7 +147,7 @@ def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ
     receiver.wanted = "rvt_right"
     environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
     said = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
-    assert f"asks for a token: `runvitals login {receiver.url}` asks for another token" in said
+    assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in said
     assert "0 samples, 0 log() rows are there, " in said
     folder = str(Path(environ["RUNVITALS_DIR"]) / "runs" / "abc")
     told = [one.value for one in read_run(folder) if one.type == frames.EVENT]

@@ -160,12 +160,12 @@ def test_a_store_on_a_read_only_disk_can_be_backed_up(tmp_path: Path, left: str)
     writing = f"""
 import os
 from runvitals.store import pairing
-from runvitals.store.catalogue import Joining, open_catalogue
+from runvitals.store.catalogue import WriterRegistration, open_metadata_store
 from runvitals.store.sqlite_chunks import SqliteChunks
 from tests.store.writer_process import batch
-store, catalogue = SqliteChunks({str(folder)!r}), open_catalogue({str(folder / "catalogue.db")!r})
+store, catalogue = SqliteChunks({str(folder)!r}), open_metadata_store({str(folder / "catalogue.db")!r})
 pairing.pair(store, catalogue)
-catalogue.writers.join([Joining("otter", "monitor.node1.1")], 0)
+catalogue.writers.join([WriterRegistration("otter", "monitor.node1.1")], 0)
 catalogue.metrics.schema([f"key{{n}}" for n in range(9)])
 store.append([batch(1, seq) for seq in range(50)])
 store.flush()

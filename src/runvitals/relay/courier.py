@@ -17,7 +17,7 @@ from runvitals.relay.destination import Gone, Paused, Retry, Unauthorized
 POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
 # A user must act first, and nothing shows that they did.
-NOT_LET_IN_S = 600.0
+UNAUTHORIZED_RETRY_S = 600.0
 # A user moved the run to the trash and may restore it.
 PAUSED_S = 10.0
 
@@ -46,10 +46,10 @@ class DeliveryThread(threading.Thread):
         self._clock = clock
         self._tell = tell
         self._told: set[str] = set()
-        self._refused: set[str] = set()  # runs for which a rejection was reported
+        self._rejection_reported: set[str] = set()  # runs for which a rejection was reported
         # Runs whose credentials were rejected: when to retry, and a check whether retrying earlier may
         # succeed.
-        self._shut: dict[str, tuple[float, Callable[[], bool]]] = {}
+        self._skipped: dict[str, tuple[float, Callable[[], bool]]] = {}
         self._wake = threading.Condition()
         self._ending = False
         self._live: deque[RunDelivery] = deque()
@@ -89,13 +89,13 @@ class DeliveryThread(threading.Thread):
         with self._wake:
             before = self._flushed.get(run_id, 0)
             self._flush.add(run_id)
-            self._shut.pop(run_id, None)
+            self._skipped.pop(run_id, None)
             self._backoff.hurry()
             self._wake.notify_all()
             while self._flushed.get(run_id, 0) == before:
                 left_s = until_s - time.monotonic()
                 gone = not self.is_alive() or self.find(run_id) is None
-                if left_s <= 0 or gone or run_id in self._shut:
+                if left_s <= 0 or gone or run_id in self._skipped:
                     return False
                 self._wake.wait(left_s)
                 self._flush.add(run_id)
@@ -143,7 +143,7 @@ class DeliveryThread(threading.Thread):
             if self._ending:
                 break
             wanted = delivery.run_id in flush
-            if self._is_shut(delivery.run_id, now_s):
+            if self._is_skipped(delivery.run_id, now_s):
                 continue
             try:
                 if delivery.step(now_s, flush=wanted):
@@ -155,7 +155,7 @@ class DeliveryThread(threading.Thread):
             except Gone as error:
                 self._drop(delivery, f"no longer wanted: {error}")
             except Unauthorized as error:
-                self._not_let_in(delivery, error, now_s)
+                self._report_unauthorized(delivery, error, now_s)
             except Exception as error:  # noqa: BLE001 - an error in one destination must not stop other runs
                 self._failed(delivery, error, now_s, wanted)
                 return False
@@ -163,7 +163,7 @@ class DeliveryThread(threading.Thread):
                 self._backoff.worked()
                 if not delivery.cursor.error:  # something was delivered since
                     self._told.discard(delivery.run_id)
-                self._report_refusal(delivery)
+                self._report_rejection(delivery)
                 if delivery.caught_up:
                     self._caught_up(delivery, wanted)
         return more
@@ -178,7 +178,7 @@ class DeliveryThread(threading.Thread):
 
     def _drop(self, delivery: RunDelivery, why: str) -> None:
         with self._wake:
-            self._shut.pop(delivery.run_id, None)
+            self._skipped.pop(delivery.run_id, None)
             for line in (self._live, self._left):
                 if delivery in line:
                     line.remove(delivery)
@@ -211,15 +211,15 @@ class DeliveryThread(threading.Thread):
                 self._flush.add(delivery.run_id)
             self._put_last(delivery)
 
-    def _not_let_in(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
+    def _report_unauthorized(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
         """Report it, and skip the run until its credentials may have changed. Other runs may have valid
         ones."""
         delivery.cursor.error = _text(error)
         _keep(delivery.cursor)
         run_id = delivery.run_id
         with self._wake:
-            wait_s = Backoff(NOT_LET_IN_S, NOT_LET_IN_S, random.random).failed(now_s)
-            self._shut[run_id] = now_s + wait_s, error.remedied
+            wait_s = Backoff(UNAUTHORIZED_RETRY_S, UNAUTHORIZED_RETRY_S, random.random).failed(now_s)
+            self._skipped[run_id] = now_s + wait_s, error.remedied
             self._put_last(delivery)
             self._wake.notify_all()
         if delivery.live and run_id not in self._told:
@@ -236,26 +236,26 @@ class DeliveryThread(threading.Thread):
         _keep(delivery.cursor)
         with self._wake:
             wait_s = Backoff(PAUSED_S, PAUSED_S, random.random).failed(now_s)
-            self._shut[delivery.run_id] = now_s + wait_s, lambda: False
+            self._skipped[delivery.run_id] = now_s + wait_s, lambda: False
             self._wake.notify_all()
 
-    def _report_refusal(self, delivery: RunDelivery) -> None:
+    def _report_rejection(self, delivery: RunDelivery) -> None:
         """Record in the run's journal, once, that the destination rejects some of it."""
-        if delivery.live and delivery.cursor.rejection and delivery.run_id not in self._refused:
-            self._refused.add(delivery.run_id)
+        if delivery.live and delivery.cursor.rejection and delivery.run_id not in self._rejection_reported:
+            self._rejection_reported.add(delivery.run_id)
             self._tell(
                 delivery.run_id, f"{delivery.cursor.spec.text} rejected records: {delivery.cursor.rejection}"
             )
 
-    def _is_shut(self, run_id: str, now_s: float) -> bool:
-        shut = self._shut.get(run_id)
-        if shut is None:
+    def _is_skipped(self, run_id: str, now_s: float) -> bool:
+        skipped = self._skipped.get(run_id)
+        if skipped is None:
             return False
-        until_s, remedied = shut
+        until_s, remedied = skipped
         if now_s < until_s and not remedied():
             return True
         with self._wake:
-            self._shut.pop(run_id, None)
+            self._skipped.pop(run_id, None)
         return False
 
     def _put_last(self, delivery: RunDelivery) -> None:

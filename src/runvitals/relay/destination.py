@@ -19,8 +19,10 @@ Users choose destinations with the setting `destinations`, a list of `NAME` or `
 or `https://…` is a runvitals server. The names are those of `destinations.BUILT_IN` and of the entry-point
 group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). The text after the
 first colon is passed to the factory unchanged: `files:/data/out?format=csv` calls
-`factory("/data/out?format=csv", context)`; `NAME` alone passes "". An address must not contain a password or token, because it is written into the run's
-folder. Secrets come from the environment (`Context.environ`) or from files.
+`factory("/data/out?format=csv", context)`; `NAME` alone passes "". An address must not contain a password or
+token, because it is written into the run's folder. Secrets come from the environment (`Context.environ`) or
+from files.
+from files.
 
 The relay guarantees:
 

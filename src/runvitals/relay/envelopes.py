@@ -1,7 +1,7 @@
-"""A batch as the envelopes of `POST /api/v1/ingest`; docs/reference/ingest.md describes them.
+"""Encodes a batch as envelopes for `POST /api/v1/ingest`, as docs/reference/ingest.md describes them.
 
-Every record is in exactly one envelope, which has the number of its first record. So the same batch always
-becomes the same envelopes, and a server that knows them takes none twice.
+Every record is in exactly one envelope, identified by the number of its first record. The same batch always
+yields the same envelopes, so the server can ignore those it has already stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runvitals.model.names import TRUE_TIME
 from runvitals.relay.batch import Batch, LogRow, Note, Samples
 from runvitals.relay.packing import BodyCompressor
 
-# log() calls with more different sets of names than this in one batch are sent together, in tables with gaps.
+# log() calls with more distinct sets of names than this in one batch are merged into tables with gaps.
 MAX_LOG_TABLES = 16
 MAX_GAPPED_VALUES = 65_536
 _NAN = float("nan")
@@ -24,7 +24,7 @@ _Moved = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with
 
 
 class EnvelopeTable:
-    """Rows of one set of keys, ready to be cut and packed. `steps` only of `log()` calls."""
+    """Rows with the same keys, to be split and encoded. `steps` is only set for `log()` calls."""
 
     __slots__ = ("columns", "keys", "seqs", "steps", "times_ms")
 
@@ -46,7 +46,7 @@ class EnvelopeTable:
         return self.times_ms
 
     def some(self, indexes: Sequence[int]) -> EnvelopeTable:
-        """Some of its rows, in order."""
+        """The rows at these indexes."""
         table = EnvelopeTable(
             self.keys,
             [self.seqs[i] for i in indexes],
@@ -57,13 +57,14 @@ class EnvelopeTable:
         return table
 
     def record(self) -> dict[str, Any]:
-        """What its first row says."""
+        """The content of the first row."""
         row = zip(self.keys, (column[0] for column in self.columns), strict=True)
         values = {key: value for key, value in row if value == value}
         return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
     def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
-        """What an envelope says of the table; by the schema's number where the server gave it one."""
+        """The fields of the table's envelope, with the schema's number instead of the keys if the server
+        assigned one."""
         body = packer.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
         fields: dict[str, Any] = {"seq": self.seq, "body": body}
         if schema is None:
@@ -76,7 +77,7 @@ class EnvelopeTable:
 
 
 class EnvelopeRecords:
-    """Notes, which have no table."""
+    """Notes, which are not tabular."""
 
     __slots__ = ("notes",)
 
@@ -96,11 +97,11 @@ class EnvelopeRecords:
         return ()
 
     def some(self, indexes: Sequence[int]) -> EnvelopeRecords:
-        """Some of them, in order."""
+        """The notes at these indexes."""
         return EnvelopeRecords([self.notes[i] for i in indexes])
 
     def record(self) -> dict[str, Any]:
-        """What the first says."""
+        """The content of the first note."""
         return {"kind": self.notes[0].kind, **self.notes[0].value}
 
     def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
@@ -111,11 +112,11 @@ Part = EnvelopeTable | EnvelopeRecords
 
 
 def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
-    """The tables and records of a batch, and the time of its last `log()` row as it is sent.
+    """Split a batch into tables and records; also returns the time its last `log()` row is sent with.
 
     Args:
-        last_log_ms: that of the batch before; rows are sent with times that ascend strictly, as a time names
-            a row.
+        last_log_ms: the same time of the previous batch. Rows are sent with strictly ascending times, because
+            the time identifies a row.
     """
     found: list[Part] = [_table(samples) for samples in batch.samples]
     logs, last_log_ms = _log_tables(batch.logs, last_log_ms)
@@ -126,7 +127,7 @@ def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
 
 
 def halves(part: Part) -> tuple[Part, Part]:
-    """A table or records of several rows, cut in the middle."""
+    """Split a table or records of several rows in the middle."""
     middle = len(part.every_ms) // 2
     return part.some(range(middle)), part.some(range(middle, len(part.every_ms)))
 
@@ -139,7 +140,7 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], 
     moved: list[_Moved] = []
     ahead_ms = 0
     for row, earliest_ms in zip(rows, _earliest_after(rows), strict=True):
-        if row.time_ms > earliest_ms + AHEAD_MS:  # a wrong time must not move what comes behind it
+        if row.time_ms > earliest_ms + AHEAD_MS:  # a wrong time must not shift the rows after it
             ahead_ms = max(row.time_ms, ahead_ms + 1)
             moved.append((row, ahead_ms, row.numbers()))
             continue
@@ -155,7 +156,7 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], 
 
 
 def _earliest_after(rows: list[LogRow]) -> list[int]:
-    """For each row the earliest time of it and the rows behind it that the server may take."""
+    """For each row, the earliest time among it and later rows that the server may accept."""
     found: list[int] = []
     earliest_ms = TIME_MS
     for row in reversed(rows):
@@ -166,7 +167,7 @@ def _earliest_after(rows: list[LogRow]) -> list[int]:
 
 
 def _merged(groups: dict[tuple[str, ...], list[_Moved]]) -> Iterator[tuple[tuple[str, ...], list[_Moved]]]:
-    """Groups with different names together, as long as the table that this makes is small."""
+    """Merge groups with different names as long as the resulting table is small."""
     keys: dict[str, None] = {}
     rows: list[_Moved] = []
     for names, members in groups.items():
@@ -190,7 +191,7 @@ def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> EnvelopeTable:
         keys = (*keys, TRUE_TIME)
         columns.append(array("d", [float(row.time_ms) for row, _, _ in members]))
     table = EnvelopeTable(keys, [row.seq for row, _, _ in members], times_ms, columns)
-    # A row without a step is somewhere: at its record's number, which grows from row to row.
+    # A row without a step gets its record number, which also ascends.
     table.steps = array("d", [float(row.seq if row.step is None else row.step) for row, _, _ in members])
     return table
 

@@ -1,4 +1,4 @@
-"""The few kinds of MessagePack that envelopes are made of, so that nothing need be installed.
+"""An encoder for the subset of MessagePack that envelopes use, without a dependency.
 
 https://github.com/msgpack/msgpack/blob/master/spec.md
 """
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def pack(value: Any) -> bytes:
-    """None, bool, int, float, str, bytes, and lists, tuples and dictionaries of them.
+    """Encode None, bool, int, float, str, bytes, and lists, tuples and dictionaries of them.
 
-    An integer of more than 64 bits, for which there is no code, becomes its text.
+    Integers of more than 64 bits, which MessagePack cannot represent, are encoded as text.
 
     Raises:
-        TypeError: anything else.
+        TypeError: unsupported type.
 
     Example:
         >>> pack({"seq": 3, "t": [1.5]}).hex()
@@ -56,7 +56,7 @@ def _add(value: Any, add: Callable[[bytes], None]) -> None:
             _add(key, add)
             _add(item, add)
     else:
-        raise TypeError(f"{type(value).__name__} is not sent: {value!r:.80}")
+        raise TypeError(f"unsupported type {type(value).__name__}: {value!r:.80}")
 
 
 def _int(value: int) -> bytes:
@@ -71,7 +71,7 @@ def _int(value: int) -> bytes:
 
 
 def _head(size: int, fix: int, fix_limit: int, one: int | None, two: int, four: int) -> bytes:
-    """What comes before a text, bytes, a list or a map of that size."""
+    """The header of a text, bytes, list or map of that size."""
     if size < fix_limit:
         return p(">B", fix | size)
     if one is not None and size < 1 << 8:

@@ -1,4 +1,4 @@
-"""Compression for what is sent: zstd where `zstandard` is installed, zlib else."""
+"""Compression of requests: zstd if `zstandard` is installed, else zlib."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ else:
 
 _NONE, _PACKED_ZSTD, _PACKED_ZLIB = 0, 1, 2
 _BODY_HEAD = struct.Struct("<BI")
-# Below this, compression takes longer than it saves on any network.
+# Smaller bodies are not compressed: it takes longer than it saves on any network.
 _WORTH_IT = 512
 
 
 class BodyCompressor:
-    """Compresses for one thread.
+    """Compresses data; for use by one thread.
 
     Args:
-        zstd: whether to use it; default: if it is there.
+        zstd: whether to use zstd; default: if it is installed.
     """
 
     def __init__(self, zstd: bool = _ZSTD is not None) -> None:
         self._zstd = _ZSTD.ZstdCompressor(level=3, write_checksum=True) if zstd and _ZSTD else None
 
     def body(self, times: bytes, columns: Sequence[bytes]) -> bytes:
-        """Times (int64) and columns (float64 each), little-endian, as an envelope's `body`.
+        """Encode times (int64) and columns (float64), little-endian, as the `body` of an envelope.
 
         Example:
             >>> BodyCompressor(zstd=False).body((1).to_bytes(8, "little"), [bytes(8)])[:5].hex()
@@ -46,7 +46,7 @@ class BodyCompressor:
         return _BODY_HEAD.pack(packing, len(times) // 8) + raw
 
     def content(self, data: bytes) -> tuple[bytes, str]:
-        """(a request's body, its Content-Encoding)."""
+        """Compress the body of a request; returns (body, Content-Encoding)."""
         if len(data) < _WORTH_IT:
             return data, "identity"
         if self._zstd is not None:

@@ -1,4 +1,4 @@
-"""What destinations have in common that push series over HTTP: remote write, and OTLP."""
+"""The base class of destinations that push series over HTTP: remote write and OTLP."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _TOO_LARGE = 413
 
 
 class RejectedPoints(NamedTuple):
-    """What the far side does not take, now or ever."""
+    """Values that the server rejected permanently."""
 
     points: int
     text: str
 
 
 class PushingDestination(Destination):
-    """Sends batches as series, some requests each. How many of them were answered is kept, so that those are
-    not sent again.
+    """Sends batches as series, in one or more requests each. Requests that were answered are counted in the
+    state and not sent again.
 
     Args:
-        context: its state remembers what is needed to go on.
-        web, path: where to.
-        naming: how the far side names things.
-        credentials: where the headers come from that it wants to see, for a person.
+        context: its state keeps what is needed to resume.
+        web, path: the server and the path of requests.
+        naming: how keys are named at the destination.
+        credentials: where the credentials are configured, shown to the user.
     """
 
     prompt = False
@@ -49,8 +49,8 @@ class PushingDestination(Destination):
         """Send one batch.
 
         Raises:
-            Retry: the far side is busy, or does not accept the credentials.
-            Rejected: it does not take some of it, now or ever; the rest was sent.
+            Retry: the server is unavailable or rejected the credentials.
+            Rejected: the server rejected some of it permanently; the rest was sent.
         """
         key = [batch.writer.name, batch.first_seq]
         arrived = self._state["arrived"] if self._state.get("sending") == key else 0
@@ -69,24 +69,24 @@ class PushingDestination(Destination):
     def close(self) -> None:
         self.web.close()
 
-    # -- what a destination has of its own
+    # -- implemented by the destinations
 
     @abstractmethod
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
-        """Send some lines of a batch."""
+        """Send some of a batch's series."""
 
     def complaints(self, answer: HttpResponse) -> list[RejectedPoints]:
-        """What a far side that took a request in did not like about it."""
+        """Values that the server dropped although it accepted the request."""
         return []
 
     def is_there(self, batch: Batch, refusal: str) -> bool:
-        """A request is refused because it had arrived before."""
+        """Whether a request was rejected because its data had arrived before."""
         return False
 
     # -- the rest
 
     def _send(self, batch: Batch, lines: Sequence[SeriesPoints]) -> list[RejectedPoints]:
-        """Send some lines; what the far side does not like about them."""
+        """Send some series; returns what the server rejected."""
         answer = self.post(batch, lines)
         if answer.status == _TOO_LARGE and len(lines) > 1:
             middle = len(lines) // 2
@@ -101,5 +101,5 @@ class PushingDestination(Destination):
     def _why(self, answer: HttpResponse) -> str:
         where = f"{self.web.url}{self.path}"
         if answer.status in (401, 403):
-            return f"{where} does not accept the credentials ({answer.status}); {self._credentials}"
+            return f"{where} rejected the credentials ({answer.status}); {self._credentials}"
         return f"{where}: {answer.status} {answer.text()}".strip()

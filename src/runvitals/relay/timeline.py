@@ -1,6 +1,6 @@
-"""A batch as series: of each series its times, ascending, and its values.
+"""Converts batches to series: for each series its ascending times and its values.
 
-For far sides that keep series, not samples. A value of None says that the series ends, or has a gap, there.
+For destinations that store series rather than samples. A value of None marks the end of a series, or a gap.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from runvitals.relay.batch import Batch, Samples
 from runvitals.relay.prometheus.naming import LabeledSeries, Namer, logged_numbers
 
 Values = list[float | None]
-_MOST_KEYS = 10_000  # of a writer, that are remembered until its end
+_MOST_KEYS = 10_000  # remembered per writer, to end their series
 
 
 class SeriesPoints(NamedTuple):
-    """Some samples of one series. `start_ms` is since when a counter counts; 0 of all else."""
+    """Points of one series. `start_ms` is when a counter started counting; 0 for gauges."""
 
     series: LabeledSeries
     times_ms: list[int]
@@ -27,13 +27,13 @@ class SeriesPoints(NamedTuple):
 
 
 class BatchSeries:
-    """Turns the batches of a run into lines.
+    """Converts the batches of a run to series.
 
     Args:
-        state: what has to be remembered is kept there as JSON values: the keys of each writer,
-            the time of its last `log()` row, and since when each host counts. It is changed by `keep` alone,
-            so a batch that is tried again becomes the same lines.
-        naming: how the far side names things.
+        state: JSON values kept between batches: the keys of each writer, the time of its last `log()` row,
+            and when each host's counters started. Only `keep` changes it, so a retried batch yields the same
+            series.
+        naming: how keys are named at the destination.
 
     Example:
         >>> timeline = BatchSeries(context.state)
@@ -51,7 +51,7 @@ class BatchSeries:
         self._namers: dict[str, Namer] = {}
 
     def lines(self, batch: Batch) -> list[SeriesPoints]:
-        """The lines of a batch, each series once."""
+        """The series of a batch, each once."""
         namer = self._naming.of(batch, self._namers)
         start_ms = self._start(batch)
         found = columns([table for table in batch.samples if len(table)])
@@ -62,7 +62,7 @@ class BatchSeries:
         return lines + self._logged(batch, namer)
 
     def keep(self, batch: Batch) -> None:
-        """The batch is delivered."""
+        """Update the state; call it when the batch has been delivered."""
         writer = batch.writer.name
         known = self._keys.setdefault(writer, [])
         for table in batch.samples:
@@ -75,11 +75,11 @@ class BatchSeries:
         self._start_ms.setdefault(batch.writer.host, self._start(batch))
 
     def _start(self, batch: Batch) -> int:
-        """Since when the host's counters count. A monitor that replaces another goes on with its counters."""
+        """When the host's counters started. A restarted monitor continues its predecessor's counters."""
         return self._start_ms.get(batch.writer.host) or batch.writer.started_ms
 
     def _log_times(self, batch: Batch) -> list[int]:
-        """Strictly ascending: a time names a row."""
+        """The times of log rows, strictly ascending, because a time identifies a row."""
         last_ms = self._log_ms.get(batch.writer.name, 0)
         times = []
         for row in batch.logs:
@@ -104,10 +104,10 @@ Found = dict[str, tuple[list[int], Values]]
 
 
 def columns(tables: Sequence[Samples]) -> Found:
-    """Of each key its times, strictly ascending, and its values; NaN is a gap.
+    """The times, strictly ascending, and values of each key; NaN is a gap.
 
-    Keys are in several tables where what changes slowly is not in every sample. Of samples at the same time
-    the last counts.
+    A key may be in several tables, because slowly changing metrics are not in every sample. Of samples with
+    the same time the last one is used.
     """
     parts: dict[str, list[tuple[int, list[float]]]] = {}
     for number, table in enumerate(tables):
@@ -126,7 +126,7 @@ def columns(tables: Sequence[Samples]) -> Found:
 
 
 def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
-    """(times, which row of all the tables' rows has each)."""
+    """(times, the index of the row for each among the rows of all tables)."""
     rows: dict[int, tuple[int, int]] = {}
     pairs = [pair for table in tables for pair in zip(table.times_ms, table.seqs, strict=True)]
     for i, (time_ms, seq) in enumerate(pairs):
@@ -137,7 +137,7 @@ def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
 
 
 def _end(found: Found, keys: Iterable[str], ended_ms: int) -> None:
-    """All series that are there end with the run."""
+    """Mark the end of all series, because the run has ended."""
     for key in {**dict.fromkeys(keys), **found}:
         times, values = found.get(key, ([], []))
         last_ms = max(ended_ms, times[-1] + 1) if times else ended_ms
@@ -145,7 +145,7 @@ def _end(found: Found, keys: Iterable[str], ended_ms: int) -> None:
 
 
 def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int) -> SeriesPoints:
-    """In the series' unit; of a gap only its first moment."""
+    """Convert to the series' unit; of consecutive gaps only the first is kept."""
     factor = series.factor
     counts = series.family.kind == "counter"
     numbers = [value for value in values if value is not None]
@@ -164,13 +164,13 @@ def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int
 
 
 def _end_ms(batch: Batch) -> int | None:
-    """When the run ended on this host, if the batch says so."""
+    """When the run ended on this host, if the batch contains its end."""
     ends = [note.time_ms for note in batch.notes_of("lifecycle") if note.value.get("what") == "end"]
     return ends[-1] if ends else None
 
 
 def cut(lines: list[SeriesPoints], most: int) -> Iterator[list[SeriesPoints]]:
-    """Lines cut by time into pieces of at most `most` samples or, of more series, of one sample each."""
+    """Split series by time into requests of at most `most` points, but at least one point per series."""
     if sum(len(line.times_ms) for line in lines) <= most:
         if lines:
             yield lines

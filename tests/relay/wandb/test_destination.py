@@ -176,7 +176,7 @@ def test_what_fails_changes_nothing(
 
 def test_no_key(source: Source) -> None:
     del source.environ["WANDB_API_KEY"]
-    with pytest.raises(Retry, match="no key for http://127"):
+    with pytest.raises(Retry, match="no API key for http://127"):
         source.deliver(source.samples(["cpu"], [(1.0,)]))
 
 
@@ -188,7 +188,7 @@ def test_a_project_that_one_may_not_write_to(source: Source) -> None:
 def test_a_stop_asked_for_there(server: WandbServer, source: Source) -> None:
     server.stop = True
     source.deliver(source.samples(["cpu"], [(1.0,)]), source.samples(["cpu"], [(2.0,)], first=1))
-    assert source.stops == ["asked for at W&B"]
+    assert source.stops == ["requested at W&B"]
 
 
 def test_several_machines(server: WandbServer, source: Source) -> None:
@@ -312,10 +312,10 @@ def test_a_key_is_for_its_own_service(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("?every=-1", "every='-1'"), ("?every=x", "every='x'"), ("?mode=shared", "mode='shared'"),
-        ("?colour=1", "no option 'colour'"), ("?shared=yes", "shared='yes'"),
+        ("?every=-1", "invalid every='-1'"), ("?every=x", "invalid every='x'"), ("?mode=shared", "invalid mode='shared'"),
+        ("?colour=1", "unknown option 'colour'"), ("?shared=yes", "invalid shared='yes'"),
     ],
 )  # fmt: skip
-def test_addresses_that_cannot_be(address: str, why: str) -> None:
+def test_invalid_addresses_are_rejected(address: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"wandb: {why}"):
         WandbAddress.read(address, {})

@@ -1,7 +1,8 @@
-"""Our own server: `http://host:8900` or `https://…`.
+"""The destination `http://host:8900` or `https://…`: a runvitals server.
 
-Exactly once: the server knows each envelope by (run, writer, number of its first record) and takes none
-twice.
+Exactly once: the server identifies each envelope by (run, writer, number of its first record) and stores it
+    only
+once.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
 _OUT_OF_RANGE = 422
 _TOO_LARGE = 413
-# The server takes nothing that is more than a day ahead of its own clock, which went on since it answered.
+# The server rejects times more than a day ahead of its clock, which has advanced since it answered.
 _AHEAD_MS = AHEAD_MS - 60_000
 _MOST_TEXTS = 10
 _MAX_SCHEMAS = 1000
 
 
 class RunvitalsDestination(Destination):
-    """A runvitals server.
+    """Delivers to a runvitals server.
 
     Args:
-        address: its URL.
+        address: the URL of the server.
         context: `state["log_ms"]` keeps the time of the last `log()` row of each writer.
 
     Raises:
-        ValueError: no such URL.
+        ValueError: invalid URL.
     """
 
     name = "runvitals"
@@ -68,7 +69,7 @@ class RunvitalsDestination(Destination):
     def deliver(self, batch: Batch) -> None:
         writer = batch.writer.name
         if self._thrown_away:
-            self._sign_of_life(batch)  # tells whether it was brought back, without a batch for nothing
+            self._sign_of_life(batch)  # tells whether the run was restored, without sending the batch in vain
         found, log_ms = parts(batch, self._log_ms.get(writer, 0))
         if not found:
             self._sign_of_life(batch)
@@ -77,7 +78,7 @@ class RunvitalsDestination(Destination):
         early: list[str] = []
         self._send_all(batch, [_recent(part, refused) for part in found], refused, early)
         if early:
-            raise TooEarly(early[0])  # and the next rows of `log()` are not held back by times that are wrong
+            raise TooEarly(early[0])  # later rows of `log()` must not wait because of wrong times
         if log_ms:
             self._log_ms[writer] = log_ms
         if refused:
@@ -98,11 +99,12 @@ class RunvitalsDestination(Destination):
     def _send_all(
         self, batch: Batch, found: Sequence[Part | None], refused: list[RejectedRecord], early: list[str]
     ) -> None:
-        """Everything in one request; half by half where the server does not take it, down to the record.
+        """Send everything in one request; if the server rejects it, split it in halves, down to single
+        records.
 
         Args:
-            refused: gets the records that are never taken.
-            early: gets the reason where some are taken later.
+            refused: collects the records that are rejected permanently.
+            early: collects the reason why some are accepted later.
         """
         parts = [part for part in found if part is not None]
         if not parts:
@@ -130,8 +132,8 @@ class RunvitalsDestination(Destination):
             )
 
     def _by_time(self, answer: HttpResponse, part: Part) -> tuple[Part | None, Part | None]:
-        """A part that is refused: what of it should be taken now, and what only later, by the server's own
-        clock."""
+        """Split a rejected part by the server's clock: what to send now, and what the server accepts
+        later."""
         server_ms = answer.date_ms
         if answer.status != _OUT_OF_RANGE or server_ms is None:
             return part, None
@@ -145,16 +147,17 @@ class RunvitalsDestination(Destination):
     def _why_early(self, answer: HttpResponse, part: Part) -> str:
         server_ms = answer.date_ms or 0
         ahead_h = (max(part.every_ms) - server_ms) / 3_600_000
-        text = f"times up to {ahead_h:.0f} h ahead of the clock of {self._web.url}, which takes them later"
+        text = f"times up to {ahead_h:.0f} h ahead of the clock of {self._web.url}; they are delivered later"
         wrong_h = (time.time() * 1000 - server_ms) / 3_600_000
         if wrong_h > 1:
-            text += f"; the clock of this host is {wrong_h:.0f} h ahead of it: set it right (NTP)"
+            text += f"; the clock of this host is {wrong_h:.0f} h ahead of it: correct it (NTP)"
         return text
 
     def _check_stored(self, batch: Batch, found: list[Part], acks: list[dict[str, Any]]) -> None:
-        """A number that the server has had before, though we never sent it as far as we know: our position
-        was lost, and what was stored under it may have been less. Its first record was there; send the
-        others."""
+        """Handle a record number that the server already has, though we never sent it: our position was lost,
+        and the envelope stored under that number may have held fewer records. Its first record is stored;
+        send the others.
+        """
         if batch.repeated:
             return
         for part, ack in zip(found, acks, strict=True):
@@ -170,7 +173,7 @@ class RunvitalsDestination(Destination):
         answer = self._post(self._envelopes(batch, found))
         if (
             answer.status == _UNKNOWN_SCHEMA
-        ):  # the server does not know the numbers that it gave, or another did
+        ):  # the server no longer knows the schema numbers, or another server assigned them
             self._schemas.clear()
             answer = self._post(self._envelopes(batch, found))
         return answer
@@ -222,20 +225,20 @@ class RunvitalsDestination(Destination):
             return answer
         self._introduced.clear()
         if answer.status in (401, 403):
-            what = "does not accept the token" if token else "asks for a token"
+            what = "rejected the token" if token else "requires a token"
             before = login.stamp(environ)
             raise Unauthorized(
                 f"{self._web.url} {what}: {login.remedy(self._web.url, environ)}",
                 lambda: login.stamp(environ) != before,
             )
-        # What else a server that is not ours, or a proxy before it, may answer: nothing of the run's doing.
+        # Any other response of a proxy, or of a server that is not ours: not the fault of the run.
         raise Retry(f"{self._web.url}{PATH}: {_said(answer)}", answer.retry_after_s)
 
     def _acks(self, answer: HttpResponse, found: list[Part]) -> list[dict[str, Any]]:
         value = _object(answer)
         acks = value.get("acks", [value])
         if not isinstance(acks, list) or len(acks) != len(found) or not all(map(_is_ack, acks)):
-            raise Retry(f"{self._web.url} answered something else than acknowledgements: {answer.text()}")
+            raise Retry(f"{self._web.url} sent an unexpected response: {answer.text()}")
         for part, ack in zip(found, acks, strict=True):
             schema = ack.get("schema")
             if schema is not None:
@@ -261,7 +264,7 @@ def _object(answer: HttpResponse) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise Retry(f"the server answered no JSON object: {answer.text()}")
+        raise Retry(f"expected a JSON object from the server: {answer.text()}")
     return value
 
 
@@ -271,31 +274,31 @@ def _is_ack(ack: Any) -> bool:
 
 
 def _recent(part: Part, refused: list[RejectedRecord]) -> Part | None:
-    """The records of a part but for those before the year 2000, which no server takes."""
+    """The records of a part except those before the year 2000, which servers always reject."""
     recent = [i for i, time_ms in enumerate(part.every_ms) if time_ms >= OLDEST_SENT_MS]
     if len(recent) == len(part.every_ms):
         return part
     for i in sorted(set(range(len(part.every_ms))).difference(recent)):
         one = part.some([i])
-        why = f"its time is {one.every_ms[0]} ms UTC; {OLDEST_SENT_MS}, the year 2000, and later is allowed"
+        why = f"invalid time {one.every_ms[0]} ms UTC; expected {OLDEST_SENT_MS} (the year 2000) or later"
         refused.append(RejectedRecord(one.seq, one.every_ms[0], one.record(), why))
     return part.some(recent) if recent else None
 
 
 def _points(one: RejectedRecord) -> int:
-    """How many values of samples or log rows a record has."""
+    """The number of values in a sample or log row."""
     return len(one.value.get("values") or one.value.get("data") or ()) if "kind" not in one.value else 0
 
 
 def _is_refusal(answer: HttpResponse) -> bool:
-    """Whether a server of ours says that it never takes this. A proxy before it may say 400 to anything."""
+    """Whether a runvitals server rejected it permanently; a proxy may answer 400 to anything."""
     if answer.status == _TOO_LARGE:
         return True
     return answer.status in _PERMANENT and _error(answer) is not None
 
 
 def _error(answer: HttpResponse) -> str | None:
-    """What a server of ours says is wrong."""
+    """The error message of a runvitals server."""
     try:
         value = loads(answer.body)
     except ValueError:
@@ -305,5 +308,5 @@ def _error(answer: HttpResponse) -> str | None:
 
 
 def _said(answer: HttpResponse) -> str:
-    """A refusal as a person reads it."""
+    """A rejection as shown to the user."""
     return f"{answer.status} {_error(answer) or answer.text()}".strip()

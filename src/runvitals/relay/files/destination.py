@@ -1,13 +1,14 @@
-"""The destination `files:FOLDER?format=csv`: runs as files that other programs read.
+"""The destination `files:FOLDER?format=csv`: runs as files for other programs.
 
     FOLDER/samples/project=digits/run=abc/date=2026-11-21/monitor.node1.19f3a-000.csv
     FOLDER/logs/…      what run.log() wrote
-    FOLDER/notes/…     events, how processes came and went, what is known of the run, output
+    FOLDER/notes/…     events, lifecycle of processes, facts about the run, console output
 
-Partitions are named as Hive names them, so DuckDB, Spark and pandas find project, run and date by themselves.
+Partitions are named in Hive's style, so DuckDB, Spark and pandas recognise project, run and date.
 
-Exactly once: what a crash left behind a file's known length is cut off before the same stretch is written
-again; a Parquet file says itself how far it goes.
+Exactly once: bytes that a crash left after a file's known length are truncated before the same range is
+    written
+again; a Parquet file itself records how far it goes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from runvitals.relay.files.text import CsvFormat, JsonLinesFormat
 from runvitals.relay.once import all_or_nothing, append
 
 FORMATS = ("csv", "jsonl", "arrow", "parquet")
-# After so much, or of Parquet so many values, another file is begun.
+# A new file is started after this many bytes, or, for Parquet, this many values.
 MOST_BYTES = 128 * 1024 * 1024
 MOST_VALUES = 2_000_000
 _PARQUET_INTERVAL_S = 30.0
@@ -32,7 +33,7 @@ _MOST_DAYS = 3
 
 
 class Appended(Protocol):
-    """A format whose files grow at their end."""
+    """A format whose files are appended to."""
 
     extension: str
 
@@ -45,12 +46,13 @@ class FilesDestination(Destination):
     """Writes files.
 
     Args:
-        address: a folder, relative to where the training was started; `?format=` csv (the default), jsonl,
-            arrow or parquet. The last two need pyarrow.
-        context: `state["files"]` keeps the file that each table of each writer is in, its length and columns.
+        address: a folder, relative to the training's working directory; `?format=` csv (the default), jsonl,
+            arrow or parquet. The last two require pyarrow.
+        context: `state["files"]` keeps the current file of each table of each writer, with its length and
+            columns.
 
     Raises:
-        ValueError: an address that cannot be.
+        ValueError: invalid address.
         ModuleNotFoundError: pyarrow is not installed.
     """
 
@@ -63,7 +65,7 @@ class FilesDestination(Destination):
         format = options.pop("format", "csv")
         if not folder or options or format not in FORMATS:
             raise ValueError(
-                f"files:{address}: files:FOLDER is wanted, or files:FOLDER?format={'|'.join(FORMATS)}"
+                f"invalid destination files:{address}; expected files:FOLDER?format={'|'.join(FORMATS)}"
             )
         self._root = os.path.join(context.cwd, os.path.expanduser(folder))
         if os.path.exists(self._root) and not os.path.isdir(self._root):
@@ -79,19 +81,19 @@ class FilesDestination(Destination):
             self._write = self._append
 
     def deliver(self, batch: Batch) -> None:
-        """Write one batch, all of it or, as far as a reader of the state is concerned, none.
+        """Write a batch, all of it or, as far as the state is concerned, nothing.
 
         Raises:
-            OSError: the disk does not take it.
+            OSError: the write failed.
         """
         with all_or_nothing(self._state):
             for part in parts(batch):
                 self._write(batch, part)
 
-    # -- where
+    # -- files
 
     def _file(self, batch: Batch, part: TablePartition) -> dict[str, Any]:
-        """What is known of the file that a part belongs into."""
+        """What the state knows about the file that a part belongs to."""
         files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
         whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
         key = f"{part.table}/{batch.writer.name}/{part.date}"
@@ -102,14 +104,14 @@ class FilesDestination(Destination):
             file = files[key] = {"number": 0, "length": 0, "columns": {}}
             there = self._numbers(batch, part, file)
             if whole and (not days or key > days[-1]):
-                for path in there.values():  # of a position that was lost: all comes again
+                for path in there.values():  # left from a lost position: everything is delivered again
                     os.unlink(path)
             else:
                 file["number"] = max(there, default=-1) + 1
         return files[key]
 
     def _numbers(self, batch: Batch, part: TablePartition, file: dict[str, Any]) -> dict[int, str]:
-        """The files that are there of a table, a writer and a day, by number."""
+        """The existing files of a table, a writer and a day, by number."""
         folder = os.path.dirname(self._path(batch, part, file, ""))
         start = f"{batch.writer.name}-"
         try:
@@ -129,7 +131,7 @@ class FilesDestination(Destination):
             f"{batch.writer.name}-{file['number']:03d}.{extension}",
         )
 
-    # -- how
+    # -- writing
 
     def _append(self, batch: Batch, part: TablePartition) -> None:
         format = (

@@ -1,4 +1,4 @@
-"""A batch as rows of three tables: samples, log() calls, and notes."""
+"""Converts a batch to rows of three tables: samples, log() calls, and notes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SAMPLES, LOGS, NOTES = "samples", "logs", "notes"
 NUMBER, WHOLE, TEXT = "number", "whole", "text"
 
 Columns = dict[str, str]
-"""Name -> what is in it: `NUMBER` (float64), `WHOLE` (int64) or `TEXT`."""
+"""Column name -> its type: `NUMBER` (float64), `WHOLE` (int64) or `TEXT`."""
 
-# What a row says before its values.
+# The columns before the values.
 PLACES: Mapping[str, Columns] = {
     SAMPLES: {"host": TEXT},
     LOGS: {"host": TEXT, "rank": WHOLE, "step": NUMBER},
@@ -27,7 +27,7 @@ PLACES: Mapping[str, Columns] = {
 
 
 class TableRow(NamedTuple):
-    """One row. `place` has the keys of `PLACES`; of `values` None is a gap."""
+    """One row. `place` has the keys of `PLACES`; None in `values` is a gap."""
 
     time_ms: int
     place: Mapping[str, Any]
@@ -43,7 +43,7 @@ class TablePartition(NamedTuple):
 
 
 def parts(batch: Batch) -> Iterator[TablePartition]:
-    """All of a batch, in order.
+    """The rows of a batch, in order.
 
     Example:
         >>> [(part.table, part.date, len(part.rows)) for part in parts(batch)]
@@ -58,7 +58,7 @@ def parts(batch: Batch) -> Iterator[TablePartition]:
 
 
 def _date(day: int) -> str:
-    """A day since 1970; the nearest that a calendar has."""
+    """The date of a day since 1970, clamped to what `date` supports."""
     return date.fromordinal(min(max(_EPOCH + day, 1), date.max.toordinal())).isoformat()
 
 
@@ -87,12 +87,12 @@ def _notes(batch: Batch) -> Iterator[TableRow]:
 
 
 def _plain(value: Any) -> float | str | None:
-    """A number, or a text: of a list its JSON."""
+    """A number or a text; lists become JSON."""
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, (int, float)) and abs(value) < 1 << 1023:
         return float(value)
-    if isinstance(value, float):  # NaN and the infinities, which are what the program logged
+    if isinstance(value, float):  # logged NaN and infinities are kept
         return value
     if value is None or isinstance(value, str):
         return value
@@ -100,7 +100,7 @@ def _plain(value: Any) -> float | str | None:
 
 
 def columns(rows: list[TableRow]) -> Columns:
-    """The columns that rows need, in the order in which they first come."""
+    """The columns that rows need, in order of first use."""
     found: Columns = {}
     for row in rows:
         for key, value in row.values.items():
@@ -112,12 +112,12 @@ def columns(rows: list[TableRow]) -> Columns:
 
 
 def fits(needed: Columns, there: Columns) -> bool:
-    """Whether rows can be put under columns that are there."""
+    """Whether the needed columns are a subset of the existing ones."""
     return all(there.get(name) in (kind, TEXT) for name, kind in needed.items())
 
 
 def joined(there: Columns, needed: Columns) -> Columns:
-    """Columns under which both can be put.
+    """The columns that can hold both.
 
     Example:
         >>> joined({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})

@@ -1,4 +1,4 @@
-"""Rows as Arrow's record batches: IPC streams, and Parquet. Needs pyarrow."""
+"""Arrow formats: IPC streams and Parquet. Requires pyarrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAST_SEQ = b"runvitals.last_seq"
 
 
 def schema(table: str, columns: Columns) -> Any:
-    """`time`, the place, and the values."""
+    """`time`, the columns of `PLACES`, and the values."""
     names = free_names(table, columns)
     fields = [pa.field("time", _TIME, nullable=False)]
     fields += [pa.field(name, _TYPES[kind]) for name, kind in PLACES[table].items()]
@@ -29,7 +29,7 @@ def schema(table: str, columns: Columns) -> Any:
 
 
 def record_batch(table: str, columns: Columns, rows: list[TableRow]) -> Any:
-    """Rows as one record batch; None is null."""
+    """Rows as one record batch; None becomes null."""
     arrays = [pa.array([row.time_ms for row in rows], _TIME)]
     for name, kind in PLACES[table].items():
         arrays.append(pa.array([row.place[name] for row in rows], _TYPES[kind]))
@@ -45,14 +45,14 @@ def _array(values: Iterable[Any], kind: str) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """A number among texts."""
+    """The text of a value in a text column."""
     if isinstance(value, float):
         return str(int(value)) if isfinite(value) and value == int(value) else repr(value)
     return None if value is None else str(value)
 
 
 class ArrowFormat:
-    """Arrow's IPC stream format, which can be read while it grows: it needs no end."""
+    """Arrow's IPC stream format, which can be read while it grows, because it has no footer."""
 
     extension = "arrows"
 
@@ -64,17 +64,17 @@ class ArrowFormat:
 
 
 class ParquetFormat:
-    """Parquet files that are written anew with each batch, beside the old one, and then put in its place: a
-    reader sees whole files only. A file says up to which record of the journal it goes.
+    """Parquet files. With each batch the file is written anew under another name and then renamed, so readers
+    see only complete files. A file records up to which journal record it goes.
     """
 
     extension = "parquet"
 
     def add(self, path: str, table: str, columns: Columns, rows: list[TableRow], last_seq: int) -> int:
-        """Add rows to a file, made if missing; how many values it has then.
+        """Add rows to a file, created if missing; returns how many values it then has.
 
         Raises:
-            OSError: the disk does not take it.
+            OSError: the write failed.
         """
         from pyarrow import parquet
 

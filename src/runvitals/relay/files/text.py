@@ -1,4 +1,4 @@
-"""Rows as lines of text: CSV, and JSON a line."""
+"""Text formats: CSV and JSON Lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def iso(time_ms: int) -> str:
-    """UTC to the millisecond; nothing where it is no time that a calendar has."""
+    """The time in ISO 8601, UTC with milliseconds; "" if `datetime` cannot represent it."""
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
@@ -24,7 +24,7 @@ def iso(time_ms: int) -> str:
 
 
 class CsvFormat:
-    """A heading, then a line a row; an empty cell is no value. `time_ms` and `time` come first."""
+    """A header, then one line per row; an empty cell means no value. `time_ms` and `time` come first."""
 
     extension = "csv"
 
@@ -41,7 +41,7 @@ class CsvFormat:
 
 
 def free_names(table: str, columns: Columns) -> list[str]:
-    """The names of columns; a name that the program logs and that is ours gets a `_` behind."""
+    """The names of columns; a logged name that collides with one of ours gets a `_` appended."""
     ours = {"time_ms", "time", *PLACES[table]}
     return [f"{name}_" if name in ours else name for name in columns]
 
@@ -61,7 +61,7 @@ def _cell(value: Any) -> str:
 
 
 class JsonLinesFormat:
-    """A JSON object a row: `time_ms`, `time`, the place, and the values under one name."""
+    """One JSON object per row: `time_ms`, `time`, the columns of `PLACES`, and the values under one name."""
 
     extension = "jsonl"
     _UNDER = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
@@ -80,7 +80,7 @@ class JsonLinesFormat:
 
 
 def _json(value: Any) -> Any:
-    """What JSON has no number for becomes a text."""
+    """Values that JSON cannot represent become text."""
     if isinstance(value, float) and not isfinite(value):
         return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -1,1 +1,2 @@
-"""Event files for TensorBoard, written without it: `records` (bytes), `events` (messages), `destination`."""
+"""Writes event files for TensorBoard without using it: `records` (bytes), `events` (messages),
+`destination`."""

@@ -4,10 +4,11 @@
     LOGDIR/<name>-<run id>/rank3/       other training processes
     LOGDIR/<name>-<run id>/system/<host>/   CPU, memory, accelerators, …; events
 
-What was logged has the user's steps. Samples have the seconds since the run began as their step, and the
-charts of the runvitals page as their groups; counters are shown as rates.
+Logged values have the user's steps. Samples have the seconds since the start of the run as their step, and
+are grouped like the charts of the runvitals page; counters are shown as rates.
 
-Exactly once: what a crash left behind a file's known length is cut off before the same stretch is written
+Exactly once: bytes that a crash left after a file's known length are truncated before the same range is
+    written
 again.
 """
 
@@ -29,7 +30,7 @@ from runvitals.relay.once import all_or_nothing, append
 from runvitals.relay.tensorboard import events
 from runvitals.relay.tensorboard.records import record
 
-DEFAULT_FOLDER = "runs"  # as of SummaryWriter
+DEFAULT_FOLDER = "runs"  # the default of SummaryWriter
 _MAIN, _TRAIN = "", "train"
 
 
@@ -37,12 +38,12 @@ class TensorBoardDestination(Destination):
     """Writes event files.
 
     Args:
-        address: the folder, relative to where the training was started; "" is `runs`.
-        context: `state` keeps the length of each file, the run's folder, which training process came first,
-            and the last value of each counter.
+        address: the folder, relative to the training's working directory; "" is `runs`.
+        context: `state` keeps the length of each file, the run's folder, the first training process, and the
+            last value of each counter.
 
     Raises:
-        ValueError: the address is no folder.
+        ValueError: the address is not a folder.
     """
 
     name = "tensorboard"
@@ -55,10 +56,10 @@ class TensorBoardDestination(Destination):
         self._state = context.state
 
     def deliver(self, batch: Batch) -> None:
-        """Append one batch, all of it or none.
+        """Append a batch, all of it or nothing.
 
         Raises:
-            OSError: the disk does not take it.
+            OSError: the write failed.
         """
         with all_or_nothing(self._state):
             self._write(batch)
@@ -77,8 +78,8 @@ class TensorBoardDestination(Destination):
                 self._append(batch, _MAIN, [events.session_end(note.time_ms, str(note.value.get("state")))])
 
     def _folder(self, batch: Batch) -> str:
-        """Where a writer's events go, below the run's folder: one writer for a folder, since TensorBoard
-        reads a folder's files one after the other."""
+        """The folder of a writer's events inside the run's folder. Each writer has its own, because
+        TensorBoard reads the files of a folder one after the other."""
         writer = batch.writer
         if writer.role != _TRAIN:
             return os.path.join("system", safe_name(writer.host))
@@ -109,7 +110,7 @@ class TensorBoardDestination(Destination):
         return os.path.join(self._root, base, folder, files[folder])
 
     def _began_ms(self, batch: Batch) -> int:
-        """When the run began on this host, as the first record that came here says."""
+        """When the run started on this host, according to the first record delivered."""
         if "began_ms" not in self._state:
             self._state["began_ms"] = batch.writer.started_ms or next(_times(batch), 0)
         return int(self._state["began_ms"])
@@ -131,7 +132,7 @@ class TensorBoardDestination(Destination):
 
     def _sampled(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
         last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
-        # Once is enough for TensorBoard, and the text is longer than all else of a value.
+        # TensorBoard needs it only once, and the description is longer than the rest of the value.
         told: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})
         found = []
         for key, value in zip(moment.keys, moment.values, strict=True):
@@ -159,14 +160,14 @@ def _times(batch: Batch) -> Iterator[int]:
 
 
 def _grown(last: dict[str, list[float]], key: str, time_ms: int, value: float, rate: Rate) -> float:
-    """A counter's rate since its last sample; NaN at the first."""
+    """The rate of a counter since its last sample; NaN for the first."""
     before = last.get(key)
     last[key] = [time_ms, value]
     return float("nan") if before is None else between(int(before[0]), before[1], time_ms, value, rate.factor)
 
 
 class Shown(NamedTuple):
-    """How a key is shown: its tag, what TensorBoard tells at the "i", and the rate that a counter becomes."""
+    """How a key is shown: its tag, the description behind the "i", and the rate that replaces a counter."""
 
     tag: str
     about: str
@@ -175,7 +176,7 @@ class Shown(NamedTuple):
 
 @lru_cache(16_384)
 def how_shown(key: str) -> Shown:
-    """How a key is shown.
+    """The tag, description and rate of a key.
 
     Example:
         >>> how_shown("gpu.0.powerWatts").tag

@@ -1,5 +1,5 @@
-"""The messages in an event file, encoded: `tensorboard.Event` and what the scalars, text and hparams plugins
-want in it.
+"""Encodes the messages of an event file: `tensorboard.Event`, and the summaries of the scalars, text and
+hparams plugins.
 
 https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto (event, summary, tensor)
 https://github.com/tensorflow/tensorboard/blob/master/tensorboard/plugins/hparams/plugin_data.proto
@@ -26,18 +26,18 @@ def _event(time_ms: int, step: int, what: bytes) -> bytes:
 
 
 def head(time_ms: int) -> bytes:
-    """What every file begins with."""
+    """The first message of every file."""
     return _event(time_ms, 0, text(3, VERSION))
 
 
 def scalars(time_ms: int, step: int, values: Iterable[tuple[str, float, str]]) -> bytes:
-    """Some numbers of one moment.
+    """Encode several numbers of one time.
 
     Args:
         time_ms: UTC.
-        step: of the horizontal axis.
-        values: (tag, value, what it is about, in Markdown, or ""). TensorBoard keeps the first such text of a
-            tag. The file format has 24 bits of a number.
+        step: the value on the horizontal axis.
+        values: (tag, value, description in Markdown, or ""). TensorBoard keeps the first description of a
+            tag. The format stores values as float32.
     """
     summary = b"".join(
         _described(tag, value, about) if about else _head(tag) + _float(value) for tag, value, about in values
@@ -47,7 +47,7 @@ def scalars(time_ms: int, step: int, values: Iterable[tuple[str, float, str]]) -
 
 @lru_cache(16_384)
 def _head(tag: str) -> bytes:
-    """All of a value but its four last bytes, the number: they are the same each time."""
+    """A value without its last four bytes, the number; the rest is the same each time."""
     value = text(1, text(1, tag) + single(2, 0.0))
     return value[:-4]
 
@@ -65,27 +65,27 @@ def _described(tag: str, value: float, about: str) -> bytes:
 
 
 def words(time_ms: int, step: int, tag: str, markdown: str) -> bytes:
-    """A text, shown by the text plugin."""
+    """Encode a text for the text plugin."""
     tensor = uint(1, _DT_STRING) + text(2, text(2, uint(1, 1))) + text(8, markdown)
     value = text(1, tag) + text(9, text(1, text(1, "text"))) + text(8, tensor)
     return _event(time_ms, step, text(5, text(1, value)))
 
 
 def session_start(time_ms: int, group: str, hparams: Mapping[str, object]) -> bytes:
-    """The hyper-parameters of a run: numbers, bools and strings as they are, anything else as a string."""
+    """Encode hyperparameters: numbers, bools and strings unchanged, anything else as a string."""
     entries = b"".join(text(1, text(1, key) + text(2, _value(value))) for key, value in hparams.items())
     info = entries + text(4, group) + double(5, time_ms / 1000)
     return _hparams(time_ms, "_hparams_/session_start_info", text(3, info))
 
 
 def session_end(time_ms: int, state: str) -> bytes:
-    """How a run ended: its state in runvitals' words."""
+    """Encode the end of a run, with its runvitals state."""
     info = uint(1, _STATUS.get(state, 0)) + double(2, time_ms / 1000)
     return _hparams(time_ms, "_hparams_/session_end_info", text(4, info))
 
 
 def _hparams(time_ms: int, tag: str, data: bytes) -> bytes:
-    # Plugins' data travel in the metadata of a value, which has to have some tensor.
+    # Plugin data are stored in the metadata of a value, which requires a tensor.
     tensor = uint(1, _DT_FLOAT) + text(2, text(2, uint(1, 1))) + text(5, b"\0\0\0\0")
     value = text(1, tag) + text(9, text(1, text(1, "hparams") + text(2, data))) + text(8, tensor)
     return _event(time_ms, 0, text(5, text(1, value)))
@@ -101,18 +101,18 @@ def _value(value: object) -> bytes:
 
 
 def seconds(time_ms: int, since_ms: int) -> int:
-    """The step of what has none: whole seconds since the run began."""
+    """The step of values without one: whole seconds since the run started."""
     return max(0, (time_ms - since_ms) // 1000)
 
 
 def escaped(value: object) -> str:
-    """Inert in TensorBoard's Markdown: as code, on one line."""
+    """Escape a value for TensorBoard's Markdown: as inline code on one line."""
     line = " ".join(str(value).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`" if line else ""
 
 
 def table(values: Mapping[str, object]) -> str:
-    """Names and values as a Markdown table."""
+    """A Markdown table of names and values."""
     rows = "".join(f"| {escaped(key)} | {escaped(value)} |\n" for key, value in values.items())
     return f"| name | value |\n|---|---|\n{rows}"
 

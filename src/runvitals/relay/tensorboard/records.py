@@ -1,4 +1,4 @@
-"""The container of event files: records framed by their length and two masked CRC-32C sums.
+"""The TFRecord container of event files: each record has its length and two masked CRC-32C checksums.
 
 https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-_CASTAGNOLI = 0x82F63B78  # reflected; zlib's CRC-32 is of another polynomial
+_CASTAGNOLI = 0x82F63B78  # reflected; zlib's crc32 uses another polynomial
 _MASK_DELTA = 0xA282EAD8
 
 
@@ -24,7 +24,7 @@ _TABLE = _table()
 
 
 def _crc32c(data: bytes) -> int:
-    """CRC-32C of some bytes; 100 ns a byte, 1000 times what Google's package takes.
+    """The CRC-32C of some bytes; takes 100 ns per byte, 1000 times as long as Google's package.
 
     Example:
         >>> hex(_crc32c(b"123456789"))
@@ -45,12 +45,12 @@ else:
 
 
 def _masked(data: bytes) -> bytes:
-    """A sum of data that may itself hold sums is disguised: turned by 15 bits, plus a constant."""
+    """Mask a checksum (rotate by 15 bits and add a constant), as TFRecord requires."""
     crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF)
 
 
 def record(payload: bytes) -> bytes:
-    """One record, framed."""
+    """Encode one record."""
     length = struct.pack("<Q", len(payload))
     return length + _masked(length) + payload + _masked(payload)

@@ -1,3 +1,3 @@
-"""Runs in W&B: `account` (where, and with which key), `lines` (what its files hold), `service` (its HTTP
-interface), `offline` (its files), `destination`.
+"""Runs in W&B: `account` (address and API key), `lines` (what its files contain), `service` (its HTTP API),
+`offline` (its file format), `destination`.
 """

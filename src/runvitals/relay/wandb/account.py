@@ -1,4 +1,4 @@
-"""Which W&B a run goes to, and the key for it: as W&B's own client finds them."""
+"""The W&B entity, project and API key of a run, found the way W&B's own client finds them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _DEFAULT_EVERY_S = 15.0
 
 @dataclass(frozen=True)
 class WandbAddress:
-    """`ENTITY/PROJECT?every=15&mode=offline&base_url=https://…&shared=1`, all of it optional.
+    """`ENTITY/PROJECT?every=15&mode=offline&base_url=https://…&shared=1`; every part is optional.
 
     Attributes:
-        entity, project: "" for what the key's owner and the run have.
-        every_s: seconds of samples that become one, 15 as in W&B; 0: every sample.
-        mode: "online" or "offline"; `WANDB_MODE` where the address does not say.
-        base_url: of the service; `WANDB_BASE_URL` where the address does not say.
-        shared: several machines log to the run (W&B's shared mode); each has its label.
+        entity, project: "" for the default entity of the key, and the project of the run.
+        every_s: seconds of samples merged into one, 15 by default as in W&B; 0: every sample.
+        mode: "online" or "offline"; default: `WANDB_MODE`.
+        base_url: URL of the service; default: `WANDB_BASE_URL`.
+        shared: several machines log to one run (W&B's shared mode), each under its label.
 
     Raises:
-        ValueError: one that cannot be; the text says what is allowed.
+        ValueError: invalid address; the text says what is allowed.
 
     Example:
-        >>> Address.read("vision/digits?every=1", {}).project
+        >>> WandbAddress.read("vision/digits?every=1", {}).project
         'digits'
     """
 
@@ -48,12 +48,12 @@ class WandbAddress:
         options = dict(parse_qsl(query, keep_blank_values=True))
         for name in options:
             if name not in _OPTIONS:
-                raise ValueError(f"wandb: no option {name!r}; there are {', '.join(_OPTIONS)}")
+                raise ValueError(f"wandb: unknown option {name!r}; expected one of {', '.join(_OPTIONS)}")
         mode = options.get("mode") or environ.get("WANDB_MODE") or "online"
         if mode not in _MODES:
-            raise ValueError(f"wandb: mode={mode!r}: {' or '.join(_MODES)}")
+            raise ValueError(f"wandb: invalid mode={mode!r}; expected {' or '.join(_MODES)}")
         if options.get("shared", "0") not in ("0", "1"):
-            raise ValueError(f"wandb: shared={options['shared']!r}: 0 or 1")
+            raise ValueError(f"wandb: invalid shared={options['shared']!r}; expected 0 or 1")
         base_url = (options.get("base_url") or environ.get("WANDB_BASE_URL") or SERVICE).rstrip("/")
         return cls(
             entity or environ.get("WANDB_ENTITY", ""),
@@ -71,18 +71,18 @@ def _every(text: str) -> float:
     except ValueError:
         every_s = -1.0
     if not 0 <= every_s <= 3600:
-        raise ValueError(f"wandb: every={text!r}: seconds, 0 to 3600")
+        raise ValueError(f"wandb: invalid every={text!r}; expected seconds from 0 to 3600")
     return every_s
 
 
 def authorization(base_url: str, environ: Mapping[str, str]) -> str | None:
-    """The header that proves who we are; None without a key.
+    """The Authorization header; None without an API key.
 
-    `WANDB_API_KEY` is for the service that `WANDB_BASE_URL` names, or W&B's own. Any other has to have an
-    entry in `~/.netrc` (`NETRC`), where `wandb login` keeps keys.
+    `WANDB_API_KEY` is only used for the service that `WANDB_BASE_URL` names, else for W&B's own. Other
+    services need an entry in `~/.netrc` (`NETRC`), where `wandb login` stores keys.
 
     Raises:
-        ValueError: that file cannot be understood.
+        ValueError: that file could not be parsed.
     """
     meant = environ.get("WANDB_BASE_URL", SERVICE).rstrip("/")
     key = environ.get("WANDB_API_KEY") if base_url == meant else None

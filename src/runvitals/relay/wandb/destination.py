@@ -1,10 +1,11 @@
 """The destination `wandb:ENTITY/PROJECT`: a run in W&B, over HTTP or as files for `wandb sync`.
 
-A training that logs to W&B itself gets our samples as the system metrics of its own run, if W&B's are off
-(`wandb.init(settings=wandb.Settings(x_disable_stats=True))`) and `wandb.init()` comes before
-`runvitals.init()`. For any other training a run is made there.
+If the training itself uses W&B, our samples become the system metrics of its own run, provided that W&B's are
+disabled (`wandb.init(settings=wandb.Settings(x_disable_stats=True))`) and `wandb.init()` is called before
+`runvitals.init()`. Otherwise a new W&B run is created.
 
-Exactly once: W&B writes lines at their numbers, and so do files.
+Exactly once: W&B writes lines at their line numbers, so repeating them changes nothing; files work the same
+    way.
 """
 
 from __future__ import annotations
@@ -18,56 +19,43 @@ from runvitals.relay.batch import LIFECYCLE, Batch, Note
 from runvitals.relay.destination import Context, Destination, Gone
 from runvitals.relay.once import all_or_nothing
 from runvitals.relay.wandb.account import WandbAddress
-from runvitals.relay.wandb.lines import HistoryRow, OutputLine, SystemMetrics, printed, rows, sampled
+from runvitals.relay.wandb.lines import (
+    RunUpdate,
+    printed,
+    rows,
+    sampled,
+)
 from runvitals.relay.wandb.offline import OfflineRun
 from runvitals.relay.wandb.online import OnlineRun
 
 _TRAIN = "train"
 
 
-class RunUpdate:
-    """What of a batch goes to W&B.
-
-    Attributes:
-        began_ms: when the run began.
-        samples, rows, printed: its lines.
-        config, summary: as they are now; None where they have not changed.
-    """
-
-    def __init__(self, began_ms: int) -> None:
-        self.began_ms = began_ms
-        self.samples: list[SystemMetrics] = []
-        self.rows: list[HistoryRow] = []
-        self.printed: list[OutputLine] = []
-        self.config: dict[str, Any] | None = None
-        self.summary: dict[str, Any] | None = None
-
-
 class RunTarget(Protocol):
-    """A run in W&B, or a file of one."""
+    """A run at a W&B server, or in a file."""
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
-        """Keep the content."""
+        """Write the update."""
 
     def alive(self) -> None:
-        """Say that the run goes on."""
+        """Send a heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:
-        """Say that the run is over."""
+        """Mark the run as finished."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class WandbDestination(Destination):
-    """Sends a run to W&B.
+    """Delivers a run to W&B.
 
     Args:
         address: see `WandbAddress`.
-        context: `state` holds the numbers of the next lines, the summary, and how the run ended.
+        context: `state` holds the next line numbers, the summary, and how the run ended.
 
     Raises:
-        ValueError: an address that cannot be.
+        ValueError: invalid address.
     """
 
     name = "wandb"
@@ -81,10 +69,10 @@ class WandbDestination(Destination):
         self._far: RunTarget | None = None
 
     def deliver(self, batch: Batch) -> None:
-        """Send one batch.
+        """Deliver a batch.
 
         Raises:
-            Retry, Rejected: see there.
+            Retry, Rejected: see `Destination`.
             Gone: the training's own W&B run has system metrics already.
         """
         with all_or_nothing(self._state):
@@ -94,8 +82,8 @@ class WandbDestination(Destination):
         guest = batch.run.run.get("wandb")
         if guest and guest.get("stats") and not guest.get("shared"):
             raise Gone(
-                "W&B's own system metrics are on in this run; "
-                "wandb.init(settings=wandb.Settings(x_disable_stats=True)) leaves them to us"
+                "W&B's own system metrics are enabled in this run; disable them with "
+                "wandb.init(settings=wandb.Settings(x_disable_stats=True))"
             )
         far = self._open(guest)
         if batch.empty:
@@ -117,7 +105,7 @@ class WandbDestination(Destination):
         began_ms = self._state.setdefault("began_ms", batch.writer.started_ms)
         content = RunUpdate(began_ms)
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
-        if guest and guest.get("shared"):  # beside the samples of W&B's own, under its label
+        if guest and guest.get("shared"):  # next to W&B's own samples, under our label
             suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"
         content.samples = sampled(batch, self._address.every_s, suffix)
         if guest:
@@ -137,14 +125,15 @@ class WandbDestination(Destination):
         return content
 
     def _is_main(self, batch: Batch) -> bool:
-        """Rows have one order there: those of the first rank, or of the process that came first."""
+        """Whether this writer's rows are sent, since W&B has one sequence of rows: the first rank's, else the
+        first process's."""
         writer = batch.writer
         if writer.role != _TRAIN or writer.rank not in (None, 0):
             return False
         return bool(self._state.setdefault("main", writer.name) == writer.name)
 
     def close(self) -> None:
-        """The end of the run, where it is one, and of the connection."""
+        """Mark the run as finished if it ended, and close the connection."""
         far, self._far = self._far, None
         if far is None:
             return
@@ -158,7 +147,7 @@ class WandbDestination(Destination):
 
 
 def _exit_code(note: Note) -> int:
-    """As a shell has it; W&B takes all but 0 for a failure."""
+    """The exit code as a shell reports it; W&B treats all but 0 as a failure."""
     value = note.value
     if value.get("exit_code") is not None:
         return int(value["exit_code"])

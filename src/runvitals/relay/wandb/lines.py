@@ -1,4 +1,4 @@
-"""What of a batch goes to W&B: its system metrics, rows and console lines."""
+"""Converts a batch to the lines of W&B's files: system metrics, history rows and console lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from runvitals.catalog import CATALOG
 from runvitals.relay.batch import CONSOLE, Batch
 
-_MOST_OPEN_LINE = 100_000  # characters of a console line without an end
+_MOST_OPEN_LINE = 100_000  # characters of an unterminated console line
 
 
 class SystemMetrics(NamedTuple):
@@ -37,12 +37,30 @@ class OutputLine(NamedTuple):
     text: str
 
 
+class RunUpdate:
+    """What a batch adds to a W&B run.
+
+    Attributes:
+        began_ms: when the run started.
+        samples, rows, printed: its lines.
+        config, summary: their current values; None if unchanged.
+    """
+
+    def __init__(self, began_ms: int) -> None:
+        self.began_ms = began_ms
+        self.samples: list[SystemMetrics] = []
+        self.rows: list[HistoryRow] = []
+        self.printed: list[OutputLine] = []
+        self.config: dict[str, Any] | None = None
+        self.summary: dict[str, Any] | None = None
+
+
 def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
-    """The samples of a batch, those of `every_s` seconds as one: the mean of a level (or what its row of the
-    catalogue says), the last value of a counter.
+    """Merge the samples of each `every_s` seconds into one: the mean of gauges (or the aggregation in the
+    metric's definition), the last value of counters.
 
     Args:
-        suffix: of the keys, where several machines share a run: `/l:<host>`.
+        suffix: appended to the keys when several machines share a run: `/l:<host>`.
     """
     step_ms = max(1, round(every_s * 1000))
     found: list[SystemMetrics] = []
@@ -74,7 +92,7 @@ def _merged(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
 
 _MERGES: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda many: sum(many) / len(many),
-    "sum": lambda many: sum(many) / len(many),  # of devices at one time; over time it is a level
+    "sum": lambda many: sum(many) / len(many),  # a sum over devices; over time it is a gauge
     "max": max,
     "min": min,
     "last": lambda many: many[-1],
@@ -82,7 +100,7 @@ _MERGES: dict[str, Callable[[list[float]], float]] = {
 
 
 def rows(batch: Batch) -> list[HistoryRow]:
-    """What was logged, rows of one step together."""
+    """The logged rows, merged by step."""
     found: list[HistoryRow] = []
     for row in batch.logs:
         step = 0 if row.step is None else int(row.step)
@@ -94,10 +112,10 @@ def rows(batch: Batch) -> list[HistoryRow]:
 
 
 def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
-    """Whole lines of the console.
+    """The complete console lines.
 
     Args:
-        open_lines: by writer and stream, what was printed since the last line's end. Brought up to date.
+        open_lines: by writer and stream, the text since the last line end. Updated.
     """
     for note in batch.notes_of(CONSOLE):
         error = note.value["stream"] == 2
@@ -107,7 +125,7 @@ def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
             lines, rest = [*lines, rest], ""
         open_lines[name] = rest
         for line in lines:
-            # A progress bar writes its line over and over; the last state of it stays.
+            # A progress bar rewrites its line; only the last state is kept.
             yield OutputLine(note.time_ms, error, line.rstrip("\r").rpartition("\r")[2])
 
 
@@ -119,7 +137,7 @@ def event_line(line: SystemMetrics, began_ms: int) -> str:
 
 
 def history_line(row: HistoryRow, began_ms: int) -> str:
-    """A line of `wandb-history.jsonl`; NaN and infinities stand as they are there."""
+    """A line of `wandb-history.jsonl`; NaN and infinities are written as such, as W&B does."""
     head = {"_step": row.step, "_timestamp": row.time_ms / 1000, "_runtime": (row.time_ms - began_ms) / 1000}
     return json.dumps({**row.data, **head})
 

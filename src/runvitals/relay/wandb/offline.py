@@ -1,30 +1,28 @@
-"""A run as a file for `wandb sync`, like those of `WANDB_MODE=offline`."""
+"""A run as a file for `wandb sync`, like those written with `WANDB_MODE=offline`."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.once import append
 from runvitals.relay.wandb.account import WandbAddress
+from runvitals.relay.wandb.lines import RunUpdate
 from runvitals.wandb import writing
-
-if TYPE_CHECKING:
-    from runvitals.relay.wandb.destination import RunUpdate
 
 
 class OfflineRun:
-    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or where the training was
-    started.
+    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or the training's working
+    directory.
 
     Args:
-        address: for entity and project.
-        context: its state holds `path`, `length` and `number`: what of the file is ours.
-        guest: the run of the training itself, if it has one. It has a file of its own; both are synced.
+        address: has the entity and project.
+        context: its state holds `path`, `length` and `number`: which part of the file was written by us.
+        guest: the training's own W&B run, if it has one. It has a file of its own; both are synced.
     """
 
     def __init__(self, address: WandbAddress, context: Context, guest: dict[str, Any]) -> None:
@@ -86,11 +84,11 @@ class OfflineRun:
         self._state["length"] = append(path, length, data)
 
     def alive(self) -> None:
-        """Nobody looks."""
+        """A file needs no heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:
         runtime_s = max(0, ended_ms - int(self._state["began_ms"])) // 1000
         self._append(ended_ms, iter([writing.exited(exit_code, runtime_s)]))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """The file is not kept open."""

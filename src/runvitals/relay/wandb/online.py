@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.wandb.account import WandbAddress
-from runvitals.relay.wandb.lines import event_line, history_line, output_line
+from runvitals.relay.wandb.lines import RunUpdate, event_line, history_line, output_line
 from runvitals.relay.wandb.service import WandbApi
-
-if TYPE_CHECKING:
-    from runvitals.relay.wandb.destination import RunUpdate
 
 _EVENTS, _HISTORY, _OUTPUT = "wandb-events.jsonl", "wandb-history.jsonl", "output.log"
 _SUMMARY = "wandb-summary.json"
 
 
 class OnlineRun:
-    """A run at a W&B server, made at the first batch.
+    """A run at a W&B server; created with the first batch.
 
     Args:
-        address: where to.
-        context: its state holds `place` (entity, project) and `offsets` (number of each file's next line).
-        guest: the run of the training itself, if it has one: entity, project, id, base_url.
+        address: the address of the destination.
+        context: its state holds `place` (entity, project) and `offsets` (the next line number of each file).
+        guest: the training's own W&B run, if it has one: entity, project, id, base_url.
     """
 
     def __init__(self, address: WandbAddress, context: Context, guest: dict[str, Any]) -> None:
@@ -82,7 +79,7 @@ class OnlineRun:
         shared = f"runvitals-{self._context.run_id}" if is_shared else ""
         if self._service.stream(entity, project, self._run, body, shared) and not self._stop_asked:
             self._stop_asked = True
-            self._context.request_stop("asked for at W&B")
+            self._context.request_stop("requested at W&B")
 
     def alive(self) -> None:
         if "place" in self._state:

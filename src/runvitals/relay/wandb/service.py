@@ -1,5 +1,5 @@
-"""W&B's HTTP interface, as far as a run's numbers and texts need it: one GraphQL call that makes the run, and
-the stream of lines of its files. Both may be repeated: lines are written at their numbers.
+"""The part of W&B's HTTP API that runs need: a GraphQL mutation that creates the run, and the stream of the
+lines of its files. Both are safe to repeat: lines are written at their line numbers.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from runvitals.relay.wandb.account import authorization
 from runvitals.relay.web import HttpClient, HttpResponse
 
 _KEY_WAIT_S = 300.0
-_REFUSED = frozenset({401, 403})
+_UNAUTHORIZED = frozenset({401, 403})
 
-# Called by W&B's own client, with more fields, since 2019.
+# W&B's own client has called it, with more fields, since 2019.
 _UPSERT = """
 mutation UpsertBucket($name: String, $project: String, $entity: String, $displayName: String, $notes: String,
     $groupName: String, $jobType: String, $config: JSONString, $host: String, $tags: [String!]) {
@@ -34,11 +34,11 @@ class WandbApi:
     """A W&B server.
 
     Args:
-        base_url: `https://api.wandb.ai`, or of a server of one's own.
-        environ: where the key is looked for, at every request.
+        base_url: `https://api.wandb.ai`, or the URL of a self-hosted server.
+        environ: the environment the API key is read from, at every request.
 
     Raises:
-        ValueError: no URL.
+        ValueError: invalid URL.
     """
 
     def __init__(self, base_url: str, environ: Mapping[str, str]) -> None:
@@ -46,37 +46,37 @@ class WandbApi:
         self._environ = environ
 
     def upsert(self, variables: Mapping[str, Any]) -> tuple[str, str]:
-        """Make a run, or change what is known of it: (entity, project) that it has then.
+        """Create or update a run; returns its (entity, project).
 
         Args:
             variables: name (the run's id), project, entity, displayName, notes, groupName, jobType, config
-                (JSON text), host, tags; None and what is missing stay as they are.
+                (JSON text), host, tags; None and missing ones are left unchanged.
 
         Raises:
-            Retry: not now.
-            Rejected: never.
+            Retry: a temporary failure.
+            Rejected: a permanent failure.
         """
         question = {"query": _UPSERT, "variables": dict(variables), "operationName": "UpsertBucket"}
         answer = _object(self._post("/graphql", question, "the run"))
         if answer.get("errors"):
             said = "; ".join(str(error.get("message", error)) for error in answer["errors"])
-            raise Rejected(f"W&B does not take the run: {said}")
+            raise Rejected(f"W&B rejected the run: {said}")
         try:
             project = answer["data"]["upsertBucket"]["bucket"]["project"]
             return str(project["entity"]["name"]), str(project["name"])
         except (KeyError, TypeError):
-            raise Rejected(f"W&B's answer is none that is known: {str(answer)[:200]}") from None
+            raise Rejected(f"unexpected response of W&B: {str(answer)[:200]}") from None
 
     def stream(self, entity: str, project: str, run: str, body: Mapping[str, Any], shared: str = "") -> bool:
-        """Send lines of a run's files; True when somebody asks there for the end of the run.
+        """Send lines of a run's files; True if a user requested there that the run be stopped.
 
         Args:
-            body: files, complete, exitcode. Empty: a sign of life.
-            shared: who we are among several that write to the run; "": the only one.
+            body: files, complete, exitcode. Empty: a heartbeat.
+            shared: our client id if several machines write to the run; "": only this one does.
 
         Raises:
-            Retry: not now.
-            Rejected: never.
+            Retry: a temporary failure.
+            Rejected: a permanent failure.
         """
         path = "/files/" + "/".join(quote(part, safe="") for part in (entity, project, run)) + "/file_stream"
         more = {"X-Wandb-Use-Async-Filestream": "true", "X-Wandb-Async-Client-Id": shared} if shared else {}
@@ -87,7 +87,9 @@ class WandbApi:
     ) -> HttpResponse:
         secret = authorization(self._web.url, self._environ)
         if secret is None:
-            raise Retry(f"no key for {self._web.url}: `wandb login`, or WANDB_API_KEY", _KEY_WAIT_S)
+            raise Retry(
+                f"no API key for {self._web.url}: run `wandb login` or set WANDB_API_KEY", _KEY_WAIT_S
+            )
         headers = {
             "Authorization": secret,
             "Content-Type": "application/json",
@@ -95,10 +97,8 @@ class WandbApi:
             **(more or {}),
         }
         answer = self._web.post(path, json.dumps(body).encode(), headers)
-        if answer.status in _REFUSED:
-            raise Retry(
-                f"{self._web.url} does not take the key: {answer.status} {answer.text()}", _KEY_WAIT_S
-            )
+        if answer.status in _UNAUTHORIZED:
+            raise Retry(f"{self._web.url} rejected the API key: {answer.status} {answer.text()}", _KEY_WAIT_S)
         answer.check(f"{self._web.url}, {what}")
         return answer
 
@@ -112,5 +112,5 @@ def _object(answer: HttpResponse) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise Retry(f"this is no answer of W&B: {answer.text()[:200]}")
+        raise Retry(f"unexpected response of W&B: {answer.text()[:200]}")
     return value
