@@ -124,7 +124,7 @@ def test_a_token_that_the_server_does_not_know_is_not_kept(
         assert main(["login", receiver.url]) == code
         assert ("rejected the token (401)" in capsys.readouterr().err) == (code == 1)
         assert main(["sync", "one", "--to", receiver.url]) == code
-        assert ("asks for a token" in capsys.readouterr().err) == (code == 1)
+        assert ("requires a token" in capsys.readouterr().err) == (code == 1)
     assert receiver.run("one").state == "finished"
 
 

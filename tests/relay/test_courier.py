@@ -108,7 +108,7 @@ def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
 
     login.keep(receiver.url, "rvt_wrong", environ)
     relay.work(1)
-    assert "does not accept the token" in cursor.error
+    assert "rejected the token" in cursor.error
     asked = len(receiver.tokens)
     relay.work(60)
     assert len(receiver.tokens) == asked

@@ -76,9 +76,7 @@ def test_the_file_shows_when_it_changes(home: dict[str, str]) -> None:
     ],
     ids=["none", "wrong", "of another server"],
 )
-def test_what_to_do_about_rejected_credentials(
-    home: dict[str, str], environ: dict[str, str], text: str
-) -> None:
+def test_remedy_of_rejected_credentials(home: dict[str, str], environ: dict[str, str], text: str) -> None:
     assert text in login.remedy(A, {**home, **environ})
 
 

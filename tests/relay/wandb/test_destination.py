@@ -312,7 +312,8 @@ def test_a_key_is_for_its_own_service(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("?every=-1", "invalid every='-1'"), ("?every=x", "invalid every='x'"), ("?mode=shared", "invalid mode='shared'"),
+        ("?every=-1", "invalid every='-1'"), ("?every=x", "invalid every='x'"),
+        ("?mode=shared", "invalid mode='shared'"),
         ("?colour=1", "unknown option 'colour'"), ("?shared=yes", "invalid shared='yes'"),
     ],
 )  # fmt: skip
