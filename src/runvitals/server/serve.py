@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import signal
 import socket
@@ -28,6 +29,10 @@ _SPARE_FILES = 256
 _SWITCH_S = 0.001
 """After so long a thread that computes lets another one. With Python's 5 ms a fifth fewer requests are
 answered, because they wait for the threads that commit and seal samples.
+"""
+_GC_THRESHOLD = 20_000
+"""Objects between two runs of the garbage collector. With Python's 700, and the modules among the objects that
+it visits, it takes a third of the CPU time of a small request.
 """
 
 
@@ -112,6 +117,9 @@ def serve(app: FastAPI | Application, listener: socket.socket, log_format: LogFo
     """
     configure(log_format)
     sys.setswitchinterval(_SWITCH_S)
+    gc.collect()
+    gc.freeze()  # modules stay for as long as the process does: the collector need not visit them again
+    gc.set_threshold(_GC_THRESHOLD)
     # When uvicorn has ended in good order it sends itself the signal again, to the handlers it found.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listener, suppress(KeyboardInterrupt):
