@@ -31,8 +31,9 @@ _SWITCH_S = 0.001
 answered, because they wait for the threads that commit and seal samples.
 """
 _GC_THRESHOLD = 20_000
-"""Objects between two runs of the garbage collector. With Python's 700, and the modules among the objects that
-it visits, it takes a third of the CPU time of a small request.
+"""Allocated objects between two runs of the garbage collector. With Python's default of 700, and with the
+imported modules among the objects that each full run visits, it takes a quarter of the CPU of a small
+request.
 """
 
 
