@@ -13,15 +13,15 @@ Subjects = Mapping[str, tuple[Metric, ...]]
 _INTRODUCTION = """\
 # Metrics
 
-Every metric that runvitals knows, written by `runvitals metrics --markdown` from the catalogue.
+Every metric that runvitals records, generated from the metric definitions by `runvitals metrics --markdown`.
 
 - A key in braces is a template: `gpu.{i}.temp` stands for `gpu.0.temp`, `gpu.1.temp` …
-- A **gauge** is a level. A **counter** grows from 0 at the run's first sample. A **rate** is never stored: it
-  is derived from its counter where it is read, and a counter that has a rate is drawn by it.
-- What cannot be read is absent, never 0.
-- *Merge* says how the samples of one time bucket become one number.
-- MLflow writes its names with the prefix `system/`. Prometheus and OpenTelemetry have base units: % becomes a
-  ratio from 0 to 1, MiB become bytes, MHz become hertz.
+- A **gauge** is a level. A **counter** grows from 0 at the first sample of the run. A **rate** is not stored:
+  it is derived from its counter when it is read, and a counter that has a rate is drawn as that rate.
+- A value that cannot be read is absent, never 0.
+- *Merge* is how the samples of one time bucket become one number.
+- MLflow's names get the prefix `system/`. Prometheus and OpenTelemetry use base units: % becomes a ratio from
+  0 to 1, MiB become bytes, MHz become hertz.
 """
 
 
