@@ -15,7 +15,7 @@ import pytest
 from runvitals.server.answer_memory import AnswerLimits
 from runvitals.server.connection import Bounds
 from runvitals.store.catalogue import WriterRegistration
-from runvitals.store.contract import Batch
+from runvitals.store.contract import SampleBatch
 from tests.server.serving import Served, serving
 
 T0 = 1_790_812_800_000
@@ -42,7 +42,7 @@ def add_run(served: Served) -> None:
     served.catalogue.metrics.record([(who.writer_id, schema.id)])
     values = np.random.default_rng(1).random((15_000, 10))
     t = T0 + 1000 * np.arange(len(values))
-    served.store.append([Batch(who.lane_id, who.writer_id, 0, schema.metric_ids, t, values)])
+    served.store.append([SampleBatch(who.lane_id, who.writer_id, 0, schema.metric_ids, t, values)])
 
 
 def ask(served: Served, path: str) -> socket.socket:
