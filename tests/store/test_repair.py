@@ -17,6 +17,7 @@ from runvitals.store.contract import SampleBatch, StoreError
 from runvitals.store.repair import repair
 from runvitals.store.sqlite_chunks import Settings, SqliteChunks
 from runvitals.store.sqlite_chunks.check import check
+from runvitals.store.sqlite_chunks.months import MISSING
 
 NOW = 1_790_812_800_000
 RUNS = 300
@@ -89,6 +90,14 @@ def runs(folder: Path) -> dict[str, int]:
             after = page.next
             if after is None:
                 return found
+
+
+def seal(folder: Path) -> Path:
+    """Seal all samples of a store; the file of their month."""
+    with SqliteChunks(str(folder), SMALL) as samples:
+        samples.flush()
+    (path,) = folder.glob("samples-*.db")
+    return path
 
 
 def cut_off(path: Path) -> None:
@@ -236,3 +245,47 @@ def test_a_log_of_mere_garbage_is_put_aside(store: Path, claimed: bytes) -> None
     assert problems(store) == []
     assert (store / "log.db.damaged-1").stat().st_size == len(head) + 50_000
     assert runs(store) == {f"otter-{n}": 80 for n in range(RUNS)}
+
+
+def test_a_deleted_month_is_reported_until_it_is_put_back_or_the_loss_is_accepted(store: Path) -> None:
+    path = seal(store)
+    path.rename(store / "elsewhere")
+    assert f"{path}: {MISSING}" in problems(store)
+    with SqliteChunks(str(store), SMALL) as samples:
+        assert samples.stats().warnings == (f"{path} {MISSING}",)
+        answer = samples.read([1], None, 0, 2 * NOW)
+        assert [one.reason for one in answer.damaged] == [f"{path} {MISSING}"]
+    (store / "elsewhere").rename(path)
+    assert problems(store) == []
+    path.unlink()
+    assert f"{path} was deleted: its samples are lost, unless it is put back from a backup" in repaired(store)
+    assert problems(store) == []
+    with SqliteChunks(str(store), SMALL) as samples:
+        assert samples.stats().warnings == ()
+
+
+def test_a_month_that_is_deleted_while_it_is_written_is_made_anew_and_reported(store: Path) -> None:
+    path = seal(store)
+    t = NOW + 1_000_000 + 1000 * np.arange(40)
+    with SqliteChunks(str(store), SMALL) as samples:
+        samples.append([SampleBatch(1, 1, 100, (1,), t, np.ones((40, 1)))])
+        samples.flush()
+        path.unlink()
+        assert samples.stats().warnings == (f"{path} {MISSING}",)
+        samples.append([SampleBatch(1, 1, 101, (1,), t + 100_000, np.ones((40, 1)))])
+        samples.flush()
+        assert path.exists()
+        assert samples.stats().warnings == (f"{path} {MISSING}",)
+        answer = samples.read([1], None, int(t[0]), 2 * NOW)
+        assert [len(one.t) for one in answer.series] == [40]
+    with SqliteChunks(str(store), SMALL) as samples:
+        assert samples.stats().warnings == (f"{path} {MISSING}",)
+    assert f"{path}: {MISSING}" in problems(store)
+
+
+def test_a_month_that_was_dropped_is_not_reported(store: Path) -> None:
+    seal(store)
+    with SqliteChunks(str(store), SMALL) as samples:
+        samples.drop_before(2 * NOW)
+        assert samples.stats().warnings == ()
+    assert not [one for one in check(str(store)) if MISSING in str(one)]

@@ -56,6 +56,8 @@ def repair(folder: str, address: str, say: Say) -> None:
             """Not those of runs that were deleted, as far as that is known."""
             return damaged is not None or lane in known or lane > given.writer
 
+        for path in store.accept_missing():
+            say(f"{path} was deleted: its samples are lost, unless it is put back from a backup")
         for text in samples.bring_back(store, is_wanted):
             say(text)
         store.flush()

@@ -18,7 +18,7 @@ from runvitals.store.sqlite_chunks import chunks, contents, database, log, packs
 from runvitals.store.sqlite_chunks.chunks import Chunk, Decoder
 from runvitals.store.sqlite_chunks.columns import read_columns
 from runvitals.store.sqlite_chunks.database import DamagedFile
-from runvitals.store.sqlite_chunks.months import ASIDE, Month, Months, start_ms
+from runvitals.store.sqlite_chunks.months import ASIDE, MISSING, Month, Months, start_ms
 from runvitals.store.sqlite_chunks.series import RunMonth
 
 
@@ -42,10 +42,14 @@ def check(folder: str) -> Iterator[Problem]:
     path = log.existing(folder)
     with closing(database.open_for_reading(path, log.FORMAT)) as connection:
         yield from _failing(path, _of_log(connection, path))
+        noted = _noted_months(connection)
     months = Months(folder, _store_id(folder))
     try:
         for _, path in months.aside():
             yield Problem(path, f"is {ASIDE}: `runvitals store repair` brings back what it can")
+        months.expect(noted)
+        for _, path in months.missing():
+            yield Problem(path, MISSING)
         for month in months.there():
             try:
                 with months.reader(month) as reader:
@@ -54,6 +58,13 @@ def check(folder: str) -> Iterator[Problem]:
                 yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
     finally:
         months.close()
+
+
+def _noted_months(connection: sqlite3.Connection) -> log.NotedMonths:
+    try:
+        return log.read_months(connection)
+    except sqlite3.Error:  # the damage of the log is reported
+        return log.NotedMonths()
 
 
 def _store_id(folder: str) -> str | None:

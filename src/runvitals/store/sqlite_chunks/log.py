@@ -85,6 +85,28 @@ def read_pairing(connection: sqlite3.Connection) -> Pairing | None:
     return None if row is None else Pairing(*row)
 
 
+class NotedMonths(NamedTuple):
+    """Which months have files, so that it is noticed when one is deleted.
+
+    Args:
+        written: months that have, or had, a file.
+        lost: those whose file was deleted and has been made anew since.
+    """
+
+    written: frozenset[int] = frozenset()
+    lost: frozenset[int] = frozenset()
+
+
+def read_months(connection: sqlite3.Connection) -> NotedMonths:
+    """The months that a log has noted; none in a log of an older version."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='month'").fetchone():
+        return NotedMonths()
+    rows = connection.execute("SELECT month, lost FROM month").fetchall()
+    return NotedMonths(
+        frozenset(month for month, _ in rows), frozenset(month for month, lost in rows if lost)
+    )
+
+
 class Log:
     """The log of a folder.
 
@@ -108,6 +130,7 @@ class Log:
             self.last_seq = self._rows[-1][0] if self._rows else 0
             self.bytes = sum(size for _, size in self._rows)
             self.pairing = read_pairing(self.connection)
+            self.months = read_months(self.connection)
 
     @property
     def is_new(self) -> bool:
@@ -131,6 +154,18 @@ class Log:
             self.connection.execute("DELETE FROM pairing")
             self.connection.execute("INSERT INTO pairing VALUES (?, ?, ?)", pairing)
         self.pairing = pairing
+
+    def note_months(self, months: NotedMonths) -> None:
+        """Replace what is noted of the months' files."""
+        with database.failing(self.path), database.transaction(self.connection):
+            # Not in the format: older versions can read and write a file that has this table.
+            self.connection.execute(
+                "CREATE TABLE IF NOT EXISTS month (month INTEGER PRIMARY KEY, lost INTEGER NOT NULL)"
+            )
+            self.connection.execute("DELETE FROM month")
+            rows = [(month, month in months.lost) for month in months.written]
+            self.connection.executemany("INSERT INTO month VALUES (?, ?)", rows)
+        self.months = months
 
     def unsealed(self) -> Iterator[tuple[int, list[SampleBatch]]]:
         """Rows of the log with the batches that are in no chunk yet. All batches are noted as seen."""

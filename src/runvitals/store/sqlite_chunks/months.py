@@ -23,6 +23,7 @@ from runvitals.buckets import Integers
 from runvitals.store.contract import END_OF_TIME_MS, StoreError
 from runvitals.store.sqlite_chunks import database, owner
 from runvitals.store.sqlite_chunks.database import Connection, DamagedFile, Format
+from runvitals.store.sqlite_chunks.log import NotedMonths
 
 FORMAT = Format(
     application_id=0x52564D31,
@@ -55,6 +56,11 @@ FORMAT = Format(
 _NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db(\.damaged-\d+)?")
 ASIDE = "damaged or another store's, and set aside"
 """What is said of a file that was set aside."""
+MISSING = (
+    "was deleted, and its samples are missing: stop the server and put the file back from a backup, or "
+    "accept the loss with `runvitals store repair`"
+)
+"""What is reported of a month's file that was deleted."""
 _MOST_OPEN = 8
 _EPOCH_YEAR = 1970
 
@@ -114,6 +120,8 @@ class Months:
         self._thawed = threading.Condition(self._lock)
         self._there: set[Month] = set()
         self._aside: set[tuple[Month, str]] = set()
+        self._written: set[Month] = set()
+        self._lost: set[Month] = set()
         for match in filter(None, map(_NAME.fullmatch, os.listdir(folder))):
             month = (int(match[1]) - _EPOCH_YEAR) * 12 + int(match[2]) - 1
             if match[3]:
@@ -134,6 +142,34 @@ class Months:
         with self._lock:
             return sorted(self._aside)
 
+    def expect(self, noted: NotedMonths) -> None:
+        """The months that had files when the store was last used, as its log has noted."""
+        aside = {month for month, _ in self._aside}
+        self._written |= noted.written - aside
+        self._lost |= noted.lost
+
+    def noted(self) -> NotedMonths:
+        """The months that have or had files, for the log."""
+        with self._lock:
+            return NotedMonths(frozenset(self._written | self._there), frozenset(self._lost))
+
+    def missing(self) -> list[tuple[Month, str]]:
+        """The months whose files were deleted by somebody else, with the files' paths."""
+        noted = self.noted()
+        return [
+            (month, self.path(month))
+            for month in sorted(noted.written | noted.lost)
+            if month in noted.lost or not os.path.exists(self.path(month))
+        ]
+
+    def accept_missing(self) -> list[str]:
+        """Expect deleted files no longer; their paths."""
+        missing = self.missing()
+        with self._lock:
+            self._lost.clear()
+            self._written.difference_update(month for month, _ in missing)
+        return [path for _, path in missing]
+
     def common_id(self) -> str | None:
         """The id of a store that all files have that have one."""
         found = set()
@@ -153,6 +189,8 @@ class Months:
             connection = self._writers.pop(month, None)
             if connection is None:
                 self._thawed.wait_for(lambda: month not in self._frozen)
+                if month in self._written | self._there and not os.path.exists(self.path(month)):
+                    self._lost.add(month)
                 connection = database.open_for_writing(self.path(month), FORMAT)
                 self._refuse_anothers(connection, month)
                 while len(self._writers) >= _MOST_OPEN:
@@ -170,6 +208,8 @@ class Months:
         """
         try:
             with database.failing(self.path(month)):
+                if month in self._writers and not os.path.exists(self.path(month)):
+                    self._forget_deleted(month)
                 connection = self.writer(month)
                 with database.transaction(connection):
                     if self.store_id is not None:
@@ -181,6 +221,13 @@ class Months:
         except BaseException:
             self.drop_writer(month)  # after a failure it may be of no use
             raise
+
+    def _forget_deleted(self, month: Month) -> None:
+        """Write no more to a file that was deleted: that would be lost."""
+        with self._lock:
+            self._lost.add(month)
+        self._let_go(month)
+        self._start_generation(month)
 
     def drop_writer(self, month: Month) -> None:
         """Close the connection that writes to a month: after a failure it may be of no use."""
@@ -251,6 +298,9 @@ class Months:
         self._let_go(month)
         database.unlink(self.path(month))
         self._start_generation(month)
+        with self._lock:
+            self._written.discard(month)
+            self._lost.discard(month)
 
     def set_aside(self, month: Month, reason: Exception) -> None:
         """Rename a month's damaged file: nothing is read from it any longer, and nothing is lost of it."""
@@ -259,6 +309,7 @@ class Months:
         self._start_generation(month)
         with self._lock:
             self._aside.add((month, path))
+            self._written.discard(month)
         log.error("%s; it is now %s, and the rest is served: `runvitals store repair`", reason, path)
 
     def forget_aside(self, path: str, into: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from runvitals.store.contract import (
 from runvitals.store.sqlite_chunks import chunks, database, summary
 from runvitals.store.sqlite_chunks.blocks import Block, Group, groups
 from runvitals.store.sqlite_chunks.head import Heads
-from runvitals.store.sqlite_chunks.months import ASIDE, Month, Months, months_of, start_ms
+from runvitals.store.sqlite_chunks.months import ASIDE, MISSING, Month, Months, months_of, start_ms
 from runvitals.store.sqlite_chunks.packs import Pack
 from runvitals.store.sqlite_chunks.series import RunMonth
 
@@ -129,10 +130,12 @@ class Reader:
         return DamagedData(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
 
     def set_aside(self, t0: int, t1: int) -> list[DamagedData]:
-        """The damaged files of months in a range that were set aside."""
+        """The files of months in a range that were damaged and set aside, or deleted."""
+        unreadable = [(month, f"{path} is {ASIDE}") for month, path in self.months.aside()]
+        unreadable += [(month, f"{path} {MISSING}") for month, path in self.months.missing()]
         return [
-            DamagedData(None, None, start_ms(month), start_ms(month + 1) - 1, f"{path} is {ASIDE}")
-            for month, path in self.months.aside()
+            DamagedData(None, None, start_ms(month), start_ms(month + 1) - 1, reason)
+            for month, reason in unreadable
             if start_ms(month) <= t1 and t0 < start_ms(month + 1)
         ]
 
@@ -143,7 +146,7 @@ class Reader:
         """
         with ExitStack() as stack:
             connection = None
-            if month in self.months.there():
+            if month in self.months.there() and os.path.exists(self.months.path(month)):
                 try:
                     connection = stack.enter_context(self.months.reader(month))
                 except StoreError as error:

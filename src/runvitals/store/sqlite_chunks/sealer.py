@@ -138,6 +138,7 @@ class Sealer:
             self._problem = None
         if self._sealed and time.monotonic() - self._trimmed_s > _LOOK_S:
             self._trim()
+        self._note_months()
         if not heads:
             self._compactor.step()
 
@@ -203,11 +204,17 @@ class Sealer:
             log.error("the store cannot seal at present: %s", problem, exc_info=not known)
         self._problem = problem
 
+    def _note_months(self) -> None:
+        noted = self._months.noted()
+        if noted != self._log.months:
+            self.committer.call(lambda log: log.note_months(noted))
+
     def _trim(self) -> None:
         """Delete from the log what is sealed."""
         self._trimmed_s = time.monotonic()
         sealed, self._sealed = self._sealed, {}
         self.committer.call(lambda log: log.note_sealed(sealed))
+        self._note_months()
         while self.committer.call(lambda log: log.trim(self._heads.oldest_seq())):
             pass
 
@@ -257,12 +264,14 @@ class Sealer:
 
     def drop_before(self, t_ms: int) -> None:
         retention.drop_before(self._months, t_ms)
+        self._note_months()
         self._reader.forget_latest(None)
 
     def shrink_to(self, size_bytes: int, size: Callable[[], int]) -> None:
         self.flush()
         self.committer.call(Log.give_back)
         retention.shrink_to(self._months, size_bytes, size)
+        self._note_months()
         self._reader.forget_latest(None)
 
 

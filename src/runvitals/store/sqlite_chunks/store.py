@@ -32,7 +32,7 @@ from runvitals.store.sqlite_chunks.database import DamagedFile
 from runvitals.store.sqlite_chunks.head import Heads
 from runvitals.store.sqlite_chunks.lock import FolderLock
 from runvitals.store.sqlite_chunks.log import Log, Pairing
-from runvitals.store.sqlite_chunks.months import ASIDE, Month, Months
+from runvitals.store.sqlite_chunks.months import ASIDE, MISSING, Month, Months
 from runvitals.store.sqlite_chunks.read import Reader
 from runvitals.store.sqlite_chunks.sealer import Sealer
 from runvitals.store.sqlite_chunks.settings import Settings
@@ -71,6 +71,7 @@ class SqliteChunks:
             log.check_there(folder, bool(self._months.there() or self._months.aside()))
             self._log = Log(os.path.join(folder, log.NAME))
             pairing = self._log.pairing
+            self._months.expect(self._log.months)
             self._months.store_id = pairing.id if pairing else self._months.common_id()
             self._highest_run = max(map(self._open_month, self._months.there()), default=0)
         except BaseException:
@@ -227,7 +228,10 @@ class SqliteChunks:
         # Memory before the files: what is sealed meanwhile is counted twice at worst, and not missed.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
         warnings = [f"{path} is {ASIDE}: `runvitals store repair`" for _, path in self._months.aside()]
+        warnings += [f"{path} {MISSING}" for _, path in self._months.missing()]
         for month in self._months.there():
+            if not os.path.exists(self._months.path(month)):
+                continue
             try:
                 with self._months.reader(month) as connection, database.failing(self._months.path(month)):
                     runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
@@ -258,6 +262,10 @@ class SqliteChunks:
     def set_aside(self) -> list[str]:
         """The damaged files of months that were set aside."""
         return [path for _, path in self._months.aside()]
+
+    def accept_missing(self) -> list[str]:
+        """Expect the files of months that were deleted no longer; their paths."""
+        return self._months.accept_missing()
 
     def bring_back(self, run: int, blocks: Sequence[Block]) -> None:
         """Store what was read of a damaged file."""
