@@ -3,6 +3,20 @@
 They hold before anything is known of who sends: a head of so many bytes and fields and no more, so many
 requests ahead of their answers, and a time for each part of a request to arrive and for an answer to be read.
 Sizes of bodies are a matter of what a request is for, and are looked at by the application.
+
+This builds on internals of uvicorn, which may change in any of its releases. What it uses:
+
+- `HttpToolsProtocol`: attributes access_log, access_logger, app, client, connections, cycle,
+  expect_100_continue, flow, headers, logger, loop, parser, pipeline, scope, server_state, transport; methods
+  connection_lost, connection_made, data_received, on_body, on_header, on_headers_complete, on_message_begin,
+  on_message_complete, on_response_complete, _start_asgi_task; `url` from `on_url`
+- `RequestResponseCycle`: its constructor's arguments; body, disconnected, keep_alive, message_event,
+  more_body, response_complete, response_started, scope
+- `FlowControl`: resume_reading, write_paused
+- `ServerState`: connections, default_headers, total_requests
+- `Server`: handle_exit, on_tick, server_state (in `serve`)
+
+`tests/server/test_uvicorn.py` fails where one of them is missing.
 """
 
 from __future__ import annotations
