@@ -1,14 +1,16 @@
-"""For all tests: processes that they start have the signals of a terminal's, and in CI a missing program is a
-failure.
+"""For all tests: the processes that they start have a terminal's signal handlers and do not outlive the tests; in
+CI a missing program is a failure.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
+
+from tests.leftovers import left_running
 
 # CI accepts a skip whose reason begins like this: no script can install what is missing, such as a kernel's
 # feature.
@@ -21,6 +23,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_is_left_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail after the last test if a process still uses the folder of a test."""
+    folder = tmp_path_factory.getbasetemp()
+    yield
+    found = left_running(folder)
+    if found:
+        pytest.fail("the tests left processes running:\n" + "\n".join(found), pytrace=False)
 
 
 def fail_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -25,6 +25,7 @@ from runvitals.journal.writer import Writer
 from runvitals.relay.cursor import Cursor
 from runvitals.relay.specs import DestinationSpec
 from runvitals.terminal import Harmless, harmless, harmless_output
+from tests.leftovers import end_relay
 from tests.query.journals import T0
 from tests.sdk.runs import environment
 from tests.wandb import files
@@ -49,7 +50,7 @@ def is_obeyed(text: str) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder with an evil name, an evil project file above, and an evil run in it."""
     place = tmp_path / EVIL
     place.mkdir()
@@ -62,7 +63,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(place)
     (place / "runvitals.toml").write_text(f"notes = {json.dumps(EVIL)}\n")
     evil_run(data, "abc")
-    return data
+    yield data
+    end_relay(data)  # of a server that rejects everything, it would keep trying for an hour
 
 
 def evil_run(data: Path, run_id: str) -> None:

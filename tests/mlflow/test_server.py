@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.monitor import relay
+from tests.leftovers import end_relay
 from tests.mlflow.gate import Gate, Server
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -90,9 +90,7 @@ def environ(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
         "MLFLOW_TRACKING_USERNAME": "me",
         "MLFLOW_TRACKING_PASSWORD": "hush-hush",
     }
-    answer = relay.ask(data, {"op": "hello"}, PATIENCE_S)
-    if answer is not None:
-        os.kill(int(answer["pid"]), signal.SIGTERM)
+    end_relay(data)
 
 
 @pytest.fixture(scope="module")

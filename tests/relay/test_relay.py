@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
+import select
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.monitor import relay
 from runvitals.relay import login
+from tests.leftovers import end_relay
 from tests.relay.receiver import Receiver
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -55,9 +57,7 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
         "RUNVITALS_COLLECTORS": "cpu,memory",
         "XDG_CONFIG_HOME": str(tmp_path),
     }
-    answer = relay.ask(data, {"op": "hello"}, PATIENCE_S)
-    if answer is not None:
-        os.kill(int(answer["pid"]), signal.SIGTERM)
+    end_relay(data)
 
 
 def train(environ: dict[str, str], script: str = SCRIPT) -> str:
@@ -175,3 +175,14 @@ with runvitals.init(id="abc", settings={"sampling_interval": 0.1}) as run:
     assert f"delivered to {receiver.url}: " in said
     assert [value for _, value in receiver.samples()["loss"]] == [1.0, 2.0]
     assert receiver.run("abc").state == "finished"
+
+
+def test_a_relay_ends_when_its_data_folder_is_deleted(receiver: Receiver, environ: dict[str, str]) -> None:
+    """Though its server rejects the token, so that the next attempt is minutes away."""
+    receiver.faults.extend([(401, "")] * 100)
+    train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
+    answer = relay.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    assert answer is not None
+    shutil.rmtree(environ["RUNVITALS_DIR"])
+    with open(os.pidfd_open(int(answer["pid"])), "rb") as ended:
+        assert select.select([ended], [], [], PATIENCE_S)[0]

@@ -164,7 +164,7 @@ class Relay:
                     self._hear(self._lines[key.fd])
             self._take_up()
             self._dismiss()
-            if self._is_time_to_go():
+            if self._is_time_to_go() or (not self._lines and self._is_deleted()):
                 break
         self.door.close()
         for courier in self._couriers.values():
@@ -183,6 +183,16 @@ class Relay:
         if self._lines:
             self._lined_s = now_s
         return now_s - self._busy_s > self._linger_s or now_s - self._lined_s > self._keep_trying_s
+
+    def _is_deleted(self) -> bool:
+        """Whether the data folder is gone: nothing is left to deliver, nor a place for a log."""
+        try:
+            os.stat(self.directory)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # a network file system that does not answer may come back
+        return False
 
     # -- which runs are served
 
