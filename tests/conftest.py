@@ -1,5 +1,6 @@
-"""For all tests: the processes that they start have a terminal's signal handlers and do not outlive the tests; in
-CI a missing program is a failure.
+"""For all tests: the processes that they start have a terminal's signal handlers and end with the tests.
+
+In CI, a missing program is a failure.
 """
 
 from __future__ import annotations
