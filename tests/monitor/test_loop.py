@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ import pytest
 
 from runvitals.collectors.base import Scope, Tick
 from runvitals.journal import clock, frames
-from runvitals.journal.reader import read_run
+from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.writer import Writer
 from runvitals.monitor.clients import Door
-from runvitals.monitor.loop import FIRST_ATTACH_S, Monitor
+from runvitals.monitor.loop import ENDING_RETRY_S, FIRST_ATTACH_S, Monitor
 from runvitals.monitor.memory_kills import MemoryKills
 from runvitals.monitor.processes import CLOSING_GRACE_S
 from runvitals.monitor.relay import RelayLine
@@ -53,6 +53,7 @@ class Poller:
         self._clock = clock
         self._real = select.poll()
         self.waits_s: list[float] = []
+        self.later: list[tuple[float, Callable[[], object]]] = []  # what happens at a time, while it waits
 
     def register(self, fd: int, eventmask: int, /) -> None:
         self._real.register(fd, eventmask)
@@ -65,6 +66,8 @@ class Poller:
         ready = self._real.poll(0)
         if not ready:
             self._clock.now_s += timeout_ms / 1000.0
+        while self.later and self.later[0][0] <= self._clock.now_s:
+            self.later.pop(0)[1]()
         return ready
 
 
@@ -625,3 +628,64 @@ def test_a_relay_that_talks_nonsense_is_left_and_asked_anew(bench: Bench) -> Non
     bench.monitor.relay.close()
     for end in theirs:
         end.close()
+
+
+class TestFullDisk:
+    """A disk that is full when the run ends: here, no file may grow beyond a limit."""
+
+    @pytest.fixture
+    def limit(self) -> Iterator[Callable[[int], None]]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    def test_the_ending_has_room_set_aside(self, bench: Bench, limit: Callable[[int], None]) -> None:
+        child = bench.process()
+        while bench.monitor.journal.size < 5000:
+            bench.turn()
+        assert list(bench.folder.glob("*.reserve"))
+        limit(bench.monitor.journal.size)
+        bench.turn(3)
+        bench.kill(child)
+        bench.monitor.run()
+        assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
+        [lost] = bench.records(frames.EVENT, name="records_lost")
+        assert lost["count"] == 5, "three samples, the last sample and the exit, but not the ending"
+        tail = Tail(str(bench.folder))
+        seqs = [record.seq for record in tail.poll()]
+        assert seqs == list(range(len(seqs)))
+        assert tail.problems == []
+        assert not list(bench.folder.glob("*.reserve"))
+
+    def test_the_ending_is_tried_again_for_a_while(self, bench: Bench, limit: Callable[[int], None]) -> None:
+        child = bench.process()
+        limit(bench.monitor.journal.size)  # less than the room to be set aside
+        bench.turn(3)
+        client = bench.finish(child.pid)
+        bench.poller.later.append((bench.clock.now_s + 20.0, lambda: limit(1 << 30)))
+        bench.monitor.run()
+        assert answer(client) == {"op": "done", "state": "finished"}
+        assert 1020.0 < bench.clock.now_s < 1030.0
+        assert bench.end()["state"] == "finished"
+        assert bench.end()["t"] < (T0_S + 1010.0) * 1000
+        assert len(bench.records(frames.EVENT, name="records_lost")) == 1
+
+    def test_a_monitor_does_not_wait_forever_for_room(
+        self, bench: Bench, limit: Callable[[int], None]
+    ) -> None:
+        child = bench.process()
+        limit(bench.monitor.journal.size)
+        bench.turn(3)
+        ended_s = bench.clock.now_s
+        bench.kill(child)
+        bench.monitor.run()
+        assert bench.clock.now_s - ended_s == pytest.approx(ENDING_RETRY_S, abs=2.0)
+        assert not bench.records(frames.LIFECYCLE, what="end")
+
+    def test_room_that_is_not_needed_is_given_back(self, bench: Bench) -> None:
+        child = bench.process()
+        bench.turn(3)
+        assert list(bench.folder.glob("*.reserve"))
+        bench.kill(child)
+        bench.monitor.run()
+        assert not list(bench.folder.glob("*.reserve"))

@@ -303,6 +303,34 @@ def test_a_disk_that_is_full_at_the_start(tmp_path: Path) -> None:
     assert run.state == "finished"
 
 
+FILLS_ITS_DISK = """
+    import os, sys, time
+    disk = sys.argv[1]
+    os.environ["RUNVITALS_DIR"] = disk + "/data"
+    import runvitals
+    run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
+    while not any(name.endswith(".reserve") for name in os.listdir(disk + "/data/runs/run1")):
+        time.sleep(0.01)
+    ballast = os.open(disk + "/ballast", os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(ballast, bytes(64))
+    except OSError:
+        pass
+    for n in range(1000):
+        run.log({"n": n})
+    run.finish(exit_code=3)
+"""
+
+
+@needs_mounts
+def test_a_disk_that_fills_up_and_stays_full(tmp_path: Path) -> None:
+    done = train_on_a_full_disk(tmp_path, "size=512k", FILLS_ITS_DISK)
+    assert done.returncode == 0, done.stderr
+    run = open_run("run1", str(tmp_path / "kept" / "data"))
+    assert (run.state, run.facts.exit_code) == ("failed", 3)
+
+
 @needs_mounts
 def test_a_disk_that_takes_no_more_files(tmp_path: Path) -> None:
     script = ON_A_FULL_DISK.replace("import os, sys\n", "import os, sys; open(sys.argv[1] + '/more', 'w')\n")

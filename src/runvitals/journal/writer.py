@@ -189,10 +189,14 @@ class Writer:
                 # It was made before, and an exception of a signal's handler came right then, as Ctrl-C does.
                 self._begin_another()
                 self._open(os.O_CREAT | os.O_EXCL)
-        about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": self.segment}
+        self._write_all([(frames.START, self.start_record(self.segment)), *self._schemas()])
+
+    def start_record(self, segment: int) -> bytes:
+        """The payload of a file's first record: who writes it."""
+        about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": segment}
         if "t" not in self.about:  # an import or a simulation tells of other times than its own
             about |= {"t": self.clock.now_ms(), "since_boot_ms": self.clock.since_boot_ms()}
-        self._write_all([(frames.START, dumps({**about, **self.about})), *self._schemas()])
+        return dumps({**about, **self.about})
 
     def _open(self, how: int) -> None:
         flags = os.O_WRONLY | os.O_APPEND | OPEN_FLAGS | how
@@ -326,6 +330,11 @@ class Writer:
         """Say in the journal itself how much could not be written, and every schema, as one may be lost."""
         if not self.size:
             self._begin_file()
+        self._write_all([(frames.EVENT, self.loss_record()), *self._schemas()])
+        self.lost = 0
+
+    def loss_record(self) -> bytes:
+        """The payload of the event that reports the records lost so far."""
         event = {
             "t": self.clock.now_ms(),
             "name": "records_lost",
@@ -334,5 +343,4 @@ class Writer:
             "since": self._lost_since_ms,
             "text": f"{self.lost} records could not be written: {self.error}",
         }
-        self._write_all([(frames.EVENT, dumps(event)), *self._schemas()])
-        self.lost = 0
+        return dumps(event)

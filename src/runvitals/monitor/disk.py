@@ -1,4 +1,5 @@
-"""A monitor's care for the files of its run: it brings them to the disk, and seals those that are full."""
+"""The files of a monitor's run: brings them to the disk, seals those that are full, and keeps room for the
+ending."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 from _stat import S_ISREG
 
 from runvitals.journal.paths import SUFFIX
+from runvitals.monitor.reserve import Reserve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +28,11 @@ class Disk:
         now_s: monotonic clock.
 
     Attributes:
+        reserve: room for the run's ending.
         tend_at_s: when to `tend` again.
     """
 
-    __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "tend_at_s")
+    __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "reserve", "tend_at_s")
 
     def __init__(self, journal: Writer, warn: Callable[[str, str], object], now_s: float) -> None:
         self._journal = journal
@@ -38,9 +41,11 @@ class Disk:
         self.tend_at_s = now_s
         self._problem = ""
         self._sealer: Sealer | None = None
+        self.reserve = Reserve(journal)
 
     def tend(self, now_s: float) -> None:
         """What is due at a tick."""
+        self.reserve.take()
         if now_s >= self._sync_at_s:
             self._sync_at_s = now_s + SYNC_EVERY_S
             self.sync()

@@ -9,6 +9,7 @@ from struct import error as StructError
 
 from runvitals.journal import frames
 from runvitals.journal.clock import JUMP_MS
+from runvitals.journal.writer import NO_ROOM
 from runvitals.monitor.clients import Client, Door
 from runvitals.monitor.descriptors import Descriptors
 from runvitals.monitor.disk import Disk
@@ -36,6 +37,9 @@ _EXIT_STATUS_LOOKS = 50
 LOOK_AT_CLOCK_S = 10.0
 # How long nobody is let in after that has failed.
 DOOR_WAITS_S = 10.0
+# How long, and how often, the ending is tried again after the disk had no room for it.
+ENDING_RETRY_S = 60.0
+_ENDING_RETRY_EVERY_S = 1.0
 # How long a monitor without any process waits for one to attach.
 FIRST_ATTACH_S = 30.0
 
@@ -407,25 +411,43 @@ class Monitor:
         self.sample(self.clock())
         self._look_at_clock()
         state, decisive = verdict([process.exit for process in self.processes], self._stop_asked)
-        self.note(
-            frames.LIFECYCLE,
-            what="end",
-            state=state,
-            exit_code=decisive.exit_code,
-            signal=decisive.signal,
-            out_of_memory=decisive.out_of_memory,
-        )
+        ending = {
+            "t": self.journal.clock.now_ms(),
+            "what": "end",
+            "state": state,
+            "exit_code": decisive.exit_code,
+            "signal": decisive.signal,
+            "out_of_memory": decisive.out_of_memory,
+        }
+        is_recorded = self.journal.json(frames.LIFECYCLE, ending)
+        is_recorded = is_recorded or self._disk.reserve.write(frames.LIFECYCLE, ending)
         # Out of the way before the last word: whoever comes now must start a monitor of their own.
+        self._descriptors.forget(self.door.fd)
         self.door.close()
         # Before anything that may take its time. Also to those that have not asked yet: a wrapper may be
         # about to, and finds the answer waiting.
         for client in self._clients.values():
             client.send({"op": "done", "state": state})
+            self._descriptors.forget(client.fd)
             client.close()
         self.sampler.close()
+        if not is_recorded:
+            self._retry_ending(ending)
+        self._disk.reserve.release()
         self._disk.abandon()
         self._disk.sync()
         self.journal.close()
+
+    def _retry_ending(self, ending: dict[str, object]) -> None:
+        """Try again to record the ending, for a while: others may make room on the disk."""
+        until_s = self.clock() + ENDING_RETRY_S
+        while self.clock() < until_s and self.journal.error is not None:
+            if self.journal.error.errno not in NO_ROOM:
+                return
+            self._descriptors.hear(_ENDING_RETRY_EVERY_S)
+            self.journal.lost -= 1  # the ending, which was counted when it failed
+            if self.journal.json(frames.LIFECYCLE, ending):
+                return
 
 
 def _number(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
