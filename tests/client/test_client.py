@@ -151,7 +151,7 @@ def test_nobody_answers_in_time() -> None:
 
 
 def test_what_is_no_url() -> None:
-    with pytest.raises(ValueError, match="is no address of a server"):
+    with pytest.raises(ValueError, match="invalid server URL"):
         runvitals.Client("runs.example.org")
 
 

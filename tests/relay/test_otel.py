@@ -137,7 +137,7 @@ def test_part_of_it_may_be_refused(journal: Journal, far_side: Collected, sender
     far_side.answers.append((200, {}, body))
     journal.sample(0, cpu=1.0)
     sender.send()
-    assert sender.cursor.rejection == "3 points were not taken: too old"
+    assert sender.cursor.rejection == "3 points were rejected: too old"
 
 
 def test_a_busy_collector_is_asked_again(journal: Journal, far_side: Collected, sender: Sender) -> None:
@@ -182,8 +182,8 @@ def test_endpoints(environ: dict[str, str], wanted: str) -> None:
 @pytest.mark.parametrize(
     ("environ", "text"),
     [
-        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "'grpc' is not spoken here"),
-        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "compression 'zstd'"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "unsupported encoding 'grpc'"),
+        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "unsupported compression 'zstd'"),
     ],
 )
 def test_what_is_not_spoken(

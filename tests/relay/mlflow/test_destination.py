@@ -298,12 +298,10 @@ def test_hosts_of_one_run_share_it_and_are_told_apart(own: Far, tracking: Tracki
     assert tracking.keys(run) == {CPU, "system/n2/cpu_utilization_percentage"}
 
 
-def test_a_parameter_that_changes_keeps_its_first_value_and_somebody_is_told(
-    own: Far, tracking: Tracking
-) -> None:
+def test_a_changed_parameter_keeps_its_first_value_and_is_reported(own: Far, tracking: Tracking) -> None:
     own.deliver(own.noted(INFO, config={"lr": 0.1}))
     own.deliver(own.noted(INFO, config={"lr": 0.1, "new": 1}))
-    with pytest.raises(Rejected, match=r"parameter lr was 0\.1 and is 0\.2 now"):
+    with pytest.raises(Rejected, match=r"parameter lr changed from 0\.1 to 0\.2"):
         own.deliver(own.noted(INFO, config={"lr": 0.2}))
     assert [run["params"] for run in tracking.runs.values()] == [{"lr": "0.1", "new": "1"}]
 
@@ -320,9 +318,9 @@ def test_ranks_are_told_apart_and_a_result_that_changes_is_the_last(own: Far, tr
     assert there["tags"]["summary.best"] == "3"
 
 
-def test_nothing_is_passed_over_while_no_run_can_be_made(own: Far, tracking: Tracking) -> None:
+def test_nothing_is_dropped_while_the_run_cannot_be_created(own: Far, tracking: Tracking) -> None:
     tracking.deleted = {"vision"}
-    with pytest.raises(Retry, match="no run can be made: RESOURCE_ALREADY_EXISTS"):
+    with pytest.raises(Retry, match="could not create the MLflow run: RESOURCE_ALREADY_EXISTS"):
         own.deliver(own.cpu(1.0))
 
 

@@ -271,13 +271,13 @@ def test_credentials_come_from_a_file(journal: Journal, far_side: Collected, tmp
 
 
 @pytest.mark.parametrize("line", ["Authorization", "a b: c", "X: caf\u00e9"])
-def test_what_is_no_header_is_not_sent_and_not_repeated(
+def test_invalid_headers_are_not_sent_and_not_repeated(
     journal: Journal, far_side: Collected, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "headers").write_text(line)
     sender = Sender(journal.folder, f"remote_write:{far_side.url}#headers={tmp_path}/headers")
     journal.sample(0, cpu=1.0)
-    with pytest.raises(ValueError, match="holds what is no header") as raised:
+    with pytest.raises(ValueError, match="contains an invalid header") as raised:
         sender.send()
     sender.die()
     assert line not in str(raised.value)
@@ -286,10 +286,10 @@ def test_what_is_no_header_is_not_sent_and_not_repeated(
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("ftp://host", "no address of a server"),
+        ("ftp://host", "invalid server URL"),
         ("http://me:secret@host", "password"),
         ("http://host#version=3", "version='3'"),
-        ("http://host#colour=red", "no option 'colour'"),
+        ("http://host#colour=red", "unknown option 'colour'"),
     ],
 )
 def test_addresses_that_cannot_be(journal: Journal, address: str, text: str) -> None:

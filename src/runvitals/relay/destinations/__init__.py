@@ -1,5 +1,4 @@
-"""The destinations this package brings, one file each: name -> "module:factory". See
-`relay/destination.py`."""
+"""The built-in destinations, as name -> "module:factory". See `relay/destination.py`."""
 
 from __future__ import annotations
 

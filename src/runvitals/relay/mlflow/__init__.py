@@ -1,5 +1,5 @@
-"""Delivery to an MLflow tracking server, or to whatever else MLflow's own client can write to.
+"""Delivery to an MLflow tracking server, or to any other tracking store that MLflow's own client supports.
 
-`destination.py` is the destination; `windows.py` makes MLflow's system metrics of samples; `rest.py` and
-`package.py` are the two ways to a tracking store.
+`destination.py` is the destination; `windows.py` computes MLflow's system metrics from samples; `rest.py` and
+`package.py` implement a tracking store over REST and with MLflow's client.
 """

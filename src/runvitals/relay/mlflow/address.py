@@ -1,7 +1,7 @@
-"""Where an MLflow destination writes to: a tracking URI, a run, a node.
+"""The address of an MLflow destination: a tracking URI, a run, an experiment, a node.
 
 `mlflow` (the tracking URI of the environment), `mlflow:http://host:5000`, `mlflow:sqlite:////data/mlflow.db`,
-`mlflow:databricks`, each with `#run=…&experiment=…&node=…` where wanted.
+`mlflow:databricks`, each optionally followed by `#run=…&experiment=…&node=…`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runvitals.relay.credentials import are_for
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 NODE_VARIABLE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
-# A monitor's label that says how many of its samples make a window.
+# A label of the monitor: how many samples make a window.
 SAMPLES_LABEL = "mlflow_samples"
 EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
 _OPTIONS = ("experiment", "node", "run")
@@ -23,13 +23,13 @@ _WEB = ("http", "https")
 
 
 class MlflowAddress(NamedTuple):
-    """One destination, parsed.
+    """A parsed address.
 
     Attributes:
-        uri: the tracking URI, absolute where it is a path; without a password.
-        run: id of the MLflow run to write to; "": one is made.
-        experiment: name of the experiment that a run is made in; "": the run's project.
-        node: MLflow's node id, "" where there is none.
+        uri: the tracking URI, absolute if it is a path; without a password.
+        run: id of the MLflow run to write to; "": a new one is created.
+        experiment: name of the experiment for a new run; "": the run's project.
+        node: MLflow's node id, "" if there is none.
     """
 
     uri: str
@@ -43,28 +43,28 @@ class MlflowAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, environ: Mapping[str, str], cwd: str) -> MlflowAddress:
-        """An address as it stands after `mlflow:`.
+        """Parse the text after `mlflow:`.
 
         Args:
-            environ: where the tracking URI, the experiment and the node are if the text does not say.
-            cwd: what relative paths are relative to.
+            environ: has the tracking URI, the experiment and the node if the text does not.
+            cwd: the base of relative paths.
 
         Raises:
-            ValueError: an option that does not exist, or no tracking URI anywhere.
+            ValueError: unknown option, or no tracking URI.
 
         Example:
-            >>> Address.parse("http://host:5000#run=0123abcd", {}, "/")
+            >>> MlflowAddress.parse("http://host:5000#run=0123abcd", {}, "/")
             MlflowAddress(uri='http://host:5000', run='0123abcd', experiment='', node='')
         """
         uri, _, fragment = text.partition("#")
         given = dict(parse_qsl(fragment, keep_blank_values=True))
         unknown = ", ".join(sorted(given.keys() - set(_OPTIONS)))
         if unknown:
-            raise ValueError(f"mlflow:{text}: there is no option {unknown}; there are {', '.join(_OPTIONS)}")
+            raise ValueError(f"mlflow: unknown option {unknown}; expected one of {', '.join(_OPTIONS)}")
         uri = uri or public(environ.get(URI_VARIABLE, ""))
         if not uri:
             raise ValueError(
-                f"no tracking server is named: write mlflow:http://host:5000, or set {URI_VARIABLE}"
+                f"no MLflow tracking server set; use mlflow:http://host:5000 or set {URI_VARIABLE}"
             )
         return cls(
             absolute(f"http:{uri}" if uri.startswith("//") else uri, cwd),
@@ -75,8 +75,7 @@ class MlflowAddress(NamedTuple):
 
 
 def public(uri: str) -> str:
-    """A tracking URI without what may be secret in it, to be written down: no password, and of a database no
-    query.
+    """A tracking URI without its secrets: no password, and for a database no query.
 
     >>> public("postgresql://me:secret@db/mlflow?sslpassword=x"), public("https://me:secret@host/mlflow/")
     ('postgresql://me@db/mlflow', 'https://host/mlflow')
@@ -91,14 +90,14 @@ def public(uri: str) -> str:
 
 
 def complete(uri: str, environ: Mapping[str, str]) -> str:
-    """The URI with its secrets, if the environment has it."""
+    """The URI with its secrets, if the environment has them."""
     known = environ.get(URI_VARIABLE, "")
     return known if known and public(known) == uri else uri
 
 
 def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment's credentials are for this server: where the environment names one they are for
-    that alone, else for the only one among the run's destinations.
+    """Whether the environment's credentials belong to this server: if the environment names a server, they
+    belong to that one, else to the only one among the run's destinations.
 
     >>> is_trusted("http://evil", {"MLFLOW_TRACKING_URI": "https://host", "MLFLOW_TRACKING_TOKEN": "t"})
     False
@@ -108,7 +107,7 @@ def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
 
 
 def absolute(uri: str, cwd: str) -> str:
-    """A tracking URI that means the same from any working directory.
+    """A tracking URI that is independent of the working directory.
 
     >>> absolute("sqlite:///mlflow.db", "/home/me"), absolute("mlruns", "/home/me")
     ('sqlite:////home/me/mlflow.db', '/home/me/mlruns')

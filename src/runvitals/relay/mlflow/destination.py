@@ -1,4 +1,4 @@
-"""The destination: a run's system metrics as MLflow's own, and whatever else was logged."""
+"""The destination: delivers a run's system metrics in MLflow's format, and everything logged."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from runvitals.relay.mlflow.store import (
 )
 from runvitals.relay.mlflow.windows import MetricWindow
 
-# MLflow's defaults: a window of one sample every 10 s.
+# MLflow's defaults: one sample per window, every 10 s.
 INTERVAL_S, SAMPLES = 10.0, 1
 _LARGEST_STEP = (1 << 63) - 1
 _MOST_SAMPLES = 1_000_000
-# The only ends that the training cannot tell MLflow of by itself.
+# The only states that the training cannot report to MLflow itself.
 _KILLED_STATES = ("crashed", "stopped")
 _ONLY_BY_CLIENT = ("MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_AUTH")
 
 
 class MlflowDestination(Destination):
-    """A tracking server, database or folder of MLflow's.
+    """Delivers to an MLflow tracking server, database or folder.
 
     Args:
         address: see `MlflowAddress`.
         context: `state` keeps the MLflow run's id, the open window of each monitor, which parameters were
-            sent, and how much of the batch that is on its way has arrived.
+            sent, and how much of the batch in flight has arrived.
 
     Raises:
-        ValueError: an address that cannot be.
-        ModuleNotFoundError: MLflow is wanted and not installed.
+        ValueError: invalid address.
+        ModuleNotFoundError: the address requires MLflow, which is not installed.
     """
 
     name = "mlflow"
-    # A request every 10 s for whatever windows are full by then, instead of two for each.
+    # One request every 10 s for all windows that are full by then, instead of two for each.
     interval_s = 10.0
     prompt = False
 
@@ -60,20 +60,19 @@ class MlflowDestination(Destination):
         self._address = MlflowAddress.parse(address, context.environ, context.cwd)
         if self._address.node and not naming.is_metric_name(self._address.node):
             raise ValueError(
-                f"{self._address.node!r} cannot be a node of MLflow's: it may hold letters, digits, blanks "
-                "and _ - . : /"
+                f"invalid MLflow node {self._address.node!r}; expected letters, digits, spaces and _ - . : /"
             )
         self._context = context
         self._state = context.state
         self._store = (open_store or _open_store)(self._address, context)
 
     def deliver(self, batch: Batch) -> None:
-        """Send one batch.
+        """Deliver a batch.
 
         Raises:
-            Retry: the server is away, or does not know us.
-            Rejected: some of the batch was refused; the rest was taken.
-            Gone: the run was deleted.
+            Retry: the server is unavailable, or rejected the credentials.
+            Rejected: part of the batch was rejected; the rest was delivered.
+            Gone: the MLflow run was deleted.
         """
         run = self._run(batch)
         draft = self._draft(batch, run)
@@ -81,10 +80,10 @@ class MlflowDestination(Destination):
         metrics = list(self._system_metrics(batch, draft))
         metrics += self._logged(batch, problems)
         params = self._params(batch, problems)
-        tags = {pair.key: pair for pair in self._tags(batch)}  # of several under one name the last
+        tags = {pair.key: pair for pair in self._tags(batch)}  # the last one for each name
         self._send(batch, run, metrics, params, list(tags.values()), problems)
         self._note_end(batch, run)
-        # Only now: had anything failed, the batch would come again, and the same must become of it.
+        # Only now: if anything had failed, the retried batch must have the same effect.
         if draft is not None:
             self._state["windows"][batch.writer.name] = draft.state
         self._state["params"] += [list(pair) for pair in params]
@@ -95,10 +94,10 @@ class MlflowDestination(Destination):
     def close(self) -> None:
         self._store.close()
 
-    # -- the run over there
+    # -- the MLflow run
 
     def _run(self, batch: Batch) -> str:
-        """The MLflow run's id, and whose business its state is."""
+        """The MLflow run's id; also determines whether we set its status."""
         if "run" not in self._state:
             if self._address.run:
                 self._state.update(run=self._address.run, ours=False, joined=False)
@@ -113,15 +112,15 @@ class MlflowDestination(Destination):
         return str(self._state["run"])
 
     def _home(self, batch: Batch) -> MlflowRun:
-        """Found or made. While there is none nothing is passed over: a person has to see to it."""
+        """Find or create the MLflow run. Without it nothing is dropped: a user must resolve the problem."""
         try:
             return find_or_create(self._store, self._address.experiment, batch)
         except Rejected as error:
-            raise Retry(f"no run can be made: {error}") from None
+            raise Retry(f"could not create the MLflow run: {error}") from None
 
     def _note_end(self, batch: Batch, run: str) -> None:
-        """Tell MLflow of the end of a run that we began there; of any other only if its processes were killed
-        and it would be running for ever."""
+        """Set the status of an MLflow run that we created; of another run only if its processes were killed
+        and it would otherwise stay RUNNING."""
         for note in batch.notes_of(LIFECYCLE):
             if note.value.get("what") != "end":
                 continue
@@ -136,14 +135,14 @@ class MlflowDestination(Destination):
     # -- samples
 
     def _draft(self, batch: Batch, run: str) -> MetricWindow | None:
-        """The writer's window, to be kept when the batch has arrived; None for a writer without samples."""
+        """The writer's window, saved once the batch has arrived; None for a writer without samples."""
         if not batch.samples and batch.writer.role != "monitor":
             return None
         windows: dict[str, dict[str, Any]] = self._state["windows"]
         known = windows.get(batch.writer.name)
         if known is None:
             if windows and any(note.value.get("what") == "gap" for note in batch.notes_of(LIFECYCLE)):
-                known = list(windows.values())[-1]  # the monitor before died: this one goes on with its work
+                known = list(windows.values())[-1]  # the previous monitor died: continue its window
             else:
                 known = MetricWindow(None, self._first_step(run, bool(windows))).state
             windows[batch.writer.name] = known
@@ -151,7 +150,7 @@ class MlflowDestination(Destination):
         return MetricWindow(known, 0)
 
     def _first_step(self, run: str, again: bool) -> int:
-        """As MLflow counts: after the largest step of all system metrics, whichever node they are of."""
+        """The first step, counted like MLflow: after the largest step of all system metrics of all nodes."""
         if self._state["ours"] and not again and not self._state["joined"]:
             return 0
         known = self._store.state(run)
@@ -172,14 +171,14 @@ class MlflowDestination(Destination):
             yield point._replace(key=prefix + point.key)
 
     def _node(self, batch: Batch) -> str:
-        """`node/`, or nothing. Hosts of one run that share a run which one of them made are told apart."""
+        """`node/`, or "". Distinguishes the hosts of a run if one of them created the MLflow run."""
         node = self._address.node
         if node == "host" or (not node and self._state["joined"]):
             node = naming.metric_name(batch.writer.host)
         return f"{node}/" if node else ""
 
     def _samples(self, batch: Batch) -> int:
-        """How many samples make a window: as the run says, else so many that windows are as MLflow's."""
+        """How many samples make a window: the run's setting, else as many as give MLflow's interval."""
         said = batch.writer.labels.get(SAMPLES_LABEL, "")
         if samples := whole(said, _MOST_SAMPLES):
             return samples
@@ -188,23 +187,24 @@ class MlflowDestination(Destination):
         wanted = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
         return max(1, round(interval_s * wanted / (batch.writer.interval_s or 1.0)))
 
-    # -- what else was logged
+    # -- logged values
 
     def _logged(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
-        """What `log()` got; that of further ranks under a prefix, or their lines would be one zigzag."""
+        """The values of `log()`; those of ranks other than the first get a prefix, to keep their curves
+        apart."""
         prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
         found = []
         for row in batch.logs:
             step = int(row.step or 0)
             if abs(step) > _LARGEST_STEP:
-                problems.append(f"step {step} is larger than MLflow takes")
+                problems.append(f"step {step} exceeds MLflow's limit")
                 continue
             for key, value in row.numbers().items():
                 found.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
         return found
 
     def _params(self, batch: Batch, problems: list[str]) -> list[NamedText]:
-        """Parameters that are new. Over there they cannot change: what does is told, and not sent."""
+        """New parameters. MLflow does not allow changes: a changed value is reported and not sent."""
         known: dict[str, str] = dict(self._state["params"])
         fresh: dict[str, str] = {}
         for note in batch.notes_of(INFO):
@@ -215,12 +215,12 @@ class MlflowDestination(Destination):
                     fresh[key] = value
                 elif before != value:
                     problems.append(
-                        f"parameter {key} was {before} and is {value} now: MLflow keeps the first"
+                        f"parameter {key} changed from {before} to {value}: MLflow keeps the first value"
                     )
         return [NamedText(key, value) for key, value in fresh.items()]
 
     def _tags(self, batch: Batch) -> Iterator[NamedText]:
-        """The run's results, and what happened to it."""
+        """The run's results and events as tags."""
         for note in batch.notes_of(INFO):
             summary = note.value.get("summary")
             if isinstance(summary, dict):
@@ -243,7 +243,7 @@ class MlflowDestination(Destination):
         tags: Sequence[NamedText],
         problems: list[str],
     ) -> None:
-        """Everything in as few requests as MLflow allows; those that have arrived are not sent again."""
+        """Send everything in as few requests as MLflow allows; requests that arrived before are skipped."""
         key = [batch.writer.name, batch.first_seq]
         flight = self._state.get("flight") or {}
         arrived = int(flight["arrived"]) if flight.get("batch") == key else 0
@@ -258,7 +258,7 @@ class MlflowDestination(Destination):
             self._state["flight"] = {"batch": key, "arrived": number + 1}
 
     def _log(self, run: str, what: str, part: Sequence[Any]) -> list[str]:
-        """Send a request; where it is refused, its halves, until what is refused is alone."""
+        """Send a request; if it is rejected, send its halves, down to the single rejected item."""
         try:
             self._store.log(run, **{what: part})
         except Rejected as error:
@@ -270,7 +270,7 @@ class MlflowDestination(Destination):
 
 
 def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
-    """By hand over HTTP, with MLflow's own client for everything else, ways to sign in included."""
+    """REST for HTTP URIs; MLflow's own client for everything else, including other authentication."""
     by_client = any(context.environ.get(name) for name in _ONLY_BY_CLIENT)
     if address.is_web and not (by_client and is_trusted(address.uri, context.environ)):
         from runvitals.relay.mlflow.rest import RestStore
@@ -282,7 +282,7 @@ def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
 
 
 def _amd(batch: Batch) -> frozenset[int]:
-    """The indices of AMD's GPUs, from what is known of the machine."""
+    """The indices of AMD GPUs, from the facts about the machine."""
     listed = batch.run.machine.get("gpu_amd")
     devices = listed if isinstance(listed, list) else []
     indices = (gpu.get("index") for gpu in devices if isinstance(gpu, dict))
@@ -290,7 +290,7 @@ def _amd(batch: Batch) -> frozenset[int]:
 
 
 def _number(text: str | None) -> float:
-    """A variable of MLflow's; 0, which is "not set" to MLflow too, for what is no number."""
+    """The value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
     return decimal(text or "", 0.0, 1e9) or 0.0
 
 

@@ -1,4 +1,4 @@
-"""The MLflow run of a run that has none: found, or made."""
+"""Finds or creates the MLflow run that a run is delivered to."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.mlflow.store import FAILED, FINISHED, KILLED, NamedText, TrackingStore
 
 RUN_TAG, PROJECT_TAG = "runvitals.run", "runvitals.project"
-# Ours is called "default", theirs, which every server has, "Default".
+# Our default project is called "default"; the experiment that every MLflow server has is called "Default".
 _DEFAULT_PROJECT, _DEFAULT_EXPERIMENT = "default", "Default"
 _STATUS = {"finished": FINISHED, "failed": FAILED, "crashed": FAILED, "stopped": KILLED}
 
 
 class MlflowRun(NamedTuple):
-    """The MLflow run that a run goes to; `joined`: it was there already."""
+    """The MLflow run of a run; `joined`: it existed before."""
 
     run: str
     joined: bool
 
 
 def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> MlflowRun:
-    """The MLflow run that carries this run's id as a tag. Hosts of one run come to the same one: of two that
-    are made at once, both keep the older and delete the younger.
+    """Find the MLflow run tagged with this run's id, or create it. All hosts of a run use the same one: if
+    two are created at the same time, both hosts keep the older one and delete the younger.
 
     Args:
-        experiment: its name; "": that of the run's project.
+        experiment: name of the experiment; "": the run's project.
     """
     project = batch.run.project
     name = experiment or (_DEFAULT_EXPERIMENT if project == _DEFAULT_PROJECT else project)
@@ -44,7 +44,7 @@ def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> Mlflo
 
 
 def status_of(state: str) -> str:
-    """MLflow's word for how a run ended.
+    """The MLflow status for the state of a run.
 
     >>> status_of("stopped")
     'KILLED'

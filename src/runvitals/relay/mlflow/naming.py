@@ -1,4 +1,4 @@
-"""What MLflow takes for a name or a value, and how ours are made to fit."""
+"""Converts names and values to what MLflow accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runvitals.relay.mlflow.store import NamedText
 LONGEST_KEY = 250
 LONGEST_PARAM = 6000
 LONGEST_TAG = 8000
-# What is told of a run and its machine, and the tags that MLflow's page, or ours, looks for.
+# Facts about a run and its machine, and the tags MLflow's page, or ours, looks for.
 _TAGS = {
     ("run", "name"): "mlflow.runName",
     ("run", "notes"): "mlflow.note.content",
@@ -25,14 +25,14 @@ _TAGS = {
     ("machine", "git", "commit"): "mlflow.source.git.commit",
     ("machine", "git", "branch"): "mlflow.source.git.branch",
 }
-# Letters, digits and these; a colon is taken by servers on Linux from MLflow 2.16 on.
+# Letters, digits and these; servers on Linux accept a colon since MLflow 2.16.
 _FOREIGN = re.compile(r"[^\w\-. /:]")
 
 
 def metric_name(name: str) -> str:
-    """A name that MLflow takes for a metric, a parameter or a tag: itself if it can be.
+    """Convert a name to a valid name of a metric, parameter or tag; valid names are unchanged.
 
-    Names are also paths over there: relative ones, without `..` and empty parts.
+    MLflow also uses names as relative paths, so `..` and empty parts are not allowed.
 
     >>> metric_name("train/loss"), metric_name("/val//acc@5"), metric_name("../a")
     ('train/loss', 'val/acc_5', 'a')
@@ -43,15 +43,15 @@ def metric_name(name: str) -> str:
 
 
 def is_metric_name(name: str) -> bool:
-    """Whether MLflow takes a name as it is."""
+    """Whether MLflow accepts a name unchanged."""
     return metric_name(name) == name
 
 
 def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[NamedText]:
-    """A run's configuration as MLflow's parameters: flat, and text.
+    """A run's configuration as MLflow parameters, flattened, with text values.
 
     >>> list(params({"lr": 0.1, "model": {"layers": [2, 3]}}))
-    [Pair(key='lr', value='0.1'), Pair(key='model.layers', value='[2,3]')]
+    [NamedText(key='lr', value='0.1'), NamedText(key='model.layers', value='[2,3]')]
     """
     for name, value in config.items():
         if isinstance(value, Mapping) and value:
@@ -61,15 +61,15 @@ def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[NamedText]:
 
 
 def text(value: Any) -> str:
-    """A JSON value as MLflow shows it: as Python would write it where it is a single word, else as JSON."""
+    """A JSON value as MLflow shows it: scalars as Python prints them, everything else as JSON."""
     return str(value) if isinstance(value, (str, int, float)) or value is None else dumps(value).decode()
 
 
 def tags(told: Mapping[str, Any]) -> Iterator[NamedText]:
-    """What a record tells of a run and its machine, as MLflow's tags.
+    """Facts about a run and its machine as MLflow tags.
 
     >>> list(tags({"t": 0, "machine": {"command": ["python", "train.py"]}}))
-    [Pair(key='mlflow.source.name', value='python train.py')]
+    [NamedText(key='mlflow.source.name', value='python train.py')]
     """
     for path, tag in _TAGS.items():
         value: Any = told

@@ -1,7 +1,7 @@
-"""Every tracking store that MLflow's own client knows: databases, folders, Databricks, plug-ins.
+"""A tracking store accessed with MLflow's own client: databases, folders, Databricks, plug-ins.
 
-MLflow is imported into the relay, never into the training. It takes its credentials from the environment of
-its process, so that of the training is put in place for each call, one call at a time.
+MLflow is imported into the relay, never into the training. Its client reads credentials from the process
+environment, so the training's variables are set for the duration of each call, one call at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runvitals.relay.mlflow.address import URI_VARIABLE, complete
 from runvitals.relay.mlflow.store import RUNNING, MetricPoint, NamedText, RunState, last_system_step
 
 _PREFIX = "MLFLOW_"
-# The relay tries again by itself, and tells nobody of what it does.
+# The relay retries by itself, and its use of MLflow is not reported as telemetry.
 _OURS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
 _FINAL = frozenset(
     {
@@ -35,11 +35,11 @@ class PackageStore:
     """A tracking store behind MLflow's client.
 
     Args:
-        uri: whatever `mlflow.set_tracking_uri` takes, absolute.
-        environ: MLflow's variables of the training.
+        uri: anything `mlflow.set_tracking_uri` accepts; absolute.
+        environ: the training's MLflow variables.
 
     Raises:
-        ModuleNotFoundError: MLflow is not installed for the Python that the relay runs with.
+        ModuleNotFoundError: MLflow is not installed in the relay's Python.
 
     Example:
         >>> store = PackageStore("sqlite:////data/mlflow.db", os.environ)
@@ -51,9 +51,9 @@ class PackageStore:
         self._environ = environ
         self._known: Any = None
         with self._environment():
-            import mlflow  # noqa: F401 - a second and a half; here, so that its absence is told at once
+            import mlflow  # noqa: F401 - takes 1.5 s; imported here to report at once if it is missing
 
-    # -- the interface of `Store`
+    # -- the interface of `TrackingStore`
 
     def experiment(self, name: str) -> str:
         with self._client() as client:
@@ -79,8 +79,8 @@ class PackageStore:
     def state(self, run: str) -> RunState:
         with self._client() as client:
             found = client.get_run(run)
-            # Not public, but what MLflow's own monitor asks for the same reason: all else is without steps,
-            # or the whole history.
+            # Not public, but MLflow's own monitor calls it for the same reason: all other calls return no
+            # steps, or the whole history.
             steps = [(one.key, int(one.step)) for one in found.data._metric_objs]
             return RunState(str(found.info.status), last_system_step(steps))
 
@@ -115,7 +115,7 @@ class PackageStore:
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
-        """MLflow's client, in the environment of the training, with its errors as ours."""
+        """MLflow's client in the training's environment; its errors are converted to ours."""
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
@@ -132,10 +132,10 @@ class PackageStore:
 
     @contextlib.contextmanager
     def _environment(self) -> Iterator[None]:
-        """Have the training's MLflow variables, and no others, in this process's environment for a while."""
+        """Set the training's MLflow variables, and no others, in this process for the duration of a call."""
         with _one_at_a_time:
             kept = _variables(os.environ)
-            # Without this one: a client is told where to write, and the URI may hold a password.
+            # Not this one: the client is given the URI explicitly, and it may contain a password.
             wanted = {**_variables(self._environ), **_OURS}
             wanted.pop(URI_VARIABLE, None)
             try:

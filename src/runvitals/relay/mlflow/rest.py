@@ -1,6 +1,4 @@
-"""MLflow's REST interface, version 2.0, by hand: what a relay needs of it costs no import of MLflow, which is
-190 MB and a second and a half.
-"""
+"""A client of MLflow's REST API, version 2.0. Importing MLflow instead would cost 190 MB and 1.5 s."""
 
 from __future__ import annotations
 
@@ -22,13 +20,13 @@ _API = "/api/2.0/mlflow"
 _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
 _MISSING = "RESOURCE_DOES_NOT_EXIST"
 _EXISTS = "RESOURCE_ALREADY_EXISTS"
-# A run that has just ended may still be asked for: the largest answer is one with all its parameters.
+# Runs that have just ended are still requested: the largest response has all their parameters.
 _LONGEST_TIMEOUT_S = 3600.0
 _LARGEST_ANSWER = 256 * 1024 * 1024
 
 
 class _RequestRejected(Exception):
-    """MLflow's own refusal, with its error code."""
+    """An error response of MLflow, with its error code."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -36,16 +34,15 @@ class _RequestRejected(Exception):
 
 
 class RestStore:
-    """A tracking server.
+    """A tracking server accessed over REST.
 
     Args:
         uri: `http://host[:port][/path]` or https.
-        environ: MLflow's variables for credentials and TLS. Looked at for every request, so that they may
-            change.
+        environ: MLflow's variables for credentials and TLS. Read for every request, so they may change.
 
     Raises:
-        ValueError: no such URI.
-        OSError: a certificate that cannot be read.
+        ValueError: invalid URI.
+        OSError: a certificate file could not be read.
 
     Example:
         >>> store = RestStore("http://127.0.0.1:5000", os.environ)
@@ -61,7 +58,7 @@ class RestStore:
             uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None
         )
 
-    # -- the interface of `Store`
+    # -- the interface of `TrackingStore`
 
     def experiment(self, name: str) -> str:
         found = self._find_experiment(name)
@@ -71,7 +68,7 @@ class RestStore:
             return str(self._post("experiments/create", {"name": name})["experiment_id"])
         except _RequestRejected as error:
             found = self._find_experiment(name) if error.code == _EXISTS else ""
-            if not found:  # it is deleted: its name is taken, and nothing can be written to it
+            if not found:  # it was deleted: the name is taken, and nothing can be written to it
                 raise Rejected(str(error)) from None
             return found
 
@@ -154,7 +151,7 @@ class RestStore:
         return self._understood(self._web.post(f"{_API}/{what}", dumps(value), headers))
 
     def _certainly(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        """A request that is not known to be refused for good reason."""
+        """Send a request whose rejection may be temporary: it raises `Retry`."""
         try:
             return self._post(what, value)
         except _RequestRejected as error:
@@ -166,11 +163,12 @@ class RestStore:
         return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
 
     def _understood(self, answer: HttpResponse) -> dict[str, Any]:
-        """What the server says.
+        """The JSON object of a response.
 
         Raises:
-            _Refused: MLflow says no, and would again.
-            Retry: everything else, also what a proxy or another server answers: it is not of the run's doing.
+            _RequestRejected: MLflow rejected the request permanently.
+            Retry: everything else, including responses of a proxy or another server: not the fault of the
+                run.
         """
         value = _object(answer)
         if answer.status == 200 and value is not None:
@@ -178,8 +176,8 @@ class RestStore:
         said = f"{self._uri}: {answer.status} {answer.text()}"
         if answer.status in (401, 403):
             raise Retry(
-                f"{said}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, are not accepted "
-                "(where MLFLOW_TRACKING_URI is set, they are for that server alone)"
+                f"{said}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, were rejected "
+                "(if MLFLOW_TRACKING_URI is set, they are only sent to that server)"
             )
         if answer.temporary or value is None or "error_code" not in value:
             raise Retry(said, answer.retry_after_s)
@@ -187,7 +185,7 @@ class RestStore:
 
 
 def _object(answer: HttpResponse) -> dict[str, Any] | None:
-    """The JSON object of an answer. Some servers say nothing, or "200 OK", where there is nothing to say."""
+    """The JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
     if answer.status == 200 and answer.body.strip() in (b"", b"200 OK"):
         return {}
     try:
@@ -198,12 +196,12 @@ def _object(answer: HttpResponse) -> dict[str, Any] | None:
 
 
 def _of_run(error: _RequestRejected) -> Exception:
-    """A refusal as destinations raise it: a run that is not there will not be."""
+    """The exception a destination raises for a rejection: `Gone` if the run does not exist."""
     return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
 
 
 def number(value: float) -> float | str:
-    """A number as protocol buffers write it in JSON, which has no word for three of them.
+    """A number in the JSON of protocol buffers, where NaN and infinities are strings.
 
     >>> number(float("-inf")), number(1.5)
     ('-Infinity', 1.5)
@@ -216,8 +214,9 @@ def number(value: float) -> float | str:
 
 
 def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The header that MLflow's own client would send: user and password of the environment, of the tracking
-    URI, or of `~/.mlflow/credentials`; else a token; else none. None for a server that they are not for.
+    """The header that MLflow's own client would send: user and password from the environment, from the
+    tracking URI, or from `~/.mlflow/credentials`; else a token; else none. None for a server the credentials
+    do not belong to.
     """
     if not is_trusted(uri, environ):
         return {}
@@ -234,23 +233,23 @@ def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filed_credentials() -> tuple[str, str]:
-    """User and password of `~/.mlflow/credentials`, "" where it has none."""
+    """User and password from `~/.mlflow/credentials`, "" if there are none."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read(os.path.expanduser("~/.mlflow/credentials"), encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise Retry(f"~/.mlflow/credentials cannot be read: {error}") from None
+        raise Retry(f"could not read ~/.mlflow/credentials: {error}") from None
     section = parser["mlflow"] if parser.has_section("mlflow") else {}
     return section.get("mlflow_tracking_username", ""), section.get("mlflow_tracking_password", "")
 
 
 def tls(environ: Mapping[str, str]) -> Any:
-    """How a server's certificate is checked: as MLflow's variables say.
+    """The TLS settings for a server, from MLflow's variables.
 
     Raises:
-        OSError: a certificate that cannot be read.
+        OSError: a certificate file could not be read.
     """
-    import ssl  # 5 MB that plain HTTP need not pay
+    import ssl  # 5 MB that plain HTTP does not need
 
     authorities = environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH") or environ.get("REQUESTS_CA_BUNDLE")
     if authorities and os.path.isdir(authorities):

@@ -1,4 +1,4 @@
-"""What a destination needs of a tracking store, and what it says to it."""
+"""The interface of a tracking store, as the destination uses it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 SYSTEM_PREFIX = "system/"
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"
-# What a tracking store takes in one request.
+# MLflow's limits for one request.
 METRICS_PER_REQUEST = 1000
 PARAMS_PER_REQUEST = 100
 TAGS_PER_REQUEST = 100
@@ -30,11 +30,11 @@ class NamedText(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """What the store knows of a run.
+    """What the store knows about a run.
 
     Attributes:
         status: RUNNING, FINISHED …
-        system_step: the largest step of its system metrics; -1 where it has none.
+        system_step: the largest step of its system metrics; -1 if it has none.
     """
 
     status: str
@@ -42,19 +42,19 @@ class RunState(NamedTuple):
 
 
 class TrackingStore(Protocol):
-    """A tracking store. Every method may raise what a destination may: `Retry`, `Rejected`, `Gone`,
+    """A tracking store. Methods may raise what `Destination.deliver` may: `Retry`, `Rejected`, `Gone`,
     OSError."""
 
     def experiment(self, name: str) -> str:
-        """The id of an experiment, which is made if there is none of that name."""
+        """The id of an experiment, created if it does not exist."""
         ...
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
-        """The ids of an experiment's runs that have a tag, oldest first."""
+        """The ids of an experiment's runs with a tag, oldest first."""
         ...
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
-        """The id of a new run."""
+        """Create a run; returns its id."""
         ...
 
     def drop_run(self, run: str) -> None:
@@ -62,7 +62,7 @@ class TrackingStore(Protocol):
         ...
 
     def state(self, run: str) -> RunState:
-        """What is known of a run."""
+        """The state of a run."""
         ...
 
     def log(
@@ -76,14 +76,14 @@ class TrackingStore(Protocol):
         ...
 
     def set_status(self, run: str, status: str, end_ms: int | None) -> None:
-        """How a run is doing; with the time of its end, if it has ended."""
+        """Set the status of a run, and the time of its end if it has ended."""
         ...
 
     def close(self) -> None: ...
 
 
 def last_system_step(steps: Sequence[tuple[str, int]]) -> int:
-    """The largest step among system metrics, given (key, step) of all; -1 where there are none.
+    """The largest step of the system metrics among (key, step) of all metrics; -1 if there are none.
 
     >>> last_system_step([("loss", 900), ("system/cpu_utilization_percentage", 3), ("system/n1/x", 4)])
     4

@@ -1,8 +1,9 @@
-"""From samples to MLflow's system metrics: so many samples are a window, and a window is a point of each.
+"""Computes MLflow's system metrics: a number of samples form a window, and a window yields one point per
+metric.
 
-Means are rounded to a tenth and network totals begin at 0 with the monitor, as MLflow has it. A point has the
-time of its window's last sample; MLflow's own has that of the request, an interval later. The last window of
-a run is delivered with whatever it holds, so that the shortest run has its point.
+As in MLflow, means are rounded to one decimal and network totals start at 0 with the monitor. A point has the
+time of its window's last sample; in MLflow it is the time of the request, one interval later. The last window
+of a run is delivered even if it is not full, so that the shortest run has a point.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from runvitals.relay.mlflow.store import MetricPoint
 
 
 class MetricWindow:
-    """The open window of one monitor's life.
+    """The open window of one monitor process.
 
     Args:
-        state: what `state` gave in an earlier life; None for a new one.
-        step: the first point's.
+        state: the value of `state` saved earlier; None for a new window.
+        step: the step of the first point.
 
     Attributes:
-        step: of the point that comes next.
+        step: the step of the next point.
 
     Example:
         >>> window = MetricWindow(None, 0)
         >>> list(window.add(tables, samples=3))
-        [Metric(key='cpu_utilization_percentage', value=12.4, time_ms=1700000020000, step=0), …]
+        [MetricPoint(key='cpu_utilization_percentage', value=12.4, time_ms=1700000020000, step=0), …]
         >>> list(window.close())     # what is left at the end
         []
     """
@@ -47,7 +48,7 @@ class MetricWindow:
 
     @property
     def state(self) -> dict[str, Any]:
-        """All of it, as JSON values."""
+        """The window as JSON values."""
         return {
             "step": self.step,
             "count": self._count,
@@ -60,11 +61,11 @@ class MetricWindow:
     def add(
         self, tables: Sequence[Samples], samples: int, amd: Collection[int] = ()
     ) -> Iterator[MetricPoint]:
-        """Put samples in; the points of every window that is full.
+        """Add samples; returns the points of every window that became full.
 
         Args:
             samples: how many make a window.
-            amd: indices of AMD's GPUs.
+            amd: indices of AMD GPUs.
         """
         plans = {table.keys: columns(table.keys, amd) for table in tables}
         for moment in in_order(tables):
@@ -88,7 +89,7 @@ class MetricWindow:
         pair[1] += 1
 
     def close(self) -> Iterator[MetricPoint]:
-        """End the window here: its points, none if there was no sample in it."""
+        """End the window; returns its points, if it has samples."""
         if not self._count:
             return
         for name, (total, count) in self._sums.items():

@@ -1,1 +1,1 @@
-"""OpenTelemetry's side of the relay: names of its semantic conventions, and OTLP over HTTP."""
+"""OpenTelemetry: the names of its semantic conventions, and OTLP over HTTP."""

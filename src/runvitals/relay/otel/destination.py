@@ -1,6 +1,6 @@
-"""The destination `otel`, `otel:http://collector:4318`: metrics by OTLP over HTTP.
+"""The destination `otel` or `otel:http://collector:4318`: metrics by OTLP over HTTP.
 
-What is configured by the variables of OpenTelemetry's specification is taken from them:
+Supports the environment variables of OpenTelemetry's specification:
 https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 """
 
@@ -22,20 +22,20 @@ from runvitals.relay.weburl import UrlAddress
 ENDPOINT = "http://localhost:4318"
 PATH = "/v1/metrics"
 _CREDENTIALS = (
-    "they come from OTEL_EXPORTER_OTLP_HEADERS, for the server of OTEL_EXPORTER_OTLP_ENDPOINT or else the "
-    "only one; or from the file of #headers="
+    "set OTEL_EXPORTER_OTLP_HEADERS, which is sent to the server of OTEL_EXPORTER_OTLP_ENDPOINT or else to "
+    "the only one; or use the file of #headers="
 )
 
 
 class OtelDestination(PushingDestination):
-    """Sends samples, gaps and ends of series, and what programs log.
+    """Sends samples, gaps, ends of series, and logged values.
 
     Args:
-        address: a URL, by default with the path /v1/metrics; "" is that of OTEL_EXPORTER_OTLP_ENDPOINT or
-            http://localhost:4318. After `#` `encoding=json` or `protobuf`, and `headers=FILE`.
+        address: a URL, by default with the path /v1/metrics; "": OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.
+            After `#` `encoding=json` or `protobuf`, and `headers=FILE`.
 
     Raises:
-        ValueError: an address or a variable that cannot be.
+        ValueError: invalid address or environment variable.
     """
 
     name = "otel"
@@ -59,7 +59,7 @@ class OtelDestination(PushingDestination):
 
     def complaints(self, answer: HttpResponse) -> list[RejectedPoints]:
         rejected, why = self._message.complaint(answer.body)
-        return [RejectedPoints(rejected, f"{rejected} points were not taken: {why}")] if rejected else []
+        return [RejectedPoints(rejected, f"{rejected} points were rejected: {why}")] if rejected else []
 
     def _credentials_now(self) -> dict[str, str]:
         name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"
@@ -74,13 +74,13 @@ _OPTIONS = ("encoding", "headers")
 
 
 def setting(name: str, environ: Mapping[str, str]) -> str:
-    """OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else nothing."""
+    """OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else ""."""
     own = environ.get(f"OTEL_EXPORTER_OTLP_METRICS_{name}", "")
     return (own or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")).strip()
 
 
 def endpoint(environ: Mapping[str, str]) -> str:
-    """Where metrics go by the environment.
+    """The metrics endpoint set by the environment.
 
     Example:
         >>> endpoint({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318/team/"})
@@ -99,13 +99,13 @@ def _message(option: str | None, environ: Mapping[str, str]) -> Protobuf | Json:
     said = setting("PROTOCOL", environ) or "http/protobuf"
     encoding = option or {"http/protobuf": "protobuf", "http/json": "json"}.get(said, said)
     if encoding not in ("protobuf", "json"):
-        raise ValueError(f"otel: {encoding!r} is not spoken here: protobuf or json over HTTP is")
+        raise ValueError(f"otel: unsupported encoding {encoding!r}; expected protobuf or json over HTTP")
     return Json() if encoding == "json" else Protobuf()
 
 
 def packs(environ: Mapping[str, str]) -> bool:
-    """Whether bodies are compressed: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
+    """Whether to compress requests: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
     said = setting("COMPRESSION", environ) or "gzip"
     if said not in ("gzip", "none"):
-        raise ValueError(f"otel: compression {said!r}: gzip or none")
+        raise ValueError(f"otel: unsupported compression {said!r}; expected gzip or none")
     return said == "gzip"

@@ -1,4 +1,4 @@
-"""Keys as OpenTelemetry names things: an instrument, attributes, and a factor to its unit.
+"""Maps keys to OpenTelemetry names: an instrument, attributes, and a factor to its unit.
 
 https://opentelemetry.io/docs/specs/semconv/system/system-metrics/
 https://opentelemetry.io/docs/specs/semconv/hardware/
@@ -23,7 +23,7 @@ OTHER = MetricFamily(
     "runvitals.other", "gauge", "1", "A number whose key is in no list of ours: runvitals.key."
 )
 
-# What the conventions have as an up-down counter: amounts that can be added up over hosts and devices.
+# Up-down counters in the conventions: amounts that can be summed over hosts and devices.
 LEVELS = frozenset(
     {
         "process.memory.usage",
@@ -35,7 +35,7 @@ LEVELS = frozenset(
         "hw.gpu.memory.usage",
     }
 )
-# Their units, where they count things.
+# Units of what is counted.
 _COUNTED = {
     "process.thread.count": "{thread}",
     "system.disk.operations": "{operation}",
@@ -47,7 +47,8 @@ _COUNTED = {
 
 @lru_cache(16_384)
 def named(key: str) -> tuple[MetricFamily, Labels, float]:
-    """A key's instrument, its attributes, and the factor to its unit. Kinds are gauge, counter and level.
+    """The instrument of a key, its attributes, and the factor to its unit. Kinds are gauge, counter and
+    level.
 
     Example:
         >>> named("network.eth0.sent")[0].name, named("network.eth0.sent")[1]
@@ -69,7 +70,7 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
 
 
 class OtelNamer(Namer):
-    """Instruments of a run's keys. What is the same for all of a batch is in the resource."""
+    """The instruments of a run's keys. What is the same for a whole batch is in the resource."""
 
     log, log_step = LOG, LOG_STEP
     log_label, endpoint_label = "runvitals.key", "runvitals.endpoint"
@@ -83,7 +84,7 @@ class OtelNamer(Namer):
 
 
 def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
-    """What the numbers of a batch are about.
+    """The resource attributes of a batch.
 
     Args:
         environ: OTEL_SERVICE_NAME (default: the run's project) and OTEL_RESOURCE_ATTRIBUTES.

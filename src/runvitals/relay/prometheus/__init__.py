@@ -1,1 +1,1 @@
-"""Prometheus' side of the relay: names, the page that Prometheus reads, and remote write."""
+"""Prometheus: its naming rules, the page it scrapes, and remote write."""

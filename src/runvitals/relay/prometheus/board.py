@@ -1,4 +1,4 @@
-"""The newest numbers of the runs of this process, as a scrape sees them."""
+"""The newest values of a run, as a scrape sees them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "A run: what people ca
 RUN_STATE = MetricFamily(
     "runvitals_run_state", "gauge", "", "1 for the state that a run has on a host, in the label state."
 )
-# How long it can be read how a run ended, and how little of a run that was too short to be scraped.
+# How long the end of a run stays visible, and the values of a run too short to be scraped before.
 ENDED_MS = 300_000
 LAST_LOOK_MS = 15_000
-# What changes slowly is not in every sample.
+# Slowly changing metrics are not in every sample.
 SLOWEST_MS = 90_000
 
 
 class LatestValues:
-    """The newest numbers of one run. Threads may add and read at once.
+    """The newest values of one run. Thread-safe.
 
-    Numbers leave when the run's monitor is silent for longer than it may be, when nothing new came of their
-    key for 90 s, and 15 s after the run's end. What the program logged has no age.
+    A value is removed when the run's monitor has been silent for too long, when its key has had no new value
+    for 90 s, and 15 s after the run's end. Logged values do not expire.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class LatestValues:
         self._values: dict[str, dict[LabeledSeries, tuple[int, float]]] = {}
         self._logged: dict[str, dict[LabeledSeries, float]] = {}
         self._fresh_ms: dict[str, int] = {}  # how long a writer may be silent
-        self._heard_ms: dict[str, int] = {}  # by host, the last sign of a monitor
+        self._heard_ms: dict[str, int] = {}  # by host, when its monitor was last heard from
         self._writers: dict[str, WriterFacts] = {}
         self._monitors: dict[str, WriterFacts] = {}  # by host
         self._ended: dict[str, tuple[int, str]] = {}  # by host, when and how
@@ -43,7 +43,7 @@ class LatestValues:
         self._run: dict[str, str] = {}
 
     def add(self, batch: Batch, now_ms: int) -> None:
-        """Take in what a batch holds."""
+        """Add the values of a batch."""
         with self._lock:
             namer = Namer.of(batch, self._namers)
             writer = batch.writer
@@ -100,7 +100,7 @@ class LatestValues:
                 self._ended.pop(host, None)  # resumed
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
-        """What counts now."""
+        """The values to show now."""
         with self._lock:
             hosts = set(self._hosts.values())
             states = {host: self._state(host, now_ms) for host in hosts}
@@ -130,7 +130,7 @@ class LatestValues:
         return self._is_heard(host, now_ms)
 
     def _is_heard(self, host: str, now_ms: int) -> bool:
-        """The host's monitor is there; a run without one is taken as going on."""
+        """Whether the host's monitor is alive; a run without a monitor is treated as running."""
         limits = [self._fresh_ms[writer] for writer, on in self._hosts.items() if on == host]
         heard_ms = self._heard_ms.get(host)
         return heard_ms is None or self._monitors[host].now_ms(now_ms) - heard_ms <= max(limits)
@@ -142,7 +142,7 @@ class LatestValues:
         return ended[1] if now_ms - ended[0] < ENDED_MS else ""
 
     def over(self, now_ms: int) -> bool:
-        """Nothing of the run is shown any more, nor will be."""
+        """Whether nothing of the run is shown any more, nor will be."""
         with self._lock:
             hosts = set(self._hosts.values())
             return bool(hosts) and not any(self._state(host, now_ms) for host in hosts)

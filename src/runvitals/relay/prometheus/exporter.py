@@ -1,7 +1,7 @@
 """The destination `prometheus:127.0.0.1:9401`: runs of this host at `http://127.0.0.1:9401/metrics`.
 
-A page of another site may have its own name point to this address (DNS rebinding), and the browser would then
-let it in. So this one answers only to addresses, to names of this host, and to those that it is told.
+Another site could point its host name at this address and let a browser read the page (DNS rebinding). So the
+server only answers requests for IP addresses, for names of this host, and for configured names.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from runvitals.terminal import inert
 
 HOST, PORT = "127.0.0.1", 9401
 PATH = "/metrics"
-# Whoever connects and then says nothing is not waited for any longer.
+# Connections that send nothing are closed after this long.
 TIMEOUT_S = 10.0
 _WORTH_PACKING = 1024
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `PORT`, or nothing; `#hosts=…` may follow, see `read_names`.
+    """Parse `HOST:PORT`, `PORT`, or ""; `#hosts=…` may follow, see `read_names`.
 
     Raises:
-        ValueError: anything else.
+        ValueError: invalid address.
 
     Example:
         >>> read_address("//127.0.0.1:9401"), read_address("9402"), read_address("[::1]:9401")
@@ -47,15 +47,15 @@ def read_address(text: str) -> tuple[str, int]:
     except ValueError:
         parts = None
     if parts is None or "@" in place or parts.netloc != parts.geturl().removeprefix("//"):
-        raise ValueError(f"{text!r} is no address to listen on: HOST:PORT, PORT or HOST is")
+        raise ValueError(f"invalid listen address {text!r}; expected HOST:PORT, PORT or HOST")
     return host, PORT if port is None else port
 
 
 def read_names(text: str) -> frozenset[str]:
-    """The names that the page answers to beside this host's own.
+    """The host names the server answers to in addition to this host's own.
 
     Raises:
-        ValueError: an option that there is not.
+        ValueError: unknown option.
 
     Example:
         >>> sorted(read_names("0.0.0.0:9401#hosts=node1.example.org,metrics.example.org"))
@@ -65,7 +65,7 @@ def read_names(text: str) -> frozenset[str]:
     given = dict(parse_qsl(options, keep_blank_values=True))
     unknown = sorted(given.keys() - {"hosts"})
     if unknown:
-        raise ValueError(f"prometheus: no option {unknown[0]!r}; after # there may be hosts")
+        raise ValueError(f"prometheus: unknown option {unknown[0]!r}; expected hosts")
     names = {name.strip().lower() for name in given.get("hosts", "").split(",") if name.strip()}
     return frozenset({*names, read_address(place)[0].lower()})
 
@@ -79,13 +79,13 @@ def _is_address(name: str) -> bool:
 
 
 class Exporter:
-    """A small HTTP server that shows some runs.
+    """A small HTTP server that exposes several runs.
 
     Args:
-        address: where to listen; port 0: any free one.
+        address: where to listen; port 0: any free port.
 
     Raises:
-        OSError: it cannot listen there.
+        OSError: it could not listen there.
     """
 
     def __init__(self, address: tuple[str, int]) -> None:
@@ -97,17 +97,17 @@ class Exporter:
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
 
     def board(self, run_id: str) -> LatestValues:
-        """Where a run's numbers are put."""
+        """The values of a run, to be filled in."""
         with self._lock:
             return self._boards.setdefault(run_id, LatestValues())
 
     def answer_to(self, names: Collection[str]) -> None:
-        """Let the page be asked for under more names."""
+        """Answer requests for more host names."""
         with self._lock:
             self._names.update(names)
 
     def answers_to(self, host: str) -> bool:
-        """Whether the page may be asked for under what a request names as its host."""
+        """Whether to answer requests with this Host header."""
         try:
             name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
         except ValueError:
@@ -115,7 +115,7 @@ class Exporter:
         return name in self._names or _is_address(name)
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
-        """All that is shown now; runs that are over are forgotten."""
+        """All values to show now; runs that are over are removed."""
         with self._lock:
             boards = list(self._boards.items())
         for run_id, board in boards:
@@ -139,7 +139,7 @@ def _server(address: tuple[str, int], exporter: Exporter) -> ThreadingHTTPServer
         block_on_close = False
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A scraper that went away in the middle: there is nobody to tell, and the next scrape comes."""
+            """A scraper disconnected early: nothing to report, it will scrape again."""
 
     class Handler(_Handler):
         shown = exporter
@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         host = self.headers.get("Host")
         if host is not None and not self.shown.answers_to(host):
-            said = f"{inert(host[:300])} is no name of this host; prometheus:…#hosts=NAME lets it be one\n"
+            said = f"{inert(host[:300])} is not a name of this host; allow it with prometheus:…#hosts=NAME\n"
             self._answer(403, "text/plain; charset=utf-8", said.encode())
             return
         path = self.path.partition("?")[0]
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             kind = content_type(self.headers.get("Accept", ""))
             self._answer(200, kind, render(self.shown.samples(time.time_ns() // 1_000_000), kind))
         else:
-            self._answer(404, "text/plain; charset=utf-8", f"there is only {PATH}\n".encode())
+            self._answer(404, "text/plain; charset=utf-8", f"not found; the only page is {PATH}\n".encode())
 
     do_HEAD = do_GET
 
@@ -183,19 +183,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Scrapes are no news."""
+        """Scrapes are not logged."""
 
 
-# All runs of a process that are shown at one address share its server.
+# All runs of a process that are exposed at one address share its server.
 _lock = threading.Lock()
 _exporters: dict[tuple[str, int], tuple[Exporter, int]] = {}
 
 
 def acquire(address: tuple[str, int]) -> Exporter:
-    """The server of an address, begun if there is none; to be given back by `release`.
+    """The server of an address, started if there is none. Call `release` when done.
 
     Raises:
-        OSError: it cannot listen there.
+        OSError: it could not listen there.
     """
     with _lock:
         exporter, users = _exporters.get(address) or (Exporter(address), 0)
@@ -204,7 +204,7 @@ def acquire(address: tuple[str, int]) -> Exporter:
 
 
 def release(address: tuple[str, int]) -> None:
-    """It is not needed any more; the last one ends it."""
+    """Stop using the server of an address; the last user stops it."""
     with _lock:
         exporter, users = _exporters.pop(address)
         if users > 1:
@@ -214,7 +214,7 @@ def release(address: tuple[str, int]) -> None:
 
 
 class PrometheusDestination(Destination):
-    """Shows the newest numbers of a run to whoever asks. Nothing that has passed is kept.
+    """Exposes the newest values of a run for scraping. History is not kept.
 
     Args:
         address: `HOST:PORT` or `PORT`; default 127.0.0.1:9401; `#hosts=NAME,NAME` after it where the page is

@@ -1,4 +1,4 @@
-"""What a scrape gets: Prometheus' text format, and OpenMetrics for whoever asks for it.
+"""Renders the scraped page in Prometheus' text format, or in OpenMetrics if requested.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/
 https://prometheus.io/docs/specs/om/open_metrics_spec/
@@ -18,7 +18,7 @@ Sample = tuple[MetricFamily, Labels, float]
 
 
 def content_type(accept: str) -> str:
-    """Which of the two formats an Accept header prefers; Prometheus' text where it does not say.
+    """The format an Accept header prefers; Prometheus' text format by default.
 
     Example:
         >>> content_type("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
@@ -31,16 +31,16 @@ def content_type(accept: str) -> str:
         kind, *parameters = (part.strip() for part in one.split(";"))
         quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         if kind in liked:
-            liked[kind] = max(liked[kind], decimal(quality, 0.0, 1.0) or 0.0)  # no number: as if not there
+            liked[kind] = max(liked[kind], decimal(quality, 0.0, 1.0) or 0.0)  # an invalid quality is ignored
     openmetrics = liked["application/openmetrics-text"]
     return OPENMETRICS if openmetrics and openmetrics >= liked["text/plain"] else TEXT
 
 
 def render(samples: Iterable[Sample], format: str) -> bytes:
-    """The whole page.
+    """Render the page.
 
     Args:
-        samples: in any order; the last of those with the same name and labels counts.
+        samples: in any order; of samples with the same name and labels the last one is used.
         format: `OPENMETRICS` or `TEXT`.
     """
     families: dict[str, tuple[MetricFamily, dict[Labels, float]]] = {}

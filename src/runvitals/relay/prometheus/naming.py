@@ -1,4 +1,4 @@
-"""Keys as Prometheus names things: a family, labels, and a factor to its base unit."""
+"""Maps keys to Prometheus names: a metric family, labels, and a factor to the base unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runvitals.relay.batch import Batch, LogRow
 
 Labels = tuple[tuple[str, str], ...]
 
-# What a placeholder of a key is called as a label. Others keep their name.
+# The labels for the placeholders of keys, where the names differ.
 _LABELS = {
     "i": "device",
     "dev": "device",
@@ -31,7 +31,7 @@ _MOST_SERIES = 100_000
 
 
 class MetricFamily(NamedTuple):
-    """A metric of Prometheus. `name` is without `_total`; `unit` is its last word, or ""."""
+    """A Prometheus metric family. `name` is without `_total`; `unit` is its last word, or ""."""
 
     name: str
     kind: str
@@ -40,12 +40,12 @@ class MetricFamily(NamedTuple):
 
     @property
     def sample(self) -> str:
-        """The name its samples have."""
+        """The name of its samples."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
 class LabeledSeries(NamedTuple):
-    """One series. Labels are in order of their names, `__name__` is not among them."""
+    """One series. Labels are sorted by name and do not include `__name__`."""
 
     family: MetricFamily
     labels: Labels
@@ -61,7 +61,7 @@ OTHER = MetricFamily(
 
 @lru_cache(16_384)
 def named(key: str) -> tuple[MetricFamily, Labels, float]:
-    """A key's family, the labels that its placeholders make, and the factor to its unit.
+    """The family of a key, the labels from its placeholders, and the factor to the family's unit.
 
     Example:
         >>> family, labels, factor = named("gpu.0.memoryAllocated")
@@ -87,7 +87,7 @@ def _labels(match: Match) -> Labels:
 
 
 def legal(name: str) -> str:
-    """A text as a name of Prometheus.
+    """Convert a text to a valid Prometheus name.
 
     Example:
         >>> legal("9 lives/cat")
@@ -98,8 +98,8 @@ def legal(name: str) -> str:
 
 
 def base_labels(batch: Batch) -> dict[str, str]:
-    """The labels of everything that a batch holds: run, project, host; of a training process its rank, or its
-    process id where it has none; and the user's own labels."""
+    """The labels of everything in a batch: run, project, host; for a training process its rank, or its
+    process id if it has none; and the user's own labels."""
     writer = batch.writer
     found = {"run": batch.run.id, "project": batch.run.project, "host": writer.host}
     if writer.role != "monitor":
@@ -117,7 +117,7 @@ def _free(name: str) -> str:
 
 
 class Namer:
-    """The series of a run's keys, remembered by writer. 60 ns for one that is known.
+    """The series of a run's keys, cached per writer. A cached key takes 60 ns.
 
     Example:
         >>> namer = Namer(batch)
@@ -137,7 +137,7 @@ class Namer:
 
     @classmethod
     def of(cls, batch: Batch, known: dict[str, Namer]) -> Namer:
-        """The writer's, from `known`, or a new one where something has changed."""
+        """The writer's namer from `known`, or a new one if its labels have changed."""
         namer = known.get(batch.writer.name)
         if namer is None or not namer._holds(batch):
             namer = known[batch.writer.name] = cls(batch)
@@ -147,11 +147,11 @@ class Namer:
         return self._base == self.base(batch) and self._told is batch.run.machine.get("openmetrics")
 
     def base(self, batch: Batch) -> dict[str, str]:
-        """The labels of everything that a batch holds."""
+        """The labels of everything in a batch."""
         return base_labels(batch)
 
     def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
-        """A key's family, its own labels, and the factor to its unit."""
+        """The family of a key, its own labels, and the factor to the family's unit."""
         return named(key)
 
     def series(self, key: str) -> LabeledSeries:
@@ -164,7 +164,7 @@ class Namer:
         return found
 
     def logged(self, name: str) -> LabeledSeries:
-        """The series of a name that the program logs."""
+        """The series of a logged name."""
         found = self._logged.get(name)
         if found is None:
             if len(self._logged) >= _MOST_SERIES:
@@ -180,7 +180,7 @@ class Namer:
         return self._made(family, dict(labels), factor)
 
     def _of_endpoint(self, key: str) -> LabeledSeries | None:
-        """What an exporter told, under its own name and labels; None for any other key."""
+        """The original name and labels of a metric scraped from an exporter; None for any other key."""
         match = CATALOG.find(key) if key.startswith("openmetrics.") else None
         if match is None or not isinstance(self._told, Mapping):
             return None
@@ -190,7 +190,7 @@ class Namer:
             facts = self._told[endpoint]["metrics"][metric]
             labels = {_free(legal(name)): str(text) for name, text in facts["series"][int(n)].items()}
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            return None  # the facts come a little later than the first numbers, and may be anything
+            return None  # the facts arrive later than the first values, and may be invalid
         counts = match.metric.kind == "counter" and metric.endswith("_total")
         name = self.endpoint_prefix + legal(metric.removesuffix("_total") if counts else metric)
         text = str(facts.get("help") or "") or f"{metric} of the endpoint {endpoint}."
@@ -205,7 +205,7 @@ class Namer:
 
 
 def logged_numbers(row: LogRow) -> Iterator[tuple[str, float]]:
-    """The numbers of a `log()` call, nested ones by dotted name.
+    """The numbers of a `log()` call; nested ones have dotted names.
 
     Example:
         >>> dict(logged_numbers(LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"})))

@@ -1,7 +1,7 @@
-"""The destination `remote_write:URL`: Prometheus, VictoriaMetrics, Mimir, Thanos, and whatever else takes it.
+"""The destination `remote_write:URL`: Prometheus, VictoriaMetrics, Mimir, Thanos, and other receivers.
 
-Twice does no harm in Prometheus, which refuses a request whose samples it has; VictoriaMetrics keeps the same
-sample twice after an answer that got lost, unless it is told to deduplicate.
+Sending data twice does no harm in Prometheus, which rejects requests with samples it has. VictoriaMetrics
+stores the same samples twice if a response was lost, unless deduplication is configured.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _WRITTEN = "X-Prometheus-Remote-Write-Samples-Written"
 
 
 class RemoteWriteDestination(PushingDestination):
-    """Sends samples, gaps and ends of series, and what programs log.
+    """Sends samples, gaps, ends of series, and logged values.
 
     Args:
         address: a URL, by default with the path /api/v1/write; after `#` `version=1` (default) or 2, and
-            `headers=FILE`. A server that does not know 2.0 gets 1.0.
+            `headers=FILE`. A server that does not support 2.0 gets 1.0.
 
     Raises:
-        ValueError: an address that cannot be.
+        ValueError: invalid address.
     """
 
     name = "remote_write"
@@ -41,13 +41,13 @@ class RemoteWriteDestination(PushingDestination):
     def __init__(self, address: str, context: Context) -> None:
         found = UrlAddress(self.name, address, ("version", "headers"), PATH)
         told = (
-            f"they come from {VARIABLES}_TOKEN, _USER and _PASSWORD, _HEADERS, for the server of "
-            f"{VARIABLES}_URL or else the only one; or from the file of #headers="
+            f"set {VARIABLES}_TOKEN, _USER and _PASSWORD, or _HEADERS, which are sent to the server of "
+            f"{VARIABLES}_URL or else to the only one; or use the file of #headers="
         )
         super().__init__(context, found.web, found.path, Namer, told)
         version = found.options.get("version", "1")
         if version not in ("1", "2"):
-            raise ValueError(f"remote_write: version={version!r}: 1 or 2")
+            raise ValueError(f"remote_write: invalid version={version!r}; expected 1 or 2")
         self._message: Version1 | Version2 = Version2() if version == "2" else Version1()
         self._headers_file = found.options.get("headers")
         self._environ = context.environ
@@ -60,7 +60,7 @@ class RemoteWriteDestination(PushingDestination):
         return answer
 
     def is_there(self, batch: Batch, refusal: str) -> bool:
-        """Prometheus takes in all of a request or nothing, and no sample that is older than the newest."""
+        """Prometheus stores a request completely or not at all, and no samples older than the newest."""
         said = refusal.casefold()
         return batch.repeated and ("out of order" in said or "duplicate sample" in said)
 
@@ -83,7 +83,7 @@ class RemoteWriteDestination(PushingDestination):
 
 
 def _knows_2(answer: HttpResponse) -> bool:
-    """A server that knows 2.0 says in each answer how much it wrote; one that does not may even answer 200,
-    having read nothing."""
+    """Whether the server supports 2.0: it then states in each response how much it wrote. Others may even
+    answer 200 without having read anything."""
     ok = 200 <= answer.status < 300
     return answer.status != _UNKNOWN_MESSAGE and not (ok and _WRITTEN not in answer.headers)

@@ -1,4 +1,4 @@
-"""Snappy's block format: by `cramjam` where it is installed, else without making anything smaller.
+"""Snappy's block format: compressed with `cramjam` if it is installed, else stored uncompressed.
 
 https://github.com/google/snappy/blob/main/format_description.txt
 """
@@ -19,16 +19,16 @@ else:
         return bytes(_snappy.compress_raw(data))
 
 
-_LITERAL_4_BYTES = 63 << 2  # a literal whose length less one follows in 4 bytes
+_LITERAL_4_BYTES = 63 << 2  # a literal whose length minus one follows in 4 bytes
 
 
 def compress(data: bytes) -> bytes:
-    """The data as one block."""
+    """Compress data into one block."""
     return stored(data) if _compress is None else _compress(data)
 
 
 def stored(data: bytes) -> bytes:
-    """The data as one literal: a block that every reader of the format takes, 6 to 10 bytes larger.
+    """The data as one uncompressed literal, which every decoder accepts; 6 to 10 bytes larger.
 
     Example:
         >>> stored(b"abc").hex()

@@ -1,4 +1,4 @@
-"""The messages of Prometheus' remote write, 1.0 and 2.0.
+"""Encodes the messages of Prometheus remote write, 1.0 and 2.0.
 
 https://prometheus.io/docs/specs/prw/remote_write_spec/
 https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
@@ -16,7 +16,7 @@ from runvitals.protobuf import text, uint, varint
 from runvitals.relay.prometheus.naming import LabeledSeries, MetricFamily
 from runvitals.relay.timeline import SeriesPoints, Values
 
-# The NaN that says that a series ends here, as Prometheus writes it.
+# Prometheus' stale marker: a NaN that marks the end of a series.
 STALE = struct.pack("<Q", 0x7FF0000000000002)
 _KINDS = {"counter": 1, "gauge": 2, "info": 6}
 _VALUE = b"\x09"  # field 1, 8 bytes
@@ -24,7 +24,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class Version1:
-    """prometheus.WriteRequest. A family's description goes with the first request that has the family."""
+    """prometheus.WriteRequest. A family's metadata are sent with the first request that has the family."""
 
     headers = {
         "Content-Type": "application/x-protobuf",
@@ -44,7 +44,7 @@ class Version1:
         return b"".join(series) + b"".join(map(_description, new))
 
     def again(self) -> None:
-        """The last request may not have arrived: describe all families again."""
+        """Send all metadata again: the last request may not have arrived."""
         self._described.clear()
 
     def _of(self, series: LabeledSeries) -> bytes:
@@ -60,8 +60,8 @@ class Version1:
 
 
 class Version2:
-    """io.prometheus.write.v2.Request, as of 2.0-rc.4: texts in one table, descriptions with each series, the
-    start of counters with each sample."""
+    """io.prometheus.write.v2.Request, as of 2.0-rc.4: interned strings, metadata with each series, and the
+    start time of counters with each sample."""
 
     headers = {
         "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request",
@@ -84,12 +84,12 @@ class Version2:
         return b"".join([*(text(4, symbol) for symbol in symbols), *series])
 
     def again(self) -> None:
-        """Each request is complete in itself."""
+        """Nothing to do: each request is complete in itself."""
 
 
 @lru_cache(_MOST_REMEMBERED)
 def _labels(series: LabeledSeries) -> list[tuple[str, str]]:
-    """All labels, in the order of their names."""
+    """All labels, sorted by name."""
     return sorted([("__name__", series.family.sample), *series.labels])
 
 
@@ -99,14 +99,14 @@ def _description(family: MetricFamily) -> bytes:
 
 
 class _Times:
-    """What is around the values of samples; it is the same for all series of a batch."""
+    """The bytes around the values of samples, which are the same for all series of a batch."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[bytes, bytes]] = {}
         self._lists: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
 
     def samples(self, line: SeriesPoints, start_ms: int) -> bytes:
-        """The samples of a line, each a field 2: value, time, and the start if there is one."""
+        """The points of a series, each as field 2: value, time, and the start time if there is one."""
         key = (id(line.times_ms), start_ms)
         around = self._lists.get(key)
         if around is None:
