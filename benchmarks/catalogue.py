@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from runvitals.store.catalogue import (
+from runvitals.store.metadata import (
     Ending,
     Filter,
     MetadataStore,
@@ -62,7 +62,7 @@ def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
     if only != "postgresql":
         yield "sqlite", file
     if only != "sqlite":
-        from tests.store.catalogue.postgresql import temporary_server
+        from tests.store.metadata.postgresql import temporary_server
 
         yield "postgresql", temporary_server(durable=True).make("catalogue")
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import boto3
 
-from runvitals.relay.cloudwatch import limits
-from runvitals.relay.cloudwatch.client import CloudWatchClient
-from runvitals.relay.cloudwatch.datum import MetricSeries
-from runvitals.relay.cloudwatch.fold import MinuteAggregation
+from runvitals.relay.destinations.cloudwatch import limits
+from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
+from runvitals.relay.destinations.cloudwatch.datum import MetricSeries
+from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 
 METRICS = 25
 INTERVAL_S = 5

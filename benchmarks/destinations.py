@@ -28,17 +28,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from runvitals.catalog import CATALOG
-from runvitals.catalog.metric import placeholders
 from runvitals.journal.paths import run_dir
 from runvitals.journal.writer import Writer
+from runvitals.metrics import CATALOG
+from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch
-from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import RunDelivery
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations import BUILT_IN
-from runvitals.relay.prometheus import exporter, snappy
-from runvitals.relay.specs import DestinationSpec
+from runvitals.relay.destinations.prometheus import destination as exporter
+from runvitals.relay.destinations.prometheus import snappy
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery import RunDelivery
+from runvitals.relay.engine.destination_spec import DestinationSpec
 
 KEYS = 60
 WARM_UP_S = 30

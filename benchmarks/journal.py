@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 
 from runvitals.journal.reader import read_run
-from runvitals.journal.seal import Sealer
+from runvitals.journal.sealing import Sealer
 from runvitals.journal.writer import Writer
 
 ROUNDS = 7

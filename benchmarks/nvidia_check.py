@@ -21,7 +21,7 @@ from statistics import mean, median
 from typing import Any
 
 from runvitals.collectors.base import Scope, Tick
-from runvitals.collectors.nvidia import library
+from runvitals.collectors.nvidia import nvml
 from runvitals.collectors.nvidia.collector import Nvidia
 
 MIB = 1 << 20
@@ -87,7 +87,7 @@ def main() -> None:
 def compare(seconds: int) -> None:
     """Print, for each reading, how far ours is from nvidia-smi's, and nvidia-smi's from itself."""
     fields = known_fields()
-    source = Nvidia(Scope(pids=[os.getpid()]), library.load(), patience_s=30.0)
+    source = Nvidia(Scope(pids=[os.getpid()]), nvml.load(), patience_s=30.0)
     differences: dict[str, list[tuple[float, float, float]]] = {}
     last: dict[str, float] = {}
     before = query(fields)
@@ -129,7 +129,7 @@ def compare(seconds: int) -> None:
 
 def compare_process(pid: int) -> None:
     """Print what we and nvidia-smi tell of the load's own process."""
-    source = Nvidia(Scope(pids=[pid]), library.load(), patience_s=30.0)
+    source = Nvidia(Scope(pids=[pid]), nvml.load(), patience_s=30.0)
     use: dict[str, float] = {}
     for _ in range(5):
         tick = Tick(time.monotonic())
@@ -201,7 +201,7 @@ class Timed:
 
 def costs() -> None:
     """Print what a sample takes, at one a second, and what each call of the driver's takes."""
-    source = Nvidia(Scope(pids=[os.getpid()]), library.load(), patience_s=30.0)
+    source = Nvidia(Scope(pids=[os.getpid()]), nvml.load(), patience_s=30.0)
     source.sample(Tick(time.monotonic()))
     wall_ms, cpu_ms = [], []
     for _ in range(15):
@@ -213,7 +213,7 @@ def costs() -> None:
     source.close()
     print(f"\na sample at 1 Hz: {median(wall_ms):.2f} ms (longest {max(wall_ms):.2f}), ", end="")
     print(f"CPU {median(cpu_ms):.2f} ms (mean {mean(cpu_ms):.2f}, most {max(cpu_ms):.2f})")
-    timed = Timed(library.load())
+    timed = Timed(nvml.load())
     source = Nvidia(Scope(pids=[os.getpid()]), timed, patience_s=30.0)
     for _ in range(30):
         source.sample(Tick(time.monotonic()))

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from runvitals.monitor import relay
+from runvitals.monitor import relay_connection
 
 # A relay that has delivered everything stays for 5 s.
 PATIENCE_S = 15.0
@@ -15,7 +15,7 @@ PATIENCE_S = 15.0
 
 def end_relay(data: str | Path) -> None:
     """End the relay of a data folder, if there is one."""
-    answer = relay.ask(str(data), {"op": "hello"}, PATIENCE_S)
+    answer = relay_connection.ask(str(data), {"op": "hello"}, PATIENCE_S)
     if answer is not None:
         os.kill(int(answer["pid"]), signal.SIGTERM)
 

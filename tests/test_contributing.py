@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from runvitals.catalog import metric
 from runvitals.collectors.base import Scope, Tick
+from runvitals.metrics import metric
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL))
@@ -39,7 +39,7 @@ def test_the_pages_tests_pass(name: str, files: ModuleType, tmp_path: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the page's source reads /proc")
 def test_the_pages_row_declares_what_the_pages_source_reads(files: ModuleType) -> None:
-    [row] = eval(f"[{BLOCKS['src/runvitals/catalog/cpu.py']}]", vars(metric))
+    [row] = eval(f"[{BLOCKS['src/runvitals/metrics/cpu.py']}]", vars(metric))
     tick = Tick(time.monotonic())
     files.probe(Scope()).sample(tick)
     assert tick.gauges.keys() == {row.key}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgspec
 
 from benchmarks.ingest.samples import KEYS, samples
-from runvitals.store import body
+from runvitals.model import batch_body
 
 _POST = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/msgpack\r\n"
 
@@ -37,7 +37,7 @@ def requests(client: int, ticks: int) -> Iterator[bytes]:
             "writer": f"monitor.node{client}.1",
             "seq": seq,
             "keys": KEYS,
-            "body": body.pack(t, values),
+            "body": batch_body.pack(t, values),
         }
         content = msgspec.msgpack.encode(said)
         yield _POST + b"content-length: %d\r\n\r\n" % len(content) + content

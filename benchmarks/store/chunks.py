@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.store.dataset import METRICS, Fleet, RunSamples
 from benchmarks.store.measure import Numbers, drop_from_cache, memory_mb, once_ms, repeated_ms, size, spent
 from runvitals.buckets import grid
-from runvitals.store import body
-from runvitals.store.contract import SampleBatch
-from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.model import batch_body
+from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 CHURN_RUNS, CHURN_TICKS = 10_000, 10
 
@@ -37,7 +37,7 @@ def _batches(samples: Iterable[RunSamples], ticks: int) -> Iterator[SampleBatch]
     for seq, first in enumerate(range(0, len(runs[0].t), ticks)):
         for one in runs:
             t, values = one.t[first : first + ticks], one.values[first : first + ticks]
-            t, values = body.unpack(packed := body.pack(t, values), len(METRICS))
+            t, values = batch_body.unpack(packed := batch_body.pack(t, values), len(METRICS))
             yield SampleBatch(one.run, one.run, seq, METRICS, t, values, packed)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from runvitals.server.app import application
-from runvitals.server.ingest.described import describe
-from runvitals.server.views import Library
+from runvitals.server.ingest.openapi import describe
+from runvitals.server.library import Library
 
 _INTRODUCTION = """\
 # HTTP API

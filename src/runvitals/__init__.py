@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runvitals.client import Client
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
-    from runvitals.sdk.fields import Fields
+    from runvitals.sdk.recorded_dict import Fields
 
     config: Fields
     summary: Fields

@@ -17,7 +17,7 @@ import pytest
 
 import runvitals
 from tests.query.journals import T0, Monitor
-from tests.relay.cloudwatch.reports import inferentia, line, process, report
+from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
 
 SOURCE = str(Path(runvitals.__file__).parents[1])
 

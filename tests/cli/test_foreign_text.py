@@ -22,13 +22,13 @@ from runvitals import cli
 from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.writer import Writer
-from runvitals.relay.cursor import Cursor
-from runvitals.relay.specs import DestinationSpec
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.terminal import Harmless, harmless, harmless_output
 from tests.leftovers import end_relay
 from tests.query.journals import T0
 from tests.sdk.runs import environment
-from tests.wandb import files
+from tests.wandb_files import files
 
 SOURCE = Path(cli.__file__).parents[1]
 # Colours, the window's title, a bell, a backspace, C1's CSI, an override of the direction, a line of our own.
@@ -256,11 +256,11 @@ def test_only_few_places_write_to_a_terminal() -> None:
     """What prints elsewhere would come past `runvitals.terminal`."""
     known = {
         "terminal.py",
-        "sdk/console.py",  # `tell`, which writes out what a terminal would obey
+        "sdk/messages.py",  # `tell`, which writes out what a terminal would obey
         "top/live.py",  # what it prints is drawn by `drawing`, of inert text
-        "relay/cloudwatch/pipe.py",  # to stderr, in the command `neuron`
+        "relay/destinations/cloudwatch/pipe.py",  # to stderr, in the command `neuron`
         "doctor/examination.py",  # looks which letters stdout can show
-        "server/logs.py",  # to stderr, in the commands `ui` and `server`
+        "server/http/logs.py",  # to stderr, in the commands `ui` and `server`
     }
     found = set()
     for path in sorted(SOURCE.rglob("*.py")):

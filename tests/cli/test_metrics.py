@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.catalog import CATALOG
-from runvitals.catalog.reference import table
 from runvitals.cli import main
+from runvitals.metrics import CATALOG
+from runvitals.metrics.reference import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 

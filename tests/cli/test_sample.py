@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.cli import main
+from runvitals.metrics import CATALOG
 from tests.collectors.graphcore.ipus import Library, card
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci, tool

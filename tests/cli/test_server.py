@@ -19,10 +19,10 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.store import pairing
-from runvitals.store.catalogue import WriterRegistration, open_metadata_store
-from runvitals.store.sqlite_chunks import SqliteChunks
-from tests.server.stored import Shared
-from tests.store.catalogue import postgresql as postgres
+from runvitals.store.metadata import WriterRegistration, open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.server.stored_runs import Shared
+from tests.store.metadata import postgresql as postgres
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.query.opened import open_run
+from runvitals.query.run_handle import open_run
 from tests.relay.receiver import Receiver
 from tests.sdk.runs import environment, eventually
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.collectors.test_tool import program
+from tests.collectors.plumbing.test_tool import program
 from tests.sdk.runs import environment
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"

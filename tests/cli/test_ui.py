@@ -55,7 +55,7 @@ def test_the_usual_port_taken_means_a_free_one(
 ) -> None:
     served = []
     monkeypatch.setattr("runvitals.cli.ui.DEFAULT_PORT", taken)
-    monkeypatch.setattr("runvitals.server.serve.serve", lambda app, listener: served.append(listener))
+    monkeypatch.setattr("runvitals.server.http.serve.serve", lambda app, listener: served.append(listener))
     assert main(["ui", "--no-browser", "--dir", str(tmp_path)]) == 0
     with served[0] as listener:
         port = listener.getsockname()[1]

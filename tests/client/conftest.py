@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.client import Client
-from runvitals.server import create_app, shared
+from runvitals.server import cached_read, create_app
 from tests.client.serving import serving
 from tests.query.journals import T0
 
@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Of a server of this machine's journals, in `tmp_path`; it is 30 s after T0 there."""
-    monkeypatch.setattr(shared, "FRESH_S", 0.0)
+    monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
     with serving(create_app(str(tmp_path), lambda: T0 + 30_000)) as address:
         yield address
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from fastapi import FastAPI
 
-from runvitals.server.serve import Server, listen
+from runvitals.server.http.serve import Server, listen
 
 
 @contextmanager

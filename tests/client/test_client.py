@@ -13,7 +13,7 @@ import pytest
 import runvitals
 from runvitals.client import Client, ServerError
 from runvitals.client import client as client_module
-from runvitals.relay import login
+from runvitals.relay.destinations.runvitals import login
 from tests.query.journals import T0, Monitor, Training
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from runvitals.collectors.amd.sysfs import CardFile
 from runvitals.collectors.base import Tick
-from runvitals.collectors.nvidia.library import NvmlError
+from runvitals.collectors.nvidia.nvml import NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
-from runvitals.collectors.tool import StreamingTool, ToolFailed
-from runvitals.collectors.vendors.parts import CompositeSource
+from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.tool import StreamingTool, ToolFailed
 from runvitals.monitor.sampler import Sampler
 
 WEEK_S = 7 * 24 * 3600

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.catalog import CATALOG
-from runvitals.collectors import portable
 from runvitals.collectors.base import Scope, Tick
+from runvitals.collectors.host import portable
 from runvitals.collectors.host.ena import Ena
 from runvitals.collectors.host.process import Processes
 from runvitals.collectors.sources import probe_all
+from runvitals.metrics import CATALOG
 from tests.collectors import trees
 from tests.collectors.host.test_ena import COUNTS, Card
-from tests.collectors.test_portable import FakePsutil, FakeWindowsProcess, tree
+from tests.collectors.host.test_portable import FakePsutil, FakeWindowsProcess, tree
 from tests.collectors.trees import plant, process, put
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.collectors.password_options import PasswordOptions
-from runvitals.collectors.redaction import command, text
+from runvitals.environment.redaction import command, text
 
 SECRET = "hunter2"
 

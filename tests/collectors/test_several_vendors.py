@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runvitals.collectors.amd.presence import probe as probe_amd
+from runvitals.collectors.amd.probe import probe as probe_amd
 from runvitals.collectors.nvidia.collector import Nvidia
 from runvitals.collectors.sources import probe_all
-from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.detection import first_index
 from runvitals.monitor.sampler import Sampler
 from tests.collectors.amd.cards import card
 from tests.collectors.nvidia.fake import FakeGpu, FakeNvml
@@ -44,7 +44,7 @@ GAUDI = pci("0000:9a:00.0", "1da3") | pci("0000:9b:00.0", "1da3")
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.collectors.amd.gpus.PATIENCE_S", 10.0)
+    monkeypatch.setattr("runvitals.collectors.amd.collector.PATIENCE_S", 10.0)
 
 
 def indices(values: dict[str, float], reading: str) -> list[int]:

@@ -14,8 +14,8 @@ from runvitals.doctor import bundle
 from runvitals.doctor.examination import Report
 from runvitals.doctor.finding import Finding
 from runvitals.doctor.scrubber import Scrubber
-from runvitals.relay import login
-from runvitals.sdk.reading import Reading
+from runvitals.relay.destinations.runvitals import login
+from runvitals.sdk.probe import Reading
 from runvitals.sdk.settings import resolve
 from tests.query.journals import T0, Monitor
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.doctor import delivery, screen, storage, system, trial
+from runvitals.doctor import delivery, storage, system, terminal, trial_run
 from runvitals.doctor.examination import Report, _safely
 from runvitals.doctor.finding import Finding
 from runvitals.sdk.settings import resolve
@@ -39,7 +39,7 @@ def test_a_folder_that_nobody_can_write() -> None:
 
 
 def test_a_real_monitor_is_started_and_ended(tmp_path: Path) -> None:
-    found = by_name(trial.findings(settings()))
+    found = by_name(trial_run.findings(settings()))
     assert found["start"].state == "PASS", found["start"]
     assert found["cost"].text.endswith("of memory")
     assert not list(tmp_path.iterdir())
@@ -115,7 +115,7 @@ def test_runs_that_go_nowhere(tmp_path: Path) -> None:
 
 def test_a_terminal_that_knows_ascii_only() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    assert by_name(screen.findings(stream, {}))["signs"].state == "PARTIAL"
+    assert by_name(terminal.findings(stream, {}))["signs"].state == "PARTIAL"
 
 
 def test_a_check_that_breaks_is_a_finding_and_hurts_no_other() -> None:

@@ -11,7 +11,7 @@ import pytest
 from runvitals.doctor import sources
 from runvitals.doctor.finding import Finding
 from runvitals.doctor.remedies import remedy
-from runvitals.sdk.reading import Reading
+from runvitals.sdk.probe import Reading
 from runvitals.sdk.settings import resolve
 from tests.collectors.trees import plant
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.journal.seal import Sealer
+from runvitals.journal.sealing import Sealer
 from runvitals.journal.writer import Writer
 from tests.journal.minireader import Reading
 

@@ -18,7 +18,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.frames import frame
 from runvitals.journal.reader import MAX_PROBLEMS, Tail, WriterTail, read_run
 from runvitals.journal.records import Record
-from runvitals.journal.seal import BLOCK, Sealer
+from runvitals.journal.sealing import BLOCK, Sealer
 from runvitals.journal.writer import Writer
 
 NAME = "monitor.n1.1.00000.rvj"

@@ -208,7 +208,7 @@ def test_the_monitors_half_of_the_journal_imports_nothing_heavy() -> None:
              "logging", "threading", "functools", "contextlib"]  # fmt: skip
     program = f"""
 import sys; sys.path.insert(0, {str(SRC)!r})
-import runvitals.journal.writer, runvitals.journal.seal, runvitals.journal.reader
+import runvitals.journal.writer, runvitals.journal.sealing, runvitals.journal.reader
 print([name for name in {heavy} if name in sys.modules])
 """
     command = [sys.executable, "-I", "-S", "-E", "-c", program]

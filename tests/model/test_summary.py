@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.journal.jsontext import dumps, loads
+from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.summary import MAX_NAMES, Definitions, Tally, combined, is_state, matches
 
 ROWS = [{"loss": 3.0, "acc": 0.1}, {"loss": 1.0}, {"loss": 2.0, "acc": 0.5, "note": "x"}]

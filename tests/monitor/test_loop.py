@@ -24,9 +24,9 @@ from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.writer import Writer
 from runvitals.monitor.clients import Door
 from runvitals.monitor.loop import ENDING_RETRY_S, FIRST_ATTACH_S, Monitor
-from runvitals.monitor.memory_kills import MemoryKills
+from runvitals.monitor.oom_kills import MemoryKills
 from runvitals.monitor.processes import CLOSING_GRACE_S
-from runvitals.monitor.relay import RelayLine
+from runvitals.monitor.relay_connection import RelayLine
 from runvitals.monitor.sampler import Sampler
 
 T0_S = 1_760_000_000.0

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from runvitals.query.globs import MOST_GLOBS, MOST_LENGTH, Glob
-from runvitals.query.keys import KeyFilter
+from runvitals.query.key_filter import KeyFilter
 
 
 def test_they_mean_what_fnmatch_means() -> None:

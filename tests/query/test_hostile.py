@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.paths import run_dir
-from runvitals.query.opened import open_run
+from runvitals.query.run_handle import open_run
 from runvitals.query.runs import RunList
 from tests.model.hostile import T0
 from tests.query.hostile import Payload, journals, json_payload, plant, sample_payload, steps

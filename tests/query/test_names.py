@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.query.keys import KeyFilter
-from runvitals.query.opened import open_run
+from runvitals.query.key_filter import KeyFilter
+from runvitals.query.run_handle import open_run
 from tests.query.journals import T0, Monitor
 from tests.server.client import Client
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import paths
-from runvitals.journal.seal import Sealer
-from runvitals.query import edges
+from runvitals.journal.sealing import Sealer
+from runvitals.query import file_ends
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
 from tests.query.journals import MACHINE, T0, Monitor, Trainer, Training
@@ -185,7 +185,7 @@ def test_a_run_that_ended_long_ago_is_looked_at_again_when_it_is_resumed(tmp_pat
 
 
 def test_a_list_reads_the_ends_of_long_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edges, "EDGE_BYTES", 4096)
+    monkeypatch.setattr(file_ends, "EDGE_BYTES", 4096)
     training = Training(tmp_path)
     training.advance(2000)
     training.monitor.sample(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.query.columns import Series
+from runvitals.query.series import Series
 from runvitals.query.statistics import Statistics, of_series
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import Writer
-from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import RunDelivery
-from runvitals.relay.specs import DestinationSpec
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery import RunDelivery
+from runvitals.relay.engine.destination_spec import DestinationSpec
 from tests.relay.receiver import now_ms
 
 RUN, HOST = "abc", "node1"

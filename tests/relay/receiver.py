@@ -15,8 +15,8 @@ import zstandard
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.ingest import Ingest, Limits, Recorder
-from runvitals.store.catalogue import Filter, RunRow, open_metadata_store
-from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.store.metadata import Filter, RunRow, open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 FOR_EVER_MS = 1 << 50
 

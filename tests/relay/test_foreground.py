@@ -17,11 +17,11 @@ import pytest
 from runvitals.cli import main
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import Writer
-from runvitals.relay.cursor import Cursor
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery_lag import DeliveryLag, delivery_lag
+from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
-from runvitals.relay.lag import DeliveryLag, delivery_lag
 from runvitals.relay.main import own_host
-from runvitals.relay.specs import DestinationSpec
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.programs import get
 from tests.relay.receiver import Receiver, now_ms

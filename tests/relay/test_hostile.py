@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from runvitals.journal import frames, paths
-from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import RunDelivery
-from runvitals.relay.specs import DestinationSpec
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery import RunDelivery
+from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.server.app import create_app
-from runvitals.server.stored import StoredLibrary
+from runvitals.server.stored.library import StoredLibrary
 from tests.model.hostile import T0
 from tests.query.hostile import Payload, journals, json_payload, plant, steps
 from tests.query.journals import Training

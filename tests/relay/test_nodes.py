@@ -164,7 +164,7 @@ def cluster(network: Network, receiver: Receiver, tmp_path: Path) -> Iterator[Cl
 
 def states(receiver: Receiver) -> dict[str, str]:
     """Of the run, and of its hosts."""
-    from runvitals.store.catalogue import hosts
+    from runvitals.store.metadata import hosts
 
     run = receiver.run(RUN)
     writers = receiver.catalogue.writers.of_runs([run.id])[run.id]

@@ -15,8 +15,8 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.monitor import relay
-from runvitals.relay import login
+from runvitals.monitor import relay_connection
+from runvitals.relay.destinations.runvitals import login
 from tests.leftovers import end_relay
 from tests.relay.receiver import Receiver
 
@@ -98,10 +98,10 @@ def test_a_server_that_is_away_costs_the_time_that_was_allowed(
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_nothing_is_started_for_a_run_that_goes_nowhere(environ: dict[str, str], mode: str) -> None:
     named = {"RUNVITALS_SERVER": "http://127.0.0.1:9"} if mode == "offline" else {}
-    script = SCRIPT + "import sys; assert 'runvitals.monitor.relay' not in sys.modules\n"
+    script = SCRIPT + "import sys; assert 'runvitals.monitor.relay_connection' not in sys.modules\n"
     said = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
     assert "deliver" not in said
-    assert relay.call(environ["RUNVITALS_DIR"]) is None
+    assert relay_connection.call(environ["RUNVITALS_DIR"]) is None
 
 
 def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
@@ -181,7 +181,7 @@ def test_a_relay_ends_when_its_data_folder_is_deleted(receiver: Receiver, enviro
     """Though its server rejects the token, so that the next attempt is minutes away."""
     receiver.faults.extend([(401, "")] * 100)
     train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
-    answer = relay.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    answer = relay_connection.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
     assert answer is not None
     shutil.rmtree(environ["RUNVITALS_DIR"])
     with open(os.pidfd_open(int(answer["pid"])), "rb") as ended:

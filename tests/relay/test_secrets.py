@@ -13,9 +13,9 @@ import pytest
 from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.relay.cursor import Cursor, cursors_of
+from runvitals.relay.engine.cursor import Cursor, cursors_of
+from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.main import left_behind
-from runvitals.relay.specs import DestinationSpec
 from tests.relay.collected import Collected
 from tests.relay.journals import HOST, Journal, Sender
 from tests.relay.test_relay import environ as environ

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.journal import descriptor, frames
+from runvitals.journal import file_descriptor, frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.writer import Writer
 from tests.sdk.runs import Journals, Start, finished
@@ -93,13 +93,13 @@ def test_a_closed_descriptor_loses_nothing(tmp_path: Path) -> None:
 
 def test_what_is_another_file_is_told(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "a", os.O_CREAT | os.O_RDWR)
-    known = descriptor.identity(fd)
-    assert descriptor.is_still(fd, known)
+    known = file_descriptor.identity(fd)
+    assert file_descriptor.is_still(fd, known)
     other = os.open(tmp_path / "b", os.O_CREAT | os.O_RDWR)
-    assert not descriptor.is_still(other, known)
+    assert not file_descriptor.is_still(other, known)
     os.close(fd)
     os.close(other)
-    assert not descriptor.is_still(fd, known)
+    assert not file_descriptor.is_still(fd, known)
 
 
 @pytest.mark.parametrize("closed", ["os.closerange(3, 65536)", "os.closerange(0, 65536)"])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
-from runvitals.query.opened import UnknownRun, find_run, open_run
+from runvitals.query.run_handle import UnknownRun, find_run, open_run
 from runvitals.sdk.identity import identify, new_run_id, short_id
-from runvitals.sdk.names import free_name, names_of
+from runvitals.sdk.run_names import free_name, names_of
 from tests.sdk.runs import Journals, Start, finished
 
 SHORT = re.compile("[a-z][0-9a-z]{7}")
@@ -54,7 +54,7 @@ def test_a_name_is_given_once_in_a_project(tmp_path: Path) -> None:
 
 
 def test_two_at_once_get_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.sdk.names._number_of", lambda text: len(text.partition(".")[2]) % 7)
+    monkeypatch.setattr("runvitals.sdk.run_names._number_of", lambda text: len(text.partition(".")[2]) % 7)
     found: list[str] = []
     threads = [
         threading.Thread(target=lambda n=n: found.append(free_name(f"run{n}", "p", str(tmp_path))))

@@ -13,7 +13,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.query.opened import open_run
+from runvitals.query.run_handle import open_run
 from tests.journal.test_full_disk import NAMESPACE, needs_mounts
 from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
 

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.journal.clock import Clock
-from runvitals.sdk.line import order
+from runvitals.sdk.attachment import order
 from runvitals.sdk.settings import SettingError, Settings, resolve
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from runvitals.journal import frames
-from runvitals.query.edges import EDGE_BYTES
-from runvitals.query.opened import now_ms, open_run
+from runvitals.query.file_ends import EDGE_BYTES
+from runvitals.query.run_handle import now_ms, open_run
 from runvitals.query.runs import RunList
 from tests.sdk.runs import Journals, Start, eventually, finished, line
 

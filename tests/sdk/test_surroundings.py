@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from runvitals.journal import frames
-from runvitals.monitor import launch, relay
+from runvitals.monitor import launch, relay_connection
 from tests.monitor.strangers import stranger_on
 from tests.sdk.runs import Journals, Start, environment, eventually, finished
 
@@ -23,7 +23,7 @@ def test_another_user_who_holds_the_addresses_learns_and_delays_nothing(
     train: Start, journals: Journals, tmp_path: Path
 ) -> None:
     data = str(tmp_path)
-    names = launch.address("run1", data).name, relay.address(data).name
+    names = launch.address("run1", data).name, relay_connection.address(data).name
     with stranger_on(str(names[0])) as told_monitor, stranger_on(str(names[1])) as told_relay:
         out = tmp_path / "out"
         code, _, err = finished(train(RUN, RUNVITALS_DESTINATIONS=f"files:{out}"))

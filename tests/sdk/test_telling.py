@@ -10,7 +10,7 @@ from tests.sdk.runs import Journals, finished, start
 
 SOURCE = """
 import time
-from runvitals.collectors.aside import BackgroundReader
+from runvitals.collectors.plumbing.background import BackgroundReader
 
 class Fridge:
     name = "fridge"

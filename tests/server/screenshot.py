@@ -6,9 +6,9 @@ import argparse
 import threading
 
 from runvitals.journal.paths import data_dir
-from runvitals.query.opened import find_run
+from runvitals.query.run_handle import find_run
 from runvitals.server import create_app
-from runvitals.server.serve import Server, listen
+from runvitals.server.http.serve import Server, listen
 from tests.server.browser import Browser
 
 

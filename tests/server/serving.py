@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from runvitals.server.answer_memory import AnswerLimits
-from runvitals.server.connection import Bounds
+from runvitals.server.http.connection import Bounds
+from runvitals.server.http.serve import Server, listen
 from runvitals.server.ingest import Limits
-from runvitals.server.serve import Server, listen
-from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import MetadataStore, open_metadata_store
-from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 Address = tuple[str, int]
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from runvitals.server.answer_memory import AnswerLimits
-from runvitals.server.connection import Bounds
-from runvitals.store.catalogue import WriterRegistration
-from runvitals.store.contract import SampleBatch
+from runvitals.server.http.connection import Bounds
+from runvitals.store.metadata import WriterRegistration
+from runvitals.store.samples.contract import SampleBatch
 from tests.server.serving import Served, serving
 
 T0 = 1_790_812_800_000

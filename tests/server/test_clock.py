@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.server.clock import Clock
-from runvitals.server.ingest.presence import Presence
-from runvitals.store.catalogue import (
+from runvitals.server.ingest.heartbeats import Presence
+from runvitals.store.metadata import (
     MetadataStore,
     RegisteredWriter,
     WriterHeartbeat,

@@ -11,13 +11,14 @@ import anyio
 import numpy as np
 import pytest
 
-from runvitals.server import shared, stored_run
-from runvitals.server.tables import samples
-from runvitals.server.tables.answering import CutOff, metrics_table
-from runvitals.server.tables.formats import Format
-from runvitals.server.views import Chosen
-from runvitals.store.catalogue import StoredEvent, WriterRegistration
-from tests.server.stored import Shared
+from runvitals.server import cached_read
+from runvitals.server.api.tables import samples
+from runvitals.server.api.tables.formats import Format
+from runvitals.server.api.tables.responses import CutOff, metrics_table
+from runvitals.server.library import Chosen
+from runvitals.server.stored import run as stored_run
+from runvitals.store.metadata import StoredEvent, WriterRegistration
+from tests.server.stored_runs import Shared
 
 T0 = 1_790_812_800_000
 KEYS = ("cpu", "memory", "network.receivedBytes")
@@ -26,7 +27,7 @@ KEYS = ("cpu", "memory", "network.receivedBytes")
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     """A run in chunks of 2,000 s, whose oldest of each metric but `memory` are damaged."""
-    monkeypatch.setattr(shared, "FRESH_S", 0.0)
+    monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
     server = Shared(tmp_path / "server")
     server.now_ms = T0 + 7_000_000
     (who,) = server.catalogue.writers.join(

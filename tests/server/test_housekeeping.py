@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.server import shared
+from runvitals.server import cached_read
 from runvitals.server.housekeeping import Housekeeping, Keeping
-from runvitals.server.shared_app import SharedServer
-from runvitals.server.tally import Tally
-from runvitals.store.catalogue import SectionUpdate, WriterRegistration
+from runvitals.server.self_metrics import Tally
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from tests.query.journals import T0
 from tests.server.client import Client
-from tests.server.stored import Shared
+from tests.server.stored_runs import Shared
 
 DAY_MS = 86_400_000
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
-    monkeypatch.setattr(shared, "FRESH_S", 0.0)
+    monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
     server = Shared(tmp_path)
     server.now_ms = T0 + 200 * DAY_MS
     yield server

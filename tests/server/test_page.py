@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 from runvitals.server import create_app
+from runvitals.server.http.serve import Server, listen
 from runvitals.server.page import FOLDER
-from runvitals.server.serve import Server, listen
 from tests.query.journals import Monitor, Training
 from tests.server.browser import Browser, NoBrowser
 from tests.server.test_build import hook  # noqa: F401

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.serve import Server, listen
-from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import Ending, SectionUpdate, WriterEnd, WriterRegistration
+from runvitals.server.http.serve import Server, listen
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import Ending, SectionUpdate, WriterEnd, WriterRegistration
 from tests.query.journals import Training
 from tests.server.browser import Browser
-from tests.server.stored import Shared
+from tests.server.stored_runs import Shared
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import EVIL, browser, live_run, now_ms, static, type_into  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""The installed uvicorn has the internals that `runvitals.server.connection` builds on."""
+"""The installed uvicorn has the internals that `runvitals.server.http.connection` builds on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from runvitals.server import connection
+from runvitals.server.http import connection
 
 PROTOCOL = [
     "access_log",

@@ -12,11 +12,11 @@ import pytest
 
 from runvitals import deadline
 from runvitals.deadline import TooSlow
-from runvitals.server.stored import StoredLibrary
-from runvitals.server.views import RunView
+from runvitals.server.library import RunView
+from runvitals.server.stored.library import StoredLibrary
 from runvitals.server.workers import Busy, Workers
 from tests.query.journals import Training
-from tests.server.stored import Shared
+from tests.server.stored_runs import Shared
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
-from runvitals.query.opened import OpenRun
+from runvitals.metrics import CATALOG
 from runvitals.query.reader import RunReader
+from runvitals.query.run_handle import OpenRun
 from runvitals.sdk.settings import resolve
 from runvitals.simulate import KINDS, Profile, Simulation, begin
 from tests.query.journals import T0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.store.conformance", "tests.store.comparison")
+pytest.register_assert_rewrite("tests.store.samples.conformance", "tests.store.samples.comparison")
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from runvitals.store import pairing
-from runvitals.store.catalogue import MetadataStore, WriterRegistration, open_metadata_store
-from runvitals.store.checking import check_catalogue
-from runvitals.store.contract import SampleBatch, StoreError
+from runvitals.store.check import check_catalogue
+from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
-from runvitals.store.sqlite_chunks import SqliteChunks
-from runvitals.store.sqlite_chunks.check import check
+from runvitals.store.samples.contract import SampleBatch, StoreError
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite_chunks.check import check
 
 NOW = 1_790_812_800_000
 

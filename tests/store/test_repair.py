@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from runvitals.store import pairing
-from runvitals.store.catalogue import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
-from runvitals.store.checking import check_catalogue
-from runvitals.store.contract import SampleBatch, StoreError
+from runvitals.store.check import check_catalogue
+from runvitals.store.metadata import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
-from runvitals.store.sqlite_chunks import Settings, SqliteChunks
-from runvitals.store.sqlite_chunks.check import check
-from runvitals.store.sqlite_chunks.months import MISSING
+from runvitals.store.samples.contract import SampleBatch, StoreError
+from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks.check import check
+from runvitals.store.samples.sqlite_chunks.month_files import MISSING
 
 NOW = 1_790_812_800_000
 RUNS = 300

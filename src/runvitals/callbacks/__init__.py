@@ -7,8 +7,8 @@ what the program has loaded by itself, when a callback is made. Each opens a run
 is none, and leaves its end to the program's own.
 """
 
-from runvitals.callbacks.keras import KerasCallback
-from runvitals.callbacks.lightning import LightningCallback
-from runvitals.callbacks.transformers import TransformersCallback
+from runvitals.integrations.keras import KerasCallback
+from runvitals.integrations.lightning import LightningCallback
+from runvitals.integrations.transformers import TransformersCallback
 
 __all__ = ["KerasCallback", "LightningCallback", "TransformersCallback"]

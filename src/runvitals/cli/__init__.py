@@ -13,7 +13,7 @@ from keyword import iskeyword
 from types import ModuleType
 
 from runvitals import __version__
-from runvitals.collectors import redaction
+from runvitals.environment import redaction
 from runvitals.terminal import harmless_output, inert
 
 COMMANDS = (

@@ -9,16 +9,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.terminal import inert, number, table
-from runvitals.relay.cloudwatch import prices
-from runvitals.relay.cloudwatch.client import MISSING, CloudWatchClient
-from runvitals.relay.cloudwatch.dimensions import PER_MACHINE, parse
-from runvitals.relay.cloudwatch.dry_run import of_reports, of_run
-from runvitals.relay.cloudwatch.estimate import Estimate
-from runvitals.relay.cloudwatch.limits import check_namespace
-from runvitals.relay.cloudwatch.pipe import EmfSink, Pipe, PutMetricDataSink, Sink
-from runvitals.relay.cloudwatch.selection import NEURON_STANDARD, MetricSelection
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import inert, number, table
+from runvitals.relay.destinations.cloudwatch import prices
+from runvitals.relay.destinations.cloudwatch.client import MISSING, CloudWatchClient
+from runvitals.relay.destinations.cloudwatch.dimensions import PER_MACHINE, parse
+from runvitals.relay.destinations.cloudwatch.dry_run import of_reports, of_run
+from runvitals.relay.destinations.cloudwatch.estimate import Estimate
+from runvitals.relay.destinations.cloudwatch.limits import check_namespace
+from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricSelection
+from runvitals.relay.destinations.cloudwatch.pipe import EmfSink, Pipe, PutMetricDataSink, Sink
 
 
 def add(subparsers: Any) -> None:

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.data_folder import add_dir, directory
 from runvitals.sdk.settings import resolve
 from runvitals.terminal import fitting, inert
 

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TextIO, get_args
 
-from runvitals.catalog import mlflow
-from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import iso
 from runvitals.cli.show import RUN_HELP
-from runvitals.cli.terminal import iso
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import WriterTail
 from runvitals.journal.records import Record
-from runvitals.query.facts import Facts
+from runvitals.metrics import mlflow
 from runvitals.query.history import leaves
-from runvitals.query.keys import KeyFilter
-from runvitals.query.opened import Names, find_run
-from runvitals.query.plain import finite
+from runvitals.query.key_filter import KeyFilter
+from runvitals.query.run_builder import Facts
+from runvitals.query.run_handle import Names, find_run
+from runvitals.query.run_json import finite
 from runvitals.terminal import raw
 
 _SHOWN_KEYS = 20

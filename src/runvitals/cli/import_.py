@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.wandb.importing import import_file
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.wandb_files.importer import import_file
 
 
 def add(subparsers: Any) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from runvitals.cli.terminal import inert
+from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import SETTINGS
 
 
@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.relay import login
+    from runvitals.relay.destinations.runvitals import login
 
     url = SETTINGS["server"].parse(arguments.url, "argument")
     secret = getpass.getpass(f"token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from runvitals.cli.terminal import inert
+from runvitals.cli.formatting import inert
 
 
 def add(subparsers: Any) -> None:
@@ -15,7 +15,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.relay import login
+    from runvitals.relay.destinations.runvitals import login
 
     gone = login.forget(arguments.url, os.environ)
     if not gone:

@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 
-from runvitals.catalog import CATALOG, SUBJECTS, reference
+from runvitals.metrics import CATALOG, SUBJECTS, reference
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

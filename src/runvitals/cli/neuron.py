@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from runvitals.relay.cloudwatch import neuron_config
+from runvitals.relay.destinations.cloudwatch import neuron_config
 
 
 def add(subparsers: Any) -> None:

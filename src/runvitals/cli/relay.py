@@ -9,18 +9,18 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.terminal import inert, moment, table
-from runvitals.collectors import redaction
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import inert, moment, table
+from runvitals.environment import redaction
 from runvitals.journal import paths
-from runvitals.query.opened import find_run, now_ms
+from runvitals.query.run_handle import find_run, now_ms
 from runvitals.query.runs import RunList
 from runvitals.sdk.delivery import configured
 from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from runvitals.relay.cursor import Cursor
-    from runvitals.relay.lag import DeliveryLag
+    from runvitals.relay.engine.cursor import Cursor
+    from runvitals.relay.engine.delivery_lag import DeliveryLag
 
 STATUS = "status"
 _ANSWER_S = 2.0
@@ -77,12 +77,12 @@ def _deliver(arguments: argparse.Namespace) -> int:
     runs = [find_run(one, folder) for one in arguments.words]
     wanted, environ = _wanted(arguments)
     if arguments.metrics:
-        from runvitals.relay.prometheus import exporter
+        from runvitals.relay.destinations.prometheus import destination
 
-        address = exporter.read_address(arguments.metrics)
-        page = exporter.acquire(address)
-        page.answer_to(exporter.read_names(arguments.metrics))
-        _say(f"metrics at http://{address[0]}:{page.port}{exporter.PATH}")
+        address = destination.read_address(arguments.metrics)
+        page = destination.acquire(address)
+        page.answer_to(destination.read_names(arguments.metrics))
+        _say(f"metrics at http://{address[0]}:{page.port}{destination.PATH}")
         wanted.append(f"prometheus:{arguments.metrics}")
     relay = Foreground(folder, wanted, runs, _say, os.getcwd(), environ)
 
@@ -95,7 +95,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
     lower_priority()
     what = ", ".join(runs) if runs else "every run that goes on"
     _say(f"delivering {what}; Ctrl-C ends it")
-    return 0 if relay.run() or not runs else 1
+    return 0 if relay_connection.run() or not runs else 1
 
 
 def _wanted(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
@@ -121,11 +121,11 @@ def _say(text: str) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from runvitals.monitor import relay
-    from runvitals.relay.cursor import cursors_of
+    from runvitals.monitor import relay_connection
+    from runvitals.relay.engine.cursor import cursors_of
 
     folder = directory(arguments)
-    answer = relay.ask(folder, {"op": "hello"}, _ANSWER_S)
+    answer = relay_connection.ask(folder, {"op": "hello"}, _ANSWER_S)
     cursors = [
         cursor for run_id in RunList(folder).ids() for cursor in cursors_of(paths.run_dir(run_id, folder))
     ]
@@ -164,8 +164,8 @@ def _row(cursor: Cursor) -> list[str]:
 
 def _lag(cursor: Cursor) -> DeliveryLag | None:
     """None of a delivery that is over."""
+    from runvitals.relay.engine.delivery_lag import delivery_lag
     from runvitals.relay.foreground import STOPPED
-    from runvitals.relay.lag import delivery_lag
 
     return delivery_lag(cursor) if cursor.closed in ("", STOPPED) else None
 

@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise OSError(
             f"`runvitals run` does not work on {sys.platform} yet; runvitals.init() keeps what is logged"
         )
-    from runvitals.sdk.command import run_command
-    from runvitals.sdk.folder import working_folder
+    from runvitals.sdk.data_folder import working_folder
+    from runvitals.sdk.run_command import run_command
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:

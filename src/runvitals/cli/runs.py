@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.terminal import duration, ending, inert, moment, number, table
-from runvitals.query.model import Run
-from runvitals.query.opened import now_ms
-from runvitals.query.plain import finite, run_as_dict
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.model.run import Run
+from runvitals.query.run_handle import now_ms
+from runvitals.query.run_json import finite, run_as_dict
 from runvitals.query.runs import RunList
 
 _SUMMARY_LETTERS = 50

@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Any
 
-from runvitals.cli.terminal import moment
-from runvitals.sdk.reading import Reading, read_once, watch
+from runvitals.cli.formatting import moment
+from runvitals.sdk.probe import Reading, read_once, watch
 from runvitals.sdk.settings import Settings, resolve
 from runvitals.terminal import fitting, raw
 
@@ -70,6 +70,6 @@ def _as_json(reading: Reading) -> dict[str, Any]:
 
 
 def _text(reading: Reading) -> str:
-    from runvitals.cli.readout import lines  # with the whole catalogue, which JSON has no use for
+    from runvitals.cli.sample_text import lines  # with the whole catalogue, which JSON has no use for
 
     return fitting("\n".join(lines(reading)), sys.stdout)

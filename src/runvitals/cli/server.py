@@ -8,8 +8,8 @@ import sys
 from contextlib import ExitStack
 from typing import Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.quantities import size_bytes, time_ms
+from runvitals.cli.argument_types import size_bytes, time_ms
+from runvitals.cli.data_folder import add_dir, directory
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 CATALOGUE = "catalogue.db"
@@ -83,14 +83,14 @@ def places(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.server import serve
         from runvitals.server.clock import Clock
         from runvitals.server.housekeeping import Housekeeping, Keeping
-        from runvitals.server.logs import configure
-        from runvitals.server.shared_app import SharedServer
+        from runvitals.server.http import serve
+        from runvitals.server.http.logs import configure
+        from runvitals.server.shared_server import SharedServer
         from runvitals.store import pairing
-        from runvitals.store.catalogue import MetadataStoreError, open_metadata_store
-        from runvitals.store.sqlite_chunks import SqliteChunks
+        from runvitals.store.metadata import MetadataStoreError, open_metadata_store
+        from runvitals.store.samples.sqlite_chunks import SqliteChunks
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1

@@ -7,11 +7,11 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.terminal import duration, ending, inert, moment, number, table
-from runvitals.query.model import Host, Run
-from runvitals.query.opened import open_run
-from runvitals.query.plain import finite, run_as_dict
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.model.run import Host, Run
+from runvitals.query.run_handle import open_run
+from runvitals.query.run_json import finite, run_as_dict
 from runvitals.query.statistics import Statistics
 
 RUN_HELP = "the run's id, a beginning of it that no other has, or `latest`"

@@ -10,8 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.terminal import inert
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import trace
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.folder import add_dir, directory
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import table
 from runvitals.cli.server import CATALOGUE, add_keeping
-from runvitals.cli.terminal import table
 
 if TYPE_CHECKING:
-    from runvitals.store.sqlite_chunks.inventory import File
+    from runvitals.store.samples.sqlite_chunks.inventory import File
 
 
 def add(subparsers: Any) -> None:
@@ -48,7 +48,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.store import sqlite_chunks  # noqa: F401 - is everything there that it needs?
+        from runvitals.store.samples import sqlite_chunks  # noqa: F401 - is everything there that it needs?
     except ModuleNotFoundError as error:
         print(f"runvitals: the store needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stats(folder: str) -> int:
-    from runvitals.store.sqlite_chunks.inventory import inventory
+    from runvitals.store.samples.sqlite_chunks.inventory import inventory
 
     heading = ["FILE", "MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
     rows = [_row(file) for file in inventory(folder)]
@@ -81,16 +81,16 @@ def _row(file: File) -> list[str]:
 
 
 def _check(folder: str, catalogue: str | None) -> int:
-    from runvitals.store.checking import check_catalogue
-    from runvitals.store.sqlite_chunks import contents
-    from runvitals.store.sqlite_chunks.check import check
+    from runvitals.store.check import check_catalogue
+    from runvitals.store.samples.sqlite_chunks import stored_ids
+    from runvitals.store.samples.sqlite_chunks.check import check
 
     found = 0
     for problem in check(folder):
         print(problem)
         found += 1
     address = catalogue or os.path.join(folder, CATALOGUE)
-    pairing = contents.pairing_of(folder)
+    pairing = stored_ids.pairing_of(folder)
     if catalogue is None and pairing is not None and pairing.catalogue.startswith("postgresql"):
         print(f"the catalogue is at {pairing.catalogue}: name it with --catalogue, to have it checked too")
     else:
@@ -102,7 +102,7 @@ def _check(folder: str, catalogue: str | None) -> int:
 
 
 def _repair(folder: str, catalogue: str | None) -> int:
-    from runvitals.store.catalogue import MetadataStoreError
+    from runvitals.store.metadata import MetadataStoreError
     from runvitals.store.repair import repair
 
     if not os.path.isdir(folder):
@@ -115,7 +115,7 @@ def _repair(folder: str, catalogue: str | None) -> int:
 
 
 def _compact(folder: str) -> int:
-    from runvitals.store.sqlite_chunks import SqliteChunks, log
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
 
     log.existing(folder)
     with SqliteChunks(folder) as store:
@@ -127,7 +127,7 @@ def _compact(folder: str) -> int:
 
 
 def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
-    from runvitals.store.sqlite_chunks import SqliteChunks, log
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
 
     if keep_ms is None and size_bytes is None:
         raise ValueError("say what to keep: --keep 90d, --max-size 200GB, or both")
@@ -149,10 +149,10 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 
 
 def _backup(folder: str, into: str) -> int:
-    from runvitals.store import catalogue
-    from runvitals.store.catalogue.backup import backup as copy_catalogue
-    from runvitals.store.checking import require_match
-    from runvitals.store.sqlite_chunks.backup import backup
+    from runvitals.store import metadata
+    from runvitals.store.check import require_match
+    from runvitals.store.metadata.backup import backup as copy_catalogue
+    from runvitals.store.samples.sqlite_chunks.backup import backup
 
     path = os.path.join(folder, CATALOGUE)
     has_catalogue = os.path.exists(path)
@@ -164,7 +164,7 @@ def _backup(folder: str, into: str) -> int:
         if has_catalogue:
             copy_catalogue(path, os.path.join(into, CATALOGUE))
             copied += 1
-    except catalogue.MetadataStoreError as error:
+    except metadata.MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")
     if not has_catalogue:

@@ -9,17 +9,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.folder import add_dir, directory
-from runvitals.cli.terminal import inert
-from runvitals.collectors import redaction
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import inert
+from runvitals.environment import redaction
 from runvitals.journal import paths
-from runvitals.query.opened import find_run
+from runvitals.query.run_handle import find_run
 from runvitals.query.runs import RunList
 from runvitals.sdk.delivery import configured
 from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from runvitals.relay.cursor import Cursor
+    from runvitals.relay.engine.cursor import Cursor
 
 # A destination that fails so often in a row, with different runs, is not there.
 _AWAY_AFTER = 3
@@ -117,7 +117,7 @@ class Errand:
         Raises:
             ValueError, ImportError: no destination can be made.
         """
-        from runvitals.relay.backlog import cursor_for, hosts
+        from runvitals.relay.engine.backlog import cursor_for, hosts
 
         try:
             parts = hosts(folder)
@@ -131,8 +131,8 @@ class Errand:
         return whole
 
     def _deliver_part(self, run_id: str, cursor: Cursor) -> bool:
-        from runvitals.relay.backlog import TRIES, deliver_rest
         from runvitals.relay.destination import Gone, Retry
+        from runvitals.relay.engine.backlog import TRIES, deliver_rest
 
         before = dict(cursor.counts)
         # The first failure is waited out; a server that stays away is not waited for with every run.

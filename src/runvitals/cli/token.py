@@ -7,13 +7,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.server import add_store, places
-from runvitals.cli.terminal import inert, moment, table
 from runvitals.model.limits import INT64
 from runvitals.model.numbers import whole
 
 if TYPE_CHECKING:
-    from runvitals.store.catalogue import MetadataStore
+    from runvitals.store.metadata import MetadataStore
 
 
 def add(subparsers: Any) -> None:
@@ -41,7 +41,7 @@ def _number(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.store.catalogue import MetadataStoreError, open_metadata_store
+        from runvitals.store.metadata import MetadataStoreError, open_metadata_store
     except ModuleNotFoundError as error:
         print(f"runvitals: tokens need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1

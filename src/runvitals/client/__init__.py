@@ -5,7 +5,7 @@ Standard library only; with NumPy, columns are arrays.
 
 from runvitals.client.client import Client
 from runvitals.client.connection import ServerError
-from runvitals.client.run import RemoteRun
-from runvitals.query.opened import UnknownRun
+from runvitals.client.remote_run import RemoteRun
+from runvitals.query.run_handle import UnknownRun
 
 __all__ = ["Client", "RemoteRun", "ServerError", "UnknownRun"]

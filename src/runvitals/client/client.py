@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
-from runvitals.client import answers
-from runvitals.client.answers import FleetSeries, Latest
+from runvitals.client import responses
 from runvitals.client.connection import Connection
-from runvitals.client.run import RemoteRun
-from runvitals.relay import login
+from runvitals.client.remote_run import RemoteRun
+from runvitals.client.responses import FleetSeries, Latest
+from runvitals.relay.destinations.runvitals import login
 
 PAGE_SIZE = 100
 Texts = str | Sequence[str]
@@ -23,7 +23,7 @@ class Client:
     Args:
         url: `http://host[:port][/path]` or https.
         token: what the server knows the caller by; without it `RUNVITALS_TOKEN` if it is for this server (see
-            `runvitals.relay.login`), then what `runvitals login` kept for this URL, then none.
+            `runvitals.relay.destinations.runvitals.login`), then what `runvitals login` kept for this URL, then none.
         timeout_s: for connecting, and for each wait.
 
     Raises:
@@ -89,7 +89,7 @@ class Client:
             ServerError: refused; no answer.
         """
         row = self._connection.get_of_run(run_id)
-        return RemoteRun(self._connection, row, answers.run(row))
+        return RemoteRun(self._connection, row, responses.run(row))
 
     def latest(
         self,
@@ -106,7 +106,7 @@ class Client:
             [('node1', 97.5), ('node2', 3.1)]
         """
         wanted = _filter(project, (), tag, text, where)
-        return answers.latest(self._connection.get("/latest", [("keys", patterns), *wanted]))
+        return responses.latest(self._connection.get("/latest", [("keys", patterns), *wanted]))
 
     def aggregate(
         self,
@@ -133,7 +133,7 @@ class Client:
         asked: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
         asked += [("bucket", bucket_ms), ("group_by", group_by)]
         wanted = _filter(project, state, tag, text, where)
-        return answers.fleet(self._connection.get("/aggregate", [*asked, *wanted]))
+        return responses.fleet(self._connection.get("/aggregate", [*asked, *wanted]))
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from runvitals.query.opened import UnknownRun
-from runvitals.relay.web import HttpClient, HttpResponse
+from runvitals.query.run_handle import UnknownRun
+from runvitals.relay.engine.http_client import HttpClient, HttpResponse
 from runvitals.terminal import inert
 
 PREFIX = "/api/v1"

@@ -13,13 +13,13 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
-from runvitals.collectors import environment
 from runvitals.collectors.base import Scope, read_text
 from runvitals.doctor.examination import Report
 from runvitals.doctor.scrubber import Scrubber, kept_tokens
+from runvitals.environment import facts
 from runvitals.journal import paths
 from runvitals.query.runs import RunList
-from runvitals.relay.cursor import cursors_of
+from runvitals.relay.engine.cursor import cursors_of
 from runvitals.sdk.settings import SETTINGS, trace
 
 _ENDINGS = (".tar.gz", ".tgz", ".zip")
@@ -112,7 +112,7 @@ def _contents(
     sections: dict[str, Callable[[], Any]] = {
         "doctor.json": lambda: {"findings": [asdict(one) for one in report.findings]},
         "reading.json": lambda: asdict(report.reading),
-        "machine.json": lambda: environment.facts(
+        "machine.json": lambda: facts.facts(
             Scope(values["host_root"], [os.getpid()]), os.getpid(), os.getcwd(), environ
         ),
         "settings.json": lambda: _settings(environ),

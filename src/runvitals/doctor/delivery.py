@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from runvitals.collectors import redaction
 from runvitals.doctor.finding import Finding
 from runvitals.doctor.remedies import remedy
-from runvitals.monitor import relay
-from runvitals.relay import login
+from runvitals.environment import redaction
+from runvitals.monitor import relay_connection
 from runvitals.relay.destination import Context, Rejected
-from runvitals.relay.specs import DestinationSpec
-from runvitals.relay.web import HttpClient, HttpResponse
+from runvitals.relay.destinations.runvitals import login
+from runvitals.relay.engine.destination_spec import DestinationSpec
+from runvitals.relay.engine.http_client import HttpClient, HttpResponse
 from runvitals.sdk.delivery import destinations
 
 # For a connection and each wait of it; and for all of a destination, name look-ups included.
@@ -42,7 +42,7 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
         return
     for text in wanted:
         yield _in_time(redaction.text(text), lambda text=text: _destination(text, environ))  # type: ignore[misc]
-    answer = relay.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
+    answer = relay_connection.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
     if answer is None:
         yield Finding("delivery", "relay", "PASS", "none is running: it starts with the next run")
     else:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runvitals.doctor import delivery, screen, sources, storage, system, trial
+from runvitals.doctor import delivery, sources, storage, system, terminal, trial_run
 from runvitals.doctor.finding import STATES, Finding, State
-from runvitals.sdk.reading import Reading, read_once
+from runvitals.sdk.probe import Reading, read_once
 
 
 @dataclass(slots=True)
@@ -62,10 +62,10 @@ def examine(
 
     take("system", lambda: system.findings(values))
     take("storage", lambda: storage.findings(directory))
-    take("monitor", lambda: trial.findings(values))
+    take("monitor", lambda: trial_run.findings(values))
     take("sources", from_sources)
     take("delivery", lambda: delivery.findings(values, directory, environ))
-    take("terminal", lambda: screen.findings(sys.stdout, environ))
+    take("terminal", lambda: terminal.findings(sys.stdout, environ))
     return report
 
 

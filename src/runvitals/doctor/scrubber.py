@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runvitals.collectors import redaction
-from runvitals.relay import login
+from runvitals.environment import redaction
+from runvitals.relay.destinations.runvitals import login
 
 # A shorter one would be found in half of all words, and protects nothing.
 _SHORTEST_SECRET = 6

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runvitals.collectors import hardware
 from runvitals.collectors.base import Scope
 from runvitals.doctor.finding import Finding, State
 from runvitals.doctor.remedies import remedy
-from runvitals.sdk.reading import Reading
+from runvitals.environment import hardware
+from runvitals.sdk.probe import Reading
 
 # Sources of each maker of PCI cards. One of them being on is enough.
 _SOURCES_OF = {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from runvitals.collectors.base import Scope
-from runvitals.collectors.mounts import mount_of, read_mounts
+from runvitals.collectors.plumbing.mounts import mount_of, read_mounts
 from runvitals.doctor.finding import Finding
 
 _MIB, _GIB = 2**20, 2**30

@@ -12,9 +12,9 @@ from typing import Any
 
 from runvitals import __version__
 from runvitals.collectors.base import Scope, read_text
-from runvitals.collectors.cgroup import available_cpu_count, locate
-from runvitals.collectors.container import container
+from runvitals.collectors.plumbing.cgroup import available_cpu_count, locate
 from runvitals.doctor.finding import Finding
+from runvitals.environment.container import container
 
 _GIB = 2.0**30
 # The inode of the kernel's first PID namespace, the host's (PROC_PID_INIT_INO).

@@ -11,7 +11,7 @@ import os
 from runvitals.journal import frames, paths
 from runvitals.journal.frames import SCHEMA
 from runvitals.journal.records import Record, decode
-from runvitals.journal.seal import BLOCK, unpack_block
+from runvitals.journal.sealing import BLOCK, unpack_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from struct import Struct
 
 from runvitals.journal import frames
 from runvitals.journal.frames import CONSOLE, SAMPLE, SCHEMA
-from runvitals.journal.jsontext import loads
+from runvitals.journal.json_codec import loads
 from runvitals.journal.samples import split, unpack_row
 from runvitals.model import records
 from runvitals.model.limits import INT64, TIME_MS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
-from runvitals.journal import descriptor, frames
+from runvitals.journal import file_descriptor, frames
 from runvitals.journal.clock import Clock
-from runvitals.journal.jsontext import dumps
+from runvitals.journal.json_codec import dumps
 from runvitals.journal.paths import OPEN_FLAGS, check_writer, make_private, segment_path
 from runvitals.journal.samples import Packer
 
@@ -98,8 +98,8 @@ class Writer:
         self._lost_since_ms = 0
         self._fd = -1
         self._guarded = guarded
-        self._few = guarded and descriptor.are_few()
-        self._identity: descriptor.Identity | None = None  # of a guarded file
+        self._few = guarded and file_descriptor.are_few()
+        self._identity: file_descriptor.Identity | None = None  # of a guarded file
         try:
             self._begin_file()
         except OSError as error:
@@ -203,9 +203,9 @@ class Writer:
         if not self._guarded:
             self._fd = os.open(self.path, flags, 0o600)
             return
-        with descriptor.Room():
-            fd = descriptor.raised(os.open(self.path, flags, 0o600))
-        found = descriptor.identity(fd)
+        with file_descriptor.Room():
+            fd = file_descriptor.raised(os.open(self.path, flags, 0o600))
+        found = file_descriptor.identity(fd)
         if how or found == self._identity:
             self._fd, self._identity = fd, found
             return
@@ -218,7 +218,11 @@ class Writer:
         Raises:
             OSError: it cannot be opened.
         """
-        if self._fd >= 0 and self._identity is not None and descriptor.is_still(self._fd, self._identity):
+        if (
+            self._fd >= 0
+            and self._identity is not None
+            and file_descriptor.is_still(self._fd, self._identity)
+        ):
             return
         self._fd = -1
         if not self.size:
@@ -289,7 +293,7 @@ class Writer:
         open.
         """
         try:
-            with descriptor.Room():
+            with file_descriptor.Room():
                 os.close(os.open(self.folder, os.O_RDONLY | OPEN_FLAGS))
         except OSError as error:
             return error.errno not in (errno.EMFILE, errno.ENFILE)
@@ -310,7 +314,7 @@ class Writer:
             return None
         fd, self._fd = self._fd, -1
         known, self._identity = self._identity, None
-        if known is not None and not descriptor.is_still(fd, known):
+        if known is not None and not file_descriptor.is_still(fd, known):
             return None  # it is somebody else's by now
         try:
             os.close(fd)

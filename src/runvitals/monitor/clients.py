@@ -14,8 +14,8 @@ from __future__ import annotations
 import _socket
 import os
 
-from runvitals.journal.jsontext import dumps, loads
-from runvitals.monitor.address import peer
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.monitor.socket_address import peer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.journal import descriptor
-from runvitals.journal.jsontext import dumps, loads
-from runvitals.monitor import background
-from runvitals.monitor.address import NO_SIGNAL, Address
+from runvitals.journal import file_descriptor
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.monitor import spawn
+from runvitals.monitor.socket_address import NO_SIGNAL, Address
 
 _ORDER_FD, _DOOR_FD, _TRAINER_FD = 3, 4, 5
 _ATTEMPTS = 5
@@ -44,9 +44,9 @@ class Line:
     """
 
     def __init__(self, sock: _socket.socket) -> None:
-        fd = descriptor.raised(sock.detach())
+        fd = file_descriptor.raised(sock.detach())
         self._sock = sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
-        self._identity = descriptor.identity(fd)
+        self._identity = file_descriptor.identity(fd)
         self._sock.setblocking(False)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
@@ -59,7 +59,7 @@ class Line:
 
     def is_ours(self) -> bool:
         """Whether the descriptor is still the connection."""
-        return descriptor.is_still(self._sock.fileno(), self._identity)
+        return file_descriptor.is_still(self._sock.fileno(), self._identity)
 
     def send(self, message: Mapping[str, object]) -> bool:
         """Hand a message over; False when the monitor has gone."""
@@ -121,12 +121,12 @@ def connect(order: Mapping[str, Any]) -> Line:
     """
     if not hasattr(os, "posix_spawn"):
         raise Unavailable(f"a monitor cannot be started on {sys.platform} yet; what is logged is kept")
-    if descriptor.are_few():
-        few = descriptor.FEW
+    if file_descriptor.are_few():
+        few = file_descriptor.FEW
         raise Unavailable(f"a process may have fewer than {few} open files; what is logged is kept")
     place = address(order["run"], order["directory"])
     try:
-        with descriptor.Room():
+        with file_descriptor.Room():
             return _line(place, order)
     except Unavailable:
         raise
@@ -178,7 +178,7 @@ def _spawn(door: _socket.socket, order: Mapping[str, Any]) -> None:
             os.close(fd)
         actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in targets.items()]
         environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
-        background.start(_command(str(order["run"])), actions, environ)
+        spawn.start(_command(str(order["run"])), actions, environ)
     finally:
         for fd in targets.values():
             os.close(fd)

@@ -11,9 +11,9 @@ from runvitals.journal import frames
 from runvitals.journal.clock import JUMP_MS
 from runvitals.journal.writer import NO_ROOM
 from runvitals.monitor.clients import Client, Door
-from runvitals.monitor.descriptors import Descriptors
-from runvitals.monitor.disk import Disk
-from runvitals.monitor.memory_kills import MemoryKills
+from runvitals.monitor.journal_files import Disk
+from runvitals.monitor.oom_kills import MemoryKills
+from runvitals.monitor.poller import Descriptors
 from runvitals.monitor.processes import CLOSING, GONE, NEVER, Exit, Process, stop_signal, verdict
 from runvitals.monitor.sampler import Schedule
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope
     from runvitals.journal.writer import Writer
-    from runvitals.monitor.descriptors import Poller
-    from runvitals.monitor.placement import Placement
-    from runvitals.monitor.relay import RelayLine
+    from runvitals.monitor.cpu_affinity import Placement
+    from runvitals.monitor.poller import Poller
+    from runvitals.monitor.relay_connection import RelayLine
     from runvitals.monitor.sampler import Sampler
 
 _HIGHEST_PID = (1 << 31) - 1

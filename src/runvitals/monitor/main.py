@@ -10,18 +10,19 @@ import os
 import sys
 import time
 
-from runvitals.collectors import cgroup, sources
+from runvitals.collectors import sources
 from runvitals.collectors.base import Scope
+from runvitals.collectors.plumbing import cgroup
 from runvitals.collectors.selection import Selection
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock
-from runvitals.journal.jsontext import loads
+from runvitals.journal.json_codec import loads
 from runvitals.journal.writer import Writer
 from runvitals.monitor.clients import Door
+from runvitals.monitor.cpu_affinity import Placement
+from runvitals.monitor.host_facts import Inquiry
 from runvitals.monitor.loop import Monitor
-from runvitals.monitor.machine import Inquiry
-from runvitals.monitor.memory_kills import MemoryKills
-from runvitals.monitor.placement import Placement
+from runvitals.monitor.oom_kills import MemoryKills
 from runvitals.monitor.predecessor import Predecessor
 from runvitals.monitor.processes import handed_pidfd
 from runvitals.monitor.sampler import Sampler
@@ -122,7 +123,7 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
     monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, memory_kills)
     monitor.placement = Placement.of_this_process()
     if order["destinations"]:
-        from runvitals.monitor.relay import RelayLine  # most runs have no use for it
+        from runvitals.monitor.relay_connection import RelayLine  # most runs have no use for it
 
         where = order["destinations"]
         monitor.relay = RelayLine(order["directory"], order["run"], where, order["trainer"]["cwd"])
@@ -154,7 +155,7 @@ def _begin_journal(order: dict[str, Any]) -> Writer:
 def _told(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     """What sources have to say, without what a URL among it may hold that is secret."""
     if any("://" in text for state in states.values() for text in state.values()):
-        from runvitals.collectors import redaction  # most machines have no such source
+        from runvitals.environment import redaction  # most machines have no such source
 
         for state in states.values():
             state.update({name: redaction.text(text) for name, text in state.items()})
@@ -174,7 +175,7 @@ class Reporter:
             event = {"name": "collector_recovered", "level": "info", "text": f"{source} works again"}
             state = {"state": "on"}
         else:
-            from runvitals.collectors import redaction  # only where something fails
+            from runvitals.environment import redaction  # only where something fails
 
             reason = redaction.text(f"{type(error).__name__}: {error}")
             event = {"name": "collector_failed", "level": "warning", "text": f"{source}: {reason}"}
@@ -191,7 +192,8 @@ def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
     trainer = order["trainer"]
 
     def ask_machine() -> dict[str, Any]:
-        from runvitals.collectors import environment, redaction
+        from runvitals.environment import facts as environment
+        from runvitals.environment import redaction
 
         facts = environment.facts(monitor.scope, int(order["attach"]["pid"]), trainer["cwd"], os.environ)
         program = {**trainer, "argv": redaction.command(trainer["argv"])}
@@ -199,7 +201,7 @@ def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
         return found
 
     def ask_git() -> dict[str, Any]:
-        from runvitals.collectors import git
+        from runvitals.environment import git
 
         dirty = git.dirty(trainer["cwd"])
         return {} if dirty is None else {"git_dirty": dirty}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import frames, paths
-from runvitals.journal.seal import whole_records
+from runvitals.journal.sealing import whole_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

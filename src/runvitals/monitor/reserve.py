@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import frames
-from runvitals.journal.jsontext import dumps
+from runvitals.journal.json_codec import dumps
 from runvitals.journal.paths import OPEN_FLAGS, segment_path
 
 TYPE_CHECKING = False

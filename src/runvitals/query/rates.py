@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from runvitals.catalog import CATALOG
+from runvitals.metrics import CATALOG
 
 try:
     import numpy

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import Tail
 from runvitals.journal.records import Record
+from runvitals.model.run import Run
 from runvitals.query import console
-from runvitals.query.columns import Columns, Samples
 from runvitals.query.console import Console
-from runvitals.query.facts import MONITOR, Facts
 from runvitals.query.history import History
-from runvitals.query.keys import KeyFilter
-from runvitals.query.model import Run
+from runvitals.query.key_filter import KeyFilter
+from runvitals.query.run_builder import MONITOR, Facts
+from runvitals.query.series import Columns, Samples
 
 
 class RunReader:

@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 
 from runvitals.journal import paths
-from runvitals.query.edges import WriterEdges
-from runvitals.query.facts import Facts
-from runvitals.query.model import Run
+from runvitals.model.run import Run
+from runvitals.query.file_ends import WriterEdges
+from runvitals.query.run_builder import Facts
 
 
 class RunList:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import ceil, floor, isnan
 from typing import Any
 
-from runvitals.query.columns import Series
-from runvitals.query.keys import find
+from runvitals.query.key_filter import find
+from runvitals.query.series import Series
 
 try:
     import numpy

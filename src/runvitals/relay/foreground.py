@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from runvitals.journal import paths
 from runvitals.query.runs import RunList
-from runvitals.relay.backlog import hosts
-from runvitals.relay.courier import DeliveryThread
-from runvitals.relay.cursor import Cursor
-from runvitals.relay.delivery import RunDelivery
+from runvitals.relay.engine.backlog import hosts
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery import RunDelivery
+from runvitals.relay.engine.delivery_thread import DeliveryThread
+from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.main import own_host
-from runvitals.relay.specs import DestinationSpec
 
 TICK_S = 1.0
 # Time limit for the last delivery at the end.

@@ -1,7 +1,7 @@
 """The relay process: its entry point, and the main thread that decides which runs to deliver and when to
 exit.
 
-Started by a run's monitor (`monitor/relay.py`) or as `runvitals relay`. There is one per user and data
+Started by a run's monitor (`monitor/relay_connection.py`) or as `runvitals relay`. There is one per user and data
 folder. Each destination has a thread of its own (`courier.py`).
 """
 
@@ -18,18 +18,18 @@ import traceback
 from collections.abc import Collection
 from typing import Any
 
-from runvitals.collectors import redaction
+from runvitals.environment import redaction
 from runvitals.journal import paths
-from runvitals.journal.jsontext import dumps, loads
+from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.numbers import decimal
-from runvitals.monitor.address import is_ours
-from runvitals.monitor.relay import DOOR_FD, own_variables
-from runvitals.relay.courier import DeliveryThread
-from runvitals.relay.credentials import named_here, of_left_behind
-from runvitals.relay.cursor import Cursor, cursors_of
-from runvitals.relay.delivery import DELIVERED, RunDelivery
-from runvitals.relay.lag import delivery_lag
-from runvitals.relay.specs import DestinationSpec
+from runvitals.monitor.relay_connection import DOOR_FD, own_variables
+from runvitals.monitor.socket_address import is_ours
+from runvitals.relay.engine.credentials import named_here, of_left_behind
+from runvitals.relay.engine.cursor import Cursor, cursors_of
+from runvitals.relay.engine.delivery import DELIVERED, RunDelivery
+from runvitals.relay.engine.delivery_lag import delivery_lag
+from runvitals.relay.engine.delivery_thread import DeliveryThread
+from runvitals.relay.engine.destination_spec import DestinationSpec
 
 # Lower priority than the monitor, whose priority is lower than the training's.
 NICE = 10

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runvitals.journal.jsontext import dumps
-from runvitals.sdk.console import tell
-from runvitals.sdk.folder import working_folder
+from runvitals.journal.json_codec import dumps
+from runvitals.sdk.data_folder import working_folder
+from runvitals.sdk.messages import tell
 from runvitals.sdk.settings import SETTINGS, resolve
 
 # Beyond the relay's own limit, for its answer to come back.
@@ -51,9 +51,9 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
         return
     message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
     try:
-        from runvitals.monitor import relay  # a run without a destination has no use for it
+        from runvitals.monitor import relay_connection  # a run without a destination has no use for it
 
-        answer = relay.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
+        answer = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
     except (OSError, ImportError):  # the program has no descriptor left, for a module's file or a socket
         answer = None
     reports = {} if answer is None else {one["destination"]: one for one in answer["destinations"]}

@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runvitals.collectors import launcher
+from runvitals.environment import launcher
 from runvitals.journal import paths
-from runvitals.sdk.names import free_name, names_of
+from runvitals.sdk.run_names import free_name, names_of
 from runvitals.sdk.settings import SETTINGS
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"

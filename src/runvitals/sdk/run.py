@@ -10,19 +10,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from runvitals.journal import frames, paths
-from runvitals.journal.jsontext import dumps
+from runvitals.journal.json_codec import dumps
 from runvitals.journal.writer import Writer
 from runvitals.model.limits import STEP
 from runvitals.model.names import name_fault
 from runvitals.model.summary import KINDS, Tally
-from runvitals.sdk.console import tell
-from runvitals.sdk.fields import Fields, Summary
-from runvitals.sdk.line import MonitorLine
-from runvitals.sdk.turns import Turns
-from runvitals.sdk.values import Values
+from runvitals.sdk.attachment import MonitorLine
+from runvitals.sdk.logged_values import Values
+from runvitals.sdk.messages import tell
+from runvitals.sdk.recorded_dict import Fields, Summary
+from runvitals.sdk.serial_executor import Turns
 
 if TYPE_CHECKING:
-    from runvitals.sdk.stopping import StopHandler
+    from runvitals.sdk.stop_handler import StopHandler
 
 _INTERRUPTED = 130  # Python ends by SIGINT itself then; this is a shell's word for it
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
@@ -229,7 +229,7 @@ class Run:
             raise TypeError(f"on_stop({callback!r}): it takes a function without arguments")
         self._must_be_open("on_stop")
         if self._stop is None:
-            from runvitals.sdk.stopping import StopHandler  # signal and threading, which few runs need
+            from runvitals.sdk.stop_handler import StopHandler  # signal and threading, which few runs need
 
             self._stop = StopHandler(lambda: self.finished)
         self._stop.add(callback)
@@ -428,7 +428,7 @@ class Run:
 
 
 def _without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
-    from runvitals.collectors import redaction  # only where there is something to say
+    from runvitals.environment import redaction  # only where there is something to say
 
     kept: dict[str, Any] = redaction.entries(facts)
     return kept

@@ -6,8 +6,8 @@ import os
 
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, clock_of
-from runvitals.journal.jsontext import loads
-from runvitals.journal.seal import whole_records
+from runvitals.journal.json_codec import loads
+from runvitals.journal.sealing import whole_records
 
 _HEAD_BYTES = 4096
 _MOST_FILES = 16

@@ -11,13 +11,13 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from runvitals.collectors import launcher
+from runvitals.environment import launcher
 from runvitals.journal import paths
-from runvitals.journal.jsontext import loads
+from runvitals.journal.json_codec import loads
 from runvitals.model import limits
 from runvitals.sdk import source_settings, trust
-from runvitals.sdk.setting import Setting
-from runvitals.sdk.setting import SettingError as SettingError
+from runvitals.sdk.setting_definition import Setting
+from runvitals.sdk.setting_definition import SettingError as SettingError
 from runvitals.sdk.settings_files import parsed, project_file, read, user_file
 
 MODES = ("online", "offline", "disabled")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.journal.jsontext import loads
+from runvitals.journal.json_codec import loads
 
 _NAME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -22,7 +22,7 @@ def endpoints(value: Any) -> dict[str, str]:
         >>> endpoints("dcgm=http://localhost:9400/metrics vllm=http://localhost:8000/metrics")
         {'dcgm': 'http://localhost:9400/metrics', 'vllm': 'http://localhost:8000/metrics'}
     """
-    from runvitals.collectors.http import HttpAddress
+    from runvitals.collectors.plumbing.http import HttpAddress
 
     table = _table(value)
     for name, url in table.items():
@@ -35,7 +35,7 @@ def endpoints(value: Any) -> dict[str, str]:
 
 def url(value: Any) -> str:
     """One URL that can be asked."""
-    from runvitals.collectors.http import HttpAddress
+    from runvitals.collectors.plumbing.http import HttpAddress
 
     if not isinstance(value, str):
         raise TypeError
@@ -78,7 +78,7 @@ def file(value: Any) -> str:
 
 def without_secrets(value: Any) -> Any:
     """URLs, or what was meant to be some, without passwords and tokens in them."""
-    from runvitals.collectors import redaction
+    from runvitals.environment import redaction
 
     if isinstance(value, Mapping):
         return {name: redaction.text(str(url)) for name, url in value.items()}
@@ -89,14 +89,14 @@ def without_secrets(value: Any) -> Any:
 
 def hidden(value: Any) -> Any:
     """Labels, or what was meant to be some, without what is secret by its name or its looks."""
-    from runvitals.collectors import redaction
+    from runvitals.environment import redaction
 
     return redaction.entries(value) if isinstance(value, dict) else redaction.text(str(value))
 
 
 def names_only(value: Any) -> Any:
     """Headers with their values hidden, whatever they are called: they are set to tell who asks."""
-    from runvitals.collectors.redaction import HIDDEN
+    from runvitals.environment.redaction import HIDDEN
 
     return dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.model.values import Mending
-from runvitals.sdk.console import tell
-from runvitals.sdk.fields import pairs
-from runvitals.sdk.folder import usable_directory, working_folder
+from runvitals.sdk.attachment import Earlier, MonitorLine
+from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
-from runvitals.sdk.line import Earlier, MonitorLine
+from runvitals.sdk.messages import tell
+from runvitals.sdk.recorded_dict import pairs
 from runvitals.sdk.run import Run
 from runvitals.sdk.settings import SettingError, Settings, resolve
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from runvitals.journal.jsontext import dumps, loads
+from runvitals.journal.json_codec import dumps, loads
 from runvitals.journal.paths import config_dir
-from runvitals.sdk.console import tell
+from runvitals.sdk.messages import tell
 from runvitals.terminal import inert
 
 _said: set[str] = set()

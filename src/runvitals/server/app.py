@@ -16,14 +16,15 @@ from starlette.middleware.gzip import GZipMiddleware
 import runvitals
 from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
-from runvitals.query.opened import UnknownRun, now_ms
-from runvitals.server import api, page
+from runvitals.query.run_handle import UnknownRun, now_ms
+from runvitals.server import page
+from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.answer_memory import AnswerLimits, AnswerMemory, BoundedAnswers
-from runvitals.server.bodies import WholeBodies
-from runvitals.server.feed import Feeds
-from runvitals.server.library import JournalLibrary
-from runvitals.server.security import LoopbackOnly
-from runvitals.server.views import Library
+from runvitals.server.api import runs
+from runvitals.server.http.buffered_body import WholeBodies
+from runvitals.server.library import Library
+from runvitals.server.live.feed import Feeds
+from runvitals.server.local.library import JournalLibrary
 from runvitals.server.workers import MOST_S, Busy
 
 log = logging.getLogger("runvitals.server")
@@ -64,7 +65,7 @@ def application(
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = Feeds(app.state.closing)
-    app.include_router(api.router)
+    app.include_router(runs.router)
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))
     app.state.answer_memory = AnswerMemory(answer_limits)

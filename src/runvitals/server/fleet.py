@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from runvitals.buckets import Buckets, Grid, combine, reduce
-from runvitals.catalog import CATALOG
-from runvitals.query.columns import Series
-from runvitals.server.journals import within
-from runvitals.server.views import FleetSeries
-from runvitals.store.contract import MetricAggregate
+from runvitals.metrics import CATALOG
+from runvitals.query.series import Series
+from runvitals.server.library import FleetSeries
+from runvitals.server.local.journal_run import within
+from runvitals.store.samples.contract import MetricAggregate
 
 _MAX_BUCKETS = 100_000
 

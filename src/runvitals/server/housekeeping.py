@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
-from runvitals.store.catalogue import MetadataStore
-from runvitals.store.contract import SampleStore
-from runvitals.store.threads import SupervisedThread
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.contract import SampleStore
+from runvitals.store.supervised_thread import SupervisedThread
 
 _MINUTE_MS = 60_000
 _LOOK_MS = 5 * _MINUTE_MS

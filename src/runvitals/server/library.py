@@ -1,197 +1,294 @@
-"""The journals of a data folder as a library: however many pages look at a run, its journal is read once."""
+"""What the API needs of runs, whatever holds them: journals on this disk or the shared store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from starlette.concurrency import run_in_threadpool
-
-from runvitals.query.columns import Series
-from runvitals.query.model import Run
-from runvitals.query.opened import UnknownRun, find_run
-from runvitals.query.reader import RunReader
-from runvitals.query.runs import RunList
-from runvitals.server.fleet import fleet_of_series
-from runvitals.server.journals import JournalView
-from runvitals.server.matching import after_place, cursor, matching, ordered
-from runvitals.server.shared import Shared
-from runvitals.server.views import Chosen, FleetSeries, Grouping, LatestValues, RunsPage, RunView
-from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
-from runvitals.store.catalogue import fields
-from runvitals.store.catalogue.filters import Filter
-from runvitals.store.catalogue.listing import RunSort
+from runvitals.buckets import Buckets, Floats, Grid, Integers
+from runvitals.metrics import CATALOG
+from runvitals.model.filter import Filter
+from runvitals.model.run import Event, Run
+from runvitals.query.globs import glob
+from runvitals.query.key_filter import KeyFilter
+from runvitals.query.series import Series
+from runvitals.store.metadata.run_listing import RunSort
 
 T = TypeVar("T")
-KEPT_BYTES = 512 * 1024 * 1024
-"""Columns of runs that nobody looked at for the longest are let go beyond this."""
-MAX_FLEET = 200
-"""Runs whose journals are read whole to answer one question about many."""
+Position = Mapping[str, int]
+"""How far a reader has come: a number that only grows, for each of a run's sources."""
 
 
-class OpenedJournal:
-    """A run that requests share."""
-
-    def __init__(self, run_id: str, directory: str, quick: Workers, thorough: Workers) -> None:
-        self._quick, self._thorough = quick, thorough
-        self._reader = RunReader(run_id, directory)
-        self._view = JournalView(self._reader)
-        self._shared = Shared(self._poll)
-
-    def _poll(self) -> None:
-        self._reader.poll()
-
-    @property
-    def nbytes(self) -> int:
-        return self._reader.nbytes
-
-    def version(self) -> None:
-        """Not known without a look at its files."""
-
-    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work` on the run, up to date.
-
-        Raises:
-            UnknownRun: the run's folder was deleted.
-        """
-        try:
-            return await self._shared.use(lambda: work(self._view), self._quick if quick else self._thorough)
-        except FileNotFoundError:
-            raise UnknownRun(
-                f"run {self._reader.run_id!r} is gone: {self._reader.folder} was deleted"
-            ) from None
+class TooMuch(ValueError):
+    """More was asked for than one answer holds."""
 
 
-class JournalLibrary:
-    """All runs of a data folder; a `views.Library`.
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which series of a run are meant; None and () mean all.
 
     Args:
-        directory: the data folder.
-        clock: the time now, in ms UTC; states of runs depend on it.
+        keys: keys or globs.
+        host: the machine.
+        rank: what that rank wrote itself, and the monitor of its host.
+        writer: one writer's series.
+        device: an index (`3`), or where devices are known by it a UUID or PCI address.
     """
 
-    kind: Literal["local", "server"] = "local"
+    keys: tuple[str, ...] = ()
+    host: str | None = None
+    rank: int | None = None
+    writer: str | None = None
+    device: str | None = None
 
-    def __init__(self, directory: str, clock: Callable[[], int]) -> None:
-        self.directory = directory
-        self.clock = clock
-        self._list = RunList(directory)
-        self._runs: list[Run] = []
-        self._listed = Shared(self._list_runs)
-        self._opened: dict[str, OpenedJournal] = {}
-        self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
+    @property
+    def wanted(self) -> Callable[[str], bool]:
+        """Which keys, whatever the device.
 
-    def _list_runs(self) -> None:
-        self._runs = self._list.runs(self.clock())
+        Raises:
+            ValueError: a key that is too long, or too many globs.
+        """
+        return KeyFilter(self.keys)
 
-    async def runs(self) -> list[Run]:
-        """Every run as it stands, newest first."""
-        return await self._listed.use(lambda: self._runs, self._quick)
+    def wants_writer(self, name: str) -> bool:
+        """Whether a writer's series are meant."""
+        return self.writer is None or name == self.writer or glob(self.writer)(name)
+
+
+def device_index(key: str) -> str | None:
+    """The index of the device that a key is about; None for a key that is about no device.
+
+    Example:
+        >>> device_index("gpu.3.powerWatts"), device_index("cpu.3.cpu_percent")
+        ('3', None)
+    """
+    match = CATALOG.find(key)
+    if match is None or match.metric.scope != "device":
+        return None
+    return next(iter(match.labels.values()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSummary:
+    """What a series amounts to: values that are no gaps, and the times of the first and the last of them."""
+
+    key: str
+    host: str
+    role: str
+    n: int
+    first_ms: int
+    last_ms: int
+    min: float | None
+    max: float | None
+    last: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucketed:
+    """A series on a bucket grid."""
+
+    key: str
+    host: str
+    role: str
+    buckets: Buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Charted:
+    """Series between two times: the samples, or, where a series has too many of them, all on a grid."""
+
+    samples: list[Series] = field(default_factory=list)
+    buckets: list[Bucketed] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """One process's `log()` calls, by name: steps, times in ms UTC and values, in the order of the calls."""
+
+    host: str
+    rank: int | None
+    columns: dict[str, tuple[Floats, Floats, Floats]]
+
+
+class Piece(NamedTuple):
+    """A piece of what a program printed."""
+
+    time_ms: int
+    stream: str
+    text: str
+    host: str
+    rank: int | None
+
+
+class NewSample(NamedTuple):
+    """A sample that came: the source it came from, and where it was taken."""
+
+    source: str
+    host: str
+    role: str
+    time_ms: int
+    values: dict[str, float]
+
+
+class NewCall(NamedTuple):
+    """A `log()` call that came."""
+
+    host: str
+    rank: int | None
+    step: float
+    time_ms: int
+    values: dict[str, float]
+
+
+class RunView(Protocol):
+    """One run as it stands. Used from one thread at a time."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    def run(self, now_ms: int) -> Run:
+        """Everything known of the run but its series."""
+
+    def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        """Some of what happened: the newest events but `skip`, in order of time."""
+
+    def note_problems(self) -> Mapping[str, None]:
+        """What cannot be read of the series that are asked for from now on, as texts; it grows."""
+
+    def position(self) -> Position:
+        """How far this view has come."""
+
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        """Which series there are, derived rates included, but for the first `skip`; that there are more than
+        one answer holds is told as a problem.
+        """
+
+    def extent(self, chosen: Chosen) -> tuple[int, int] | None:
+        """Times of the first and the last sample; None without any."""
+
+    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
+        """The samples from `t0` to `t1`, both included; series without one are left out.
+
+        Raises:
+            TooMuch: they are more than `at_most`, all series together.
+        """
+
+    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
+        """The samples, where no series has more than `max_points` from `t0` to `t1`; else their buckets."""
+
+    def calls(self, names: Iterable[str]) -> list[Calls]:
+        """What was logged, under these names or all."""
+
+    def printed(self) -> tuple[bool, list[Piece]]:
+        """The newest output in order of time, and whether older output was left out."""
+
+    def count_between(self, before: Position, now: Position) -> int:
+        """About how many samples and calls came between two positions."""
+
+    def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
+        """The samples that came, of each source in order of time."""
+
+    def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
+        """(time, value) of each counter of a source in its last sample up to a position."""
+
+    def calls_between(self, before: Position, now: Position) -> Iterator[NewCall]:
+        """The `log()` calls that came."""
+
+
+class Version(NamedTuple):
+    """How often something was heard of a run: in all, and of its facts."""
+
+    all: int
+    facts: int
+
+
+class OpenedRun(Protocol):
+    """A run that requests share."""
+
+    def version(self) -> Version | None:
+        """The same as before where nothing was heard of it since; None where that is not known."""
+
+    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
+        """The result of `work`, in a thread, on a view that is up to date.
+
+        Args:
+            quick: it does not go through samples, and need not wait for what does.
+
+        Raises:
+            UnknownRun: the run was deleted.
+            TooSlow: it took too long.
+            Busy: too many questions wait.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Some runs of a list; `total`: how many the whole list has; `next`: None on the last page."""
+
+    runs: list[Run]
+    total: int
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatestValues:
+    """The newest values of one host of a run."""
+
+    run: str
+    project: str
+    host: str
+    t: dict[str, int]
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSeries:
+    """One metric over the runs of a group (None: all runs): count and statistics by bucket."""
+
+    group: str | None
+    t: Integers
+    n: Integers
+    min: Floats
+    max: Floats
+    mean: Floats
+
+
+Grouping = Literal["project", "host", "state", "run"]
+
+
+class Library(Protocol):
+    """All runs that a server has."""
+
+    clock: Callable[[], int]
+    kind: Literal["local", "server"]
 
     async def projects(self) -> list[dict[str, Any]]:
         """`models.Project` of those that have runs, the one with the newest run first."""
-        found: dict[str, dict[str, Any]] = {}
-        for run in await self.runs():
-            project = found.setdefault(
-                run.project, {"name": run.project, "runs": 0, "running": 0, "newest_ms": run.started_ms}
-            )
-            project["runs"] += 1
-            project["running"] += run.state == "running"
-        return list(found.values())
 
     async def page(
         self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
-        """Some runs of a filter, in order."""
-        placed = ordered(matching(await self.runs(), wanted), sort)
-        total = len(placed)
-        if after is not None:
-            placed = after_place(placed, sort, after)
-        following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
-        return RunsPage([_with_last(run, last) for _, run in placed[:limit]], total, following)
+        """Some runs of a filter, in order, with the newest values of those keys that `last` says.
+
+        Raises:
+            ValueError: an `after` that no page before gave.
+        """
 
     async def fields(self, wanted: Filter) -> list[str]:
         """The fields of configurations and summaries that runs of a filter have."""
-        names: set[str] = set()
-        for run in matching(await self.runs(), wanted):
-            names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
-        return sorted(names)
 
-    async def open(self, run_id: str) -> OpenedJournal:
+    async def open(self, run_id: str) -> OpenedRun:
         """A run by its whole id.
 
         Raises:
             UnknownRun: there is none.
         """
-        opened = self._opened.pop(run_id, None)
-        if opened is None:
-            await run_in_threadpool(self._check, run_id)
-            opened = self._opened.pop(run_id, None) or OpenedJournal(
-                run_id, self.directory, self._quick, self._thorough
-            )
-        self._opened[run_id] = opened
-        self._let_go()
-        return opened
-
-    def _check(self, run_id: str) -> None:
-        if find_run(run_id, self.directory) != run_id:
-            raise UnknownRun(f"no run {run_id!r} in {self.directory}: the API wants whole ids")
-
-    def _let_go(self) -> None:
-        """Forget the runs that were used least recently. Who still follows one keeps it until they leave."""
-        kept = sum(opened.nbytes for opened in self._opened.values())
-        for run_id in list(self._opened)[:-1]:
-            if kept <= KEPT_BYTES:
-                return
-            kept -= self._opened.pop(run_id).nbytes
 
     async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest sample of each host of the runs of a filter that are running."""
-        found = []
-        for run in matching(await self.runs(), replace(wanted, states=("running",))):
-            times = {host.name: host.last_ms for host in run.hosts}
-            for host, values in run.last.items():
-                shown = {key: value for key, value in values.items() if keys(key) and value == value}
-                t = dict.fromkeys(shown, times.get(host, run.started_ms))
-                found.append(LatestValues(run.id, run.project, host, t, shown))
-        return found
+        """The newest values of all runs of a filter that are running."""
 
     async def aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[FleetSeries]:
-        """One metric over many runs, from their whole journals.
-
-        Raises:
-            ValueError: over more than `MAX_FLEET` runs.
-        """
-        runs = [
-            run
-            for run in matching(await self.runs(), wanted)
-            if run.started_ms <= t1 and run.started_ms + run.duration_ms >= t0
-        ]
-        if len(runs) > MAX_FLEET:
-            raise ValueError(
-                f"{len(runs)} runs from t0 to t1; journals of at most {MAX_FLEET} are read for one answer: "
-                "narrow it by project, state, tag, text or time"
-            )
-        groups: dict[str | None, list[Series]] = {}
-        for run in runs:
-            opened = await self.open(run.id)
-            for one in await opened.use(lambda view: view.samples(Chosen((metric,)), t0, t1)):
-                groups.setdefault(_group(run, one, by), []).append(one)
-        return await run_in_threadpool(fleet_of_series, groups, t0, t1, bucket_ms)
-
-
-def _group(run: Run, series: Series, by: Grouping | None) -> str | None:
-    if by is None:
-        return None
-    return {"project": run.project, "host": series.host, "state": run.state, "run": run.id}[by]
-
-
-def _with_last(run: Run, wanted: Callable[[str], bool]) -> Run:
-    last = {
-        host: {key: value for key, value in values.items() if wanted(key)}
-        for host, values in run.last.items()
-    }
-    return replace(run, last=last)
+        """One metric over many runs, by group and bucket."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
-from runvitals.catalog import SUBJECTS, mlflow
-from runvitals.query.columns import Series
-from runvitals.query.keys import find, unit
-from runvitals.server.views import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary, TooMuch
+from runvitals.metrics import SUBJECTS, mlflow
+from runvitals.query.key_filter import find, unit
+from runvitals.query.series import Series
+from runvitals.server.library import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary, TooMuch
 
 MAX_RAW_VALUES = 2_000_000
 """Numbers in one answer: 40 MB of JSON, half a second of work. More is for `runvitals export`."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from runvitals.simulate.load import Load, share
 from runvitals.simulate.noise import Floats, Noise, Strand
-from runvitals.simulate.story import Incident, Phase, Story, Trouble
+from runvitals.simulate.scenario import Incident, Phase, Story, Trouble
 
 SAMPLES = 256
 

@@ -9,8 +9,8 @@ import os
 import threading
 from collections.abc import Iterable
 
-from runvitals.relay.backlog import cursor_for, deliver_rest, hosts
 from runvitals.relay.destination import Gone, Retry
+from runvitals.relay.engine.backlog import cursor_for, deliver_rest, hosts
 
 _EVERY_S = 2.0
 

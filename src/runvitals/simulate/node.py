@@ -9,7 +9,7 @@ import numpy as np
 
 from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
-from runvitals.journal.seal import Sealer
+from runvitals.journal.sealing import Sealer
 from runvitals.journal.writer import Writer
 from runvitals.simulate.block import Block
 from runvitals.simulate.host import Host

@@ -10,7 +10,7 @@ from runvitals.simulate.block import SAMPLES, Block
 from runvitals.simulate.node import Node, Place
 from runvitals.simulate.noise import Noise
 from runvitals.simulate.profiles import Profile
-from runvitals.simulate.story import Incident, Phase, Story, plan
+from runvitals.simulate.scenario import Incident, Phase, Story, plan
 from runvitals.simulate.training import Row, Training
 
 _SIGINT, _SIGTERM = 2, 15

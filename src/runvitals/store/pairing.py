@@ -11,12 +11,12 @@ import os
 import secrets
 from dataclasses import dataclass
 
-from runvitals.store.catalogue import MetadataStore
-from runvitals.store.catalogue.database import sqlite_path
-from runvitals.store.catalogue.numbers import HighestIds
-from runvitals.store.contract import StoreError
-from runvitals.store.sqlite_chunks import SqliteChunks
-from runvitals.store.sqlite_chunks.log import Pairing
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.database import sqlite_path
+from runvitals.store.metadata.issued_ids import HighestIds
+from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite_chunks.log import Pairing
 
 WAY_OUT = (
     "name the right one with --catalogue, put it back from a backup, or have the two made to fit with "

@@ -11,15 +11,15 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from runvitals.store import checking, pairing
-from runvitals.store.catalogue import MetadataStore, open_metadata_store
-from runvitals.store.catalogue.database import sqlite_path
-from runvitals.store.catalogue.numbers import HighestIds
-from runvitals.store.catalogue.recovery import RecoveredRun, fill_from_damaged, recover
-from runvitals.store.contract import StoreError
-from runvitals.store.sqlite_chunks import SqliteChunks, database
-from runvitals.store.sqlite_chunks import repair as samples
-from runvitals.store.sqlite_chunks.lock import FolderLock
+from runvitals.store import check, pairing
+from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata.database import sqlite_path
+from runvitals.store.metadata.issued_ids import HighestIds
+from runvitals.store.metadata.recovery import RecoveredRun, fill_from_damaged, recover
+from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, database
+from runvitals.store.samples.sqlite_chunks import repair as samples
+from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 
 LEFT_OUT = 10_000
 """Numbers that are not given: what was lost may have had them."""
@@ -73,7 +73,7 @@ def _set_catalogue_aside(address: str, say: Say) -> str | None:
     path = sqlite_path(address)
     if path is None or not os.path.exists(path):
         return None
-    problems = [str(problem) for problem in checking.damage(path)]
+    problems = [str(problem) for problem in check.damage(path)]
     if not problems:
         return None
     aside = database.set_aside(path)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from runvitals.monitor.sampler import Sampler, Schedule
-from runvitals.sdk.reading import probe
+from runvitals.sdk.probe import probe
 from runvitals.terminal import shows_unicode
 from runvitals.top.processes import Process, Processes
 from runvitals.top.view import Style, View

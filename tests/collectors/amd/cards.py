@@ -6,7 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from runvitals.collectors.amd.gpus import AmdGpus
+from runvitals.collectors.amd.collector import AmdGpus
 from runvitals.collectors.base import Tick
 
 if TYPE_CHECKING:

@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.collectors.amd.gpus.PATIENCE_S", 10.0)
+    monkeypatch.setattr("runvitals.collectors.amd.collector.PATIENCE_S", 10.0)

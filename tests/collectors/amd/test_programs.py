@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runvitals.collectors import loosejson
 from runvitals.collectors.amd import amd_smi, rocm_smi
-from runvitals.collectors.amd.device import derive
-from runvitals.collectors.amd.gpus import open_gpus
-from runvitals.collectors.amd.presence import probe
+from runvitals.collectors.amd.collector import open_gpus
+from runvitals.collectors.amd.probe import probe
+from runvitals.collectors.amd.readings import derive
 from runvitals.collectors.amd.tools import AmdSmi
+from runvitals.collectors.plumbing import lenient_json
 from tests.collectors.amd.cards import GIB, card, tick
-from tests.collectors.test_tool import program, soon
+from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import BARE_VM, plant
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runvitals.collectors.amd.gpus import AmdGpus
+    from runvitals.collectors.amd.collector import AmdGpus
     from runvitals.collectors.base import Tick
 
 MIB = 1 << 20
@@ -197,7 +197,7 @@ def test_what_is_no_list_of_gpus_is_an_error(answer: object) -> None:
 
 def test_a_broken_name_costs_no_reading() -> None:
     text = json.dumps({"card0": OLD}).encode().replace(b"Instinct", b"Inst\xff\xfect")
-    assert rocm_smi.parse(loosejson.find(text))[0].readings["gpu"] == 64.0
+    assert rocm_smi.parse(lenient_json.find(text))[0].readings["gpu"] == 64.0
 
 
 # -- programs on a machine without sysfs

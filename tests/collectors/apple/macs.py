@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from tests.collectors.test_tool import program
+from tests.collectors.plumbing.test_tool import program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.apple.chip import AppleChip
 from runvitals.collectors.apple.collector import Mac, open_mac
 from runvitals.collectors.apple.ioreg import Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
 from runvitals.collectors.base import Absent, Scope, Tick
-from runvitals.collectors.tool import ToolFailed
+from runvitals.collectors.plumbing.tool import ToolFailed
+from runvitals.metrics import CATALOG
 from tests.collectors.apple.macs import GIB, OLD_SAMPLE, SAMPLE, STATISTICS, Bench, entry, plist, tree
-from tests.collectors.test_tool import processes_with, soon
+from tests.collectors.plumbing.test_tool import processes_with, soon
 from tests.collectors.trees import put
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Absent, Scope, Tick
 from runvitals.collectors.dcgm import collector
 from runvitals.collectors.dcgm.collector import Dcgm, NoSeries
-from runvitals.collectors.dcgm.presence import probe
-from runvitals.collectors.http import HttpError
+from runvitals.collectors.dcgm.probe import probe
+from runvitals.collectors.plumbing.http import HttpError
+from runvitals.metrics import CATALOG
 from tests.collectors.exporters import Exporter, ok
 
 BOARD = 'gpu="1",UUID="GPU-5ab1",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA A30"'

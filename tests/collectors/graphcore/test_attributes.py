@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, parse_metric, readings, user
+from runvitals.metrics import CATALOG
 from tests.collectors.graphcore.ipus import card
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.collectors.aside import Hung
 from runvitals.collectors.base import Scope
 from runvitals.collectors.graphcore.collector import Ipus
+from runvitals.collectors.plumbing.background import Hung
 from tests.collectors.graphcore.ipus import Library, card, forget, tick
 from tests.collectors.trees import last_pid, process, put
 

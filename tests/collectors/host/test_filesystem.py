@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.host.filesystem import Filesystem, is_remote, probe
-from runvitals.collectors.mounts import read_mounts
+from runvitals.collectors.plumbing.mounts import read_mounts
 from tests.collectors.trees import BARE_VM, mount, plant, sample
 
 if TYPE_CHECKING:

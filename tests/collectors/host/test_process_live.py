@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Scope
-from runvitals.collectors.host.member import Descriptors, Gone, Member, has_process_clocks
 from runvitals.collectors.host.process import Processes, probe
+from runvitals.collectors.host.run_process import Descriptors, Gone, Member, has_process_clocks
 from tests.collectors.trees import sample
 
 if TYPE_CHECKING:

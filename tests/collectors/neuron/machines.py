@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from runvitals.collectors.base import Scope, Tick
-from runvitals.collectors.neuron.presence import probe
+from runvitals.collectors.neuron.probe import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

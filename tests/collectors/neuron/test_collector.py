@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Tick
+from runvitals.metrics import CATALOG
 from tests.collectors.neuron import machines, reports
 from tests.collectors.neuron.machines import device, install, install_monitor, say, until
 from tests.collectors.trees import plant

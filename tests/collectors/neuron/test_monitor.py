@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runvitals.collectors.neuron.monitor import LONG_SILENCE_S, SILENCE_S, NeuronMonitor, configuration
-from runvitals.collectors.tool import StillFailing, ToolFailed
-from runvitals.relay.cloudwatch import neuron_config
+from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
+from runvitals.relay.destinations.cloudwatch import neuron_config
 from tests.collectors.neuron import machines, reports
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from runvitals.collectors.neuron import readings
-from runvitals.collectors.neuron.own import RunProcessFilter
+from runvitals.collectors.neuron.counters import RunningTotals
 from runvitals.collectors.neuron.report import GROUPS, parse
-from runvitals.collectors.neuron.totals import RunningTotals
+from runvitals.collectors.neuron.run_processes import RunProcessFilter
 from tests.collectors.neuron import reports
 
 Report = dict[str, Any]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.collectors.neuron import readings
+from runvitals.collectors.neuron.counters import RunningTotals
 from runvitals.collectors.neuron.report import GROUPS, parse
-from runvitals.collectors.neuron.totals import RunningTotals
 from tests.collectors.neuron import reports
 
 USE = dict.fromkeys(reports.CORE_USES, 0)

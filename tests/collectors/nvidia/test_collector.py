@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.catalog import CATALOG
-from runvitals.collectors.aside import Hung
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.nvidia.collector import NoGpu, Nvidia
-from runvitals.collectors.nvidia.library import NvmlError
+from runvitals.collectors.nvidia.nvml import NvmlError
+from runvitals.collectors.plumbing.background import Hung
+from runvitals.metrics import CATALOG
 from tests.collectors.nvidia.fake import BLANK, BLANK_64, FakeGpu, FakeNvml, FakeSlice
 
 LONG_S = 20.0

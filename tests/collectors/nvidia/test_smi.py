@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Absent, Scope, Tick
-from runvitals.collectors.nvidia import smi_log
+from runvitals.collectors.nvidia import smi_xml
 from runvitals.collectors.nvidia.collector import open_library
-from runvitals.collectors.nvidia.presence import probe
+from runvitals.collectors.nvidia.probe import probe
 from runvitals.collectors.nvidia.smi import NvidiaSmi
-from runvitals.collectors.tool import ToolFailed
-from tests.collectors.test_tool import program, soon
+from runvitals.collectors.plumbing.tool import ToolFailed
+from runvitals.metrics import CATALOG
+from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import answer, pci, tool
 
@@ -395,7 +395,7 @@ def test_a_tool_that_hangs_is_killed_and_delays_nobody(
 
 def test_no_library_but_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "nvidia-smi", document(gpu(0, OLD)))
-    monkeypatch.setattr("runvitals.collectors.nvidia.library._PLACES", ("/nowhere/libnvidia-ml.so.1",))
+    monkeypatch.setattr("runvitals.collectors.nvidia.nvml._PLACES", ("/nowhere/libnvidia-ml.so.1",))
     source = open_library(Scope())
     assert isinstance(source, NvidiaSmi)
     assert answer(source, 1.0).gauges["gpu.0.temp"] == 40.0
@@ -435,7 +435,7 @@ def test_ten_megabytes_of_clocks_and_processes_are_passed_over() -> None:
     clocks = "<supported_graphics_clock>1980 MHz</supported_graphics_clock>" * 100_000
     names = "<process_info><pid>1</pid><process_name><<<>>&</process_name></process_info>" * 1000
     body = f"<supported_clocks>{clocks}</supported_clocks><processes>{names}</processes>{OLD}"
-    (only,) = smi_log.read(document(gpu(0, body)).encode()).gpus
+    (only,) = smi_xml.read(document(gpu(0, body)).encode()).gpus
     assert only.fields["temperature.gpu_temp"] == "40 C"
     assert len(only.processes) == 1000
 
@@ -445,9 +445,9 @@ def test_damaged_documents_are_errors_or_less_and_never_crashes() -> None:
     for place in range(0, len(whole), 7):
         cut = whole[:place] + whole[place + 11 :]
         try:
-            log = smi_log.read(cut.encode())
+            log = smi_xml.read(cut.encode())
         except ValueError:
             continue
         assert len(log.gpus) <= 2
     with pytest.raises(ValueError, match="nested too deeply"):
-        smi_log.read(b"<nvidia_smi_log>" + b"<x>" * 100_000 + b"</nvidia_smi_log>")
+        smi_xml.read(b"<nvidia_smi_log>" + b"<x>" * 100_000 + b"</nvidia_smi_log>")

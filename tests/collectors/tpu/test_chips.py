@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.tpu.chips import find_chips, users
-from runvitals.collectors.tpu.presence import SIGNS, probe
+from runvitals.collectors.tpu.probe import SIGNS, probe
 from tests.collectors.tpu import machines
 from tests.collectors.trees import plant
 
@@ -115,5 +115,5 @@ def test_a_machine_without_tpus_loads_nothing_more(tmp_path: Path) -> None:
         [sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True, env=environ
     )
     assert output.stdout.decode().strip() == str(
-        ["runvitals.collectors.tpu.chips", "runvitals.collectors.tpu.presence"]
+        ["runvitals.collectors.tpu.chips", "runvitals.collectors.tpu.probe"]
     )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.tpu import metrics
 from runvitals.collectors.tpu.chips import TpuChip, find_chips
 from runvitals.collectors.tpu.collector import Tpu
 from runvitals.collectors.tpu.runtime import ports
-from tests.collectors.test_tool import soon
+from runvitals.metrics import CATALOG
+from tests.collectors.plumbing.test_tool import soon
 from tests.collectors.tpu import machines
 from tests.collectors.tpu.messages import distribution, exponential, gauge
 from tests.collectors.tpu.servers import FakeRuntime

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from runvitals.collectors.base import Tick
-from tests.collectors.test_tool import program
+from tests.collectors.plumbing.test_tool import program
 
 if TYPE_CHECKING:
     from pathlib import Path

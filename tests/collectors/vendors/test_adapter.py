@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Absent, Scope, Tick
-from runvitals.collectors.tool import ToolFailed
+from runvitals.collectors.plumbing.tool import ToolFailed
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import csv, text_of
-from tests.collectors.test_tool import processes_with, soon
+from tests.collectors.plumbing.test_tool import processes_with, soon
 from tests.collectors.trees import plant
 from tests.collectors.vendors.machines import answer, pci, tool, values
 

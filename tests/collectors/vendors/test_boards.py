@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Absent, Tick
-from runvitals.collectors.tool import ToolFailed
-from runvitals.collectors.vendors.doors import jetson, npu, tenstorrent
-from runvitals.collectors.vendors.rails import find_meters
-from runvitals.collectors.vendors.tegrastats import Tegrastats, parse
-from tests.collectors.test_tool import program, soon
+from runvitals.collectors.plumbing.tool import ToolFailed
+from runvitals.collectors.vendors.detection import jetson, npu, tenstorrent
+from runvitals.collectors.vendors.jetson_rails import find_meters
+from runvitals.collectors.vendors.jetson_tegrastats import Tegrastats, parse
+from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import plant, put, sample
 from tests.collectors.vendors.machines import pci, tool, values
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Absent, Tick
-from runvitals.collectors.tool import StillFailing, ToolFailed
-from runvitals.collectors.vendors.doors import intel
-from runvitals.collectors.vendors.xpu_smi import READINGS, XpuSmi
-from tests.collectors.test_tool import program, soon
+from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
+from runvitals.collectors.vendors.detection import intel
+from runvitals.collectors.vendors.intel_xpu_smi import READINGS, XpuSmi
+from runvitals.metrics import CATALOG
+from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import plant, put
 from tests.collectors.vendors.machines import pci
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runvitals.collectors.vendors.parts import CompositeSource
+    from runvitals.collectors.plumbing.composite import CompositeSource
     from tests.collectors.trees import Tree
 
 

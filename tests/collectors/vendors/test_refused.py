@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Tick
+from runvitals.collectors.plumbing.tool import ToolFailed
 from runvitals.collectors.sources import probe_all
-from runvitals.collectors.tool import ToolFailed
-from tests.collectors.test_tool import program
+from tests.collectors.plumbing.test_tool import program
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci
 

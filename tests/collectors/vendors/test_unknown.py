@@ -10,9 +10,9 @@ import pytest
 
 from runvitals.collectors import vendors
 from runvitals.collectors.base import Tick
-from runvitals.collectors.tool import StillFailing, ToolFailed
+from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
 from runvitals.collectors.vendors.adapter import Smi, Vendor
-from tests.collectors.test_tool import soon
+from tests.collectors.plumbing.test_tool import soon
 from tests.collectors.vendors.machines import tool, values
 
 if TYPE_CHECKING:

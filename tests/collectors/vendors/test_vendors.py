@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.catalog import CATALOG
 from runvitals.collectors.base import Tick
 from runvitals.collectors.vendors.adapter import TOTAL, Roll, Vendor, write
 from runvitals.collectors.vendors.ascend import ASCEND
@@ -24,6 +23,7 @@ from runvitals.collectors.vendors.qualcomm import QUALCOMM
 from runvitals.collectors.vendors.rebellions import REBELLIONS
 from runvitals.collectors.vendors.tenstorrent import TENSTORRENT
 from runvitals.collectors.vendors.thead import THEAD
+from runvitals.metrics import CATALOG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,8 @@ import anyio
 import httpx
 
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
-from runvitals.store.catalogue import Filter, MetadataStore, open_metadata_store
-from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.store.metadata import Filter, MetadataStore, open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 NOW = 1_760_000_000_000
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import zstandard
 
+from runvitals.model import batch_body
 from runvitals.server.ingest import Limits
-from runvitals.server.ingest.described import JsonEnvelope
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.store import body
-from runvitals.store.catalogue import Filter, Predicate, RunSort
-from runvitals.store.catalogue.summaries import summary_of
+from runvitals.server.ingest.openapi import JsonEnvelope
+from runvitals.store.metadata import Filter, Predicate, RunSort
+from runvitals.store.metadata.log_summaries import summary_of
 from tests.server.ingest.server import NOW, Server
 
 ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}
@@ -74,7 +74,7 @@ def test_an_envelope_that_comes_again_is_acknowledged_and_not_stored_again(serve
 def test_all_forms_say_the_same(server: Server) -> None:
     t, v = np.array(ROW["t"], "<i8"), np.array([[1.5, 2.5], [3.5, 4.5]])
     columns = {"t": t.tobytes(), "v": v.astype("<f8").tobytes()}
-    packed = {"body": body.pack(t, v.T)}
+    packed = {"body": batch_body.pack(t, v.T)}
     for seq, (fields, kind) in enumerate(
         [(columns, "application/msgpack"), (packed, "application/x-msgpack"), ({"v": v.tolist()}, "")]
     ):

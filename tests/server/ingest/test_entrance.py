@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from runvitals.server.ingest import PATH
-from runvitals.server.shared_app import SharedServer
-from runvitals.store.catalogue import MetadataStore, open_metadata_store
-from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 NOW = 1_760_000_000_000
 ENVELOPE = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu"], "t": [NOW], "v": [[1.5]]}

@@ -12,11 +12,11 @@ import anyio
 import httpx
 import pytest
 
-from runvitals.server.connection import Bounds
+from runvitals.server.http.connection import Bounds
 from runvitals.server.ingest import PATH, Limits
-from runvitals.server.ingest.commits import Commits
-from runvitals.store.contract import CommitAck, SampleBatch
-from runvitals.store.sqlite_chunks import SqliteChunks
+from runvitals.server.ingest.sample_commits import Commits
+from runvitals.store.samples.contract import CommitAck, SampleBatch
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.server.ingest.server import NOW, Server
 from tests.server.serving import answered, serving
 

@@ -6,8 +6,8 @@ number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a whole sec
 
 from __future__ import annotations
 
-from runvitals.collectors.amd.device import MOST_GPUS, AmdGpuReport
-from runvitals.collectors.quantity import amount
+from runvitals.collectors.amd.readings import MOST_GPUS, AmdGpuReport
+from runvitals.collectors.plumbing.quantity import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from struct import error as StructError
 from struct import unpack_from
 
 from runvitals.collectors.base import PseudoFile
-from runvitals.collectors.quantity import SENTINELS
+from runvitals.collectors.plumbing.quantity import SENTINELS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

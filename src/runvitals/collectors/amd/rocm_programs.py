@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.programs import find
+from runvitals.collectors.plumbing.executables import find
 
 ROCM_BIN = "/opt/rocm/bin/"
 

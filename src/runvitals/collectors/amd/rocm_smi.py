@@ -6,8 +6,8 @@ Names changed over the years, so they are compared in lower case and without the
 
 from __future__ import annotations
 
-from runvitals.collectors.amd.device import MOST_GPUS, AmdGpuReport
-from runvitals.collectors.quantity import amount, whole
+from runvitals.collectors.amd.readings import MOST_GPUS, AmdGpuReport
+from runvitals.collectors.plumbing.quantity import amount, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

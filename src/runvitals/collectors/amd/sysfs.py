@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from runvitals.backoff import Backoff
-from runvitals.collectors.amd.device import AmdGpuReport
 from runvitals.collectors.amd.driver import card_names
 from runvitals.collectors.amd.gpu_metrics import GpuMetrics
+from runvitals.collectors.amd.readings import AmdGpuReport
 from runvitals.collectors.base import PseudoFile, read_text
 
 TYPE_CHECKING = False

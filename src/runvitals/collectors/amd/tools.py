@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import sys
 
-from runvitals.collectors import loosejson
 from runvitals.collectors.amd import amd_smi, rocm_smi
-from runvitals.collectors.amd.device import AmdGpuReport
+from runvitals.collectors.amd.readings import AmdGpuReport
 from runvitals.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.collectors.base import Every
-from runvitals.collectors.printed import first_lines
-from runvitals.collectors.tool import StreamingTool, Tool, ToolFailed
-from runvitals.journal.jsontext import loads
+from runvitals.collectors.plumbing import lenient_json
+from runvitals.collectors.plumbing.excerpt import first_lines
+from runvitals.collectors.plumbing.tool import StreamingTool, Tool, ToolFailed
+from runvitals.journal.json_codec import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class AmdSmi:
         output = _output(self._metric, mono_s)
         if output is None:
             return None
-        devices = _understood(amd_smi.parse_metric(loosejson.find(output)), output)
+        devices = _understood(amd_smi.parse_metric(lenient_json.find(output)), output)
         for device in devices:
             known = self._known.get(device.index)
             if known is not None:
@@ -135,7 +135,7 @@ class AmdSmi:
         try:
             output = _output(self._static, mono_s)
             if output is not None:
-                self._known = {each.index: each for each in amd_smi.parse_static(loosejson.find(output))}
+                self._known = {each.index: each for each in amd_smi.parse_static(lenient_json.find(output))}
         except (ToolFailed, ValueError):
             return
 
@@ -150,7 +150,7 @@ class RocmSmi:
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         output = _output(self._tool, mono_s)
-        return None if output is None else _understood(rocm_smi.parse(loosejson.find(output)), output)
+        return None if output is None else _understood(rocm_smi.parse(lenient_json.find(output)), output)
 
     def close(self) -> None:
         self._tool.close()

@@ -9,8 +9,8 @@ from runvitals.collectors.apple.chip import UNKNOWN_WATTS, AppleChip
 from runvitals.collectors.apple.ioreg import PLACE, Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
 from runvitals.collectors.base import Absent
-from runvitals.collectors.tool import find
-from runvitals.collectors.vendors.parts import CompositeSource
+from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.tool import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.apple import registry
-from runvitals.collectors.printed import first_lines
-from runvitals.collectors.tool import Tool, ToolFailed
+from runvitals.collectors.apple import ioreg_output
+from runvitals.collectors.plumbing.excerpt import first_lines
+from runvitals.collectors.plumbing.tool import Tool, ToolFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Ioreg:
         output: bytes | None = None
         try:
             output = self._tool.output(tick.mono_s)
-            gpus = None if output is None else registry.parse(output)
+            gpus = None if output is None else ioreg_output.parse(output)
         except (ToolFailed, ValueError) as error:
             self._failed = str(error)
             if not isinstance(error, ToolFailed):

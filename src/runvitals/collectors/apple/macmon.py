@@ -10,10 +10,10 @@ import os
 import sys
 
 from runvitals.collectors.apple.chip import UNKNOWN_WATTS
-from runvitals.collectors.apple.samples import MacmonSample, elapsed_s, mean
-from runvitals.collectors.printed import MOST_LINES, first_lines
-from runvitals.collectors.tool import StillFailing, StreamingTool, ToolFailed, find
-from runvitals.journal import jsontext
+from runvitals.collectors.apple.macmon_output import MacmonSample, elapsed_s, mean
+from runvitals.collectors.plumbing.excerpt import MOST_LINES, first_lines
+from runvitals.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed, find
+from runvitals.journal import json_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _samples(lines: Sequence[bytes]) -> list[MacmonSample]:
         if not text.startswith("{"):
             continue
         try:
-            value = jsontext.loads(text)
+            value = json_codec.loads(text)
         except ValueError:
             continue
         if "error" in value:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors import exposition, http
-from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.dcgm.fields import (
     COUNTERS,
     FLOWS,
@@ -22,7 +20,9 @@ from runvitals.collectors.dcgm.fields import (
 )
 from runvitals.collectors.nvidia.throttling import ThrottledTime
 from runvitals.collectors.nvidia.xid import xid_event
-from runvitals.journal.jsontext import loads
+from runvitals.collectors.plumbing import exposition, http
+from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.journal.json_codec import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

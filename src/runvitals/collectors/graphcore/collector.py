@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Every
 from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, readings, user
-from runvitals.collectors.run_processes import RunProcesses
+from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.collectors.plumbing.run_processes import RunProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there
-from runvitals.collectors.cgroup import OomKills, locate
+from runvitals.collectors.plumbing.cgroup import OomKills, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

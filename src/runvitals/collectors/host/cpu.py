@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.base import Absent, Every, PseudoFile, Tick
-from runvitals.collectors.cgroup import available_cpus, locate
+from runvitals.collectors.plumbing.cgroup import available_cpus, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import _thread
 import os
 
 from runvitals.collectors.base import GIB, Absent, Every
-from runvitals.collectors.mounts import mount_of, read_mounts
+from runvitals.collectors.plumbing.mounts import mount_of, read_mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.mounts import Mount
+    from runvitals.collectors.plumbing.mounts import Mount
 
     class Space(Protocol):
         """What is used of os.statvfs's answer: blocks of f_frsize bytes, and inodes."""

@@ -8,12 +8,12 @@ cache".
 from __future__ import annotations
 
 from runvitals.collectors.base import MIB, Absent, Every, PseudoFile
-from runvitals.collectors.cgroup import locate
+from runvitals.collectors.plumbing.cgroup import locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.cgroup import Cgroup, Limit
+    from runvitals.collectors.plumbing.cgroup import Cgroup, Limit
 
 # Limits can be changed under a running container; that is rare, and looking costs 10 µs a level.
 LIMITS_EVERY_S = 60.0

@@ -7,7 +7,7 @@ cgroup's files tell it of the run, /proc/pressure of the whole host.
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent, PseudoFile, open_if_there
-from runvitals.collectors.cgroup import locate
+from runvitals.collectors.plumbing.cgroup import locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import time
 from _operator import attrgetter
 
 from runvitals.collectors.base import MIB, PAGE, Absent, Every
-from runvitals.collectors.cgroup import available_cpu_count, locate
-from runvitals.collectors.host.member import Descriptors, Gone, Member, has_process_clocks
-from runvitals.collectors.host.tree import Tree
+from runvitals.collectors.host.run_process import Descriptors, Gone, Member, has_process_clocks
+from runvitals.collectors.plumbing.cgroup import available_cpu_count, locate
+from runvitals.collectors.plumbing.process_tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

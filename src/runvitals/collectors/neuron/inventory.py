@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson, pci
-from runvitals.collectors.printed import first_lines
+from runvitals.collectors.plumbing import lenient_json, pci
+from runvitals.collectors.plumbing.excerpt import first_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def parse(output: bytes) -> list[dict[str, Any]]:
         [{'index': 0, 'pci': '0000:cc:00.0', 'cores': 2}]
     """
     devices = {}
-    for told in _devices(loosejson.find(output)):
+    for told in _devices(lenient_json.find(output)):
         device = _device(told)
         devices[device["index"]] = device
     if not devices:

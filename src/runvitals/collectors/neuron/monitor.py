@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.neuron.report import parse
-from runvitals.collectors.tool import StreamingTool, ToolFailed
-from runvitals.journal import jsontext
+from runvitals.collectors.plumbing.tool import StreamingTool, ToolFailed
+from runvitals.journal import json_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,5 +109,5 @@ def _file_in_memory(config: dict[str, Any]) -> int:
         fd = os.memfd_create("neuron-monitor.json")
     except OSError:
         return -1
-    os.write(fd, jsontext.dumps(config))
+    os.write(fd, json_codec.dumps(config))
     return fd

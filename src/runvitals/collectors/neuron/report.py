@@ -34,7 +34,7 @@ Sections of which nothing could be read are absent, but for ``processes``, ``sys
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson
+from runvitals.collectors.plumbing import lenient_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def parse(line: bytes, models: bool = True) -> dict[str, Any]:
         >>> parse(b'{"neuron_runtime_data": []}')
         {'processes': [], 'system': {}, 'errors': {}}
     """
-    document = _without_models(line) if not models else loosejson.find(line)
+    document = _without_models(line) if not models else lenient_json.find(line)
     if not isinstance(document, dict):
         raise ValueError(f"no report but {line[:80]!r}")
     report: dict[str, Any] = {"processes": [], "system": {}, "errors": {}}
@@ -110,10 +110,10 @@ def _without_models(line: bytes) -> Any:
         end = after
     if parts:
         try:
-            return loosejson.find(b"".join((*parts, line[end:])))
+            return lenient_json.find(b"".join((*parts, line[end:])))
         except ValueError:  # some other version's way of writing: the whole line, then
-            return loosejson.find(line)
-    return loosejson.find(line)
+            return lenient_json.find(line)
+    return lenient_json.find(line)
 
 
 def _process(entry: dict[str, Any]) -> dict[str, Any]:

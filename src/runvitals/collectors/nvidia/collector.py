@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from runvitals.backoff import Backoff
-from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Absent, Every
-from runvitals.collectors.nvidia import library
-from runvitals.collectors.nvidia.library import Nvml
+from runvitals.collectors.nvidia import nvml
 from runvitals.collectors.nvidia.locations import NVIDIA_SMI
+from runvitals.collectors.nvidia.nvml import Nvml
+from runvitals.collectors.nvidia.nvml_session import NvmlSession
 from runvitals.collectors.nvidia.processes import HIDDEN, RunGpuProcesses
-from runvitals.collectors.nvidia.session import NvmlSession
-from runvitals.collectors.nvidia.visible import VisibleGpu, visible_to
-from runvitals.collectors.programs import find
+from runvitals.collectors.nvidia.visible_devices import VisibleGpu, visible_to
+from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.collectors.plumbing.executables import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class NoGpu(Exception):
 def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
     """The source: the driver's library, else nvidia-smi. Absent where neither is to be had."""
     try:
-        loaded = library.load()
+        loaded = nvml.load()
     except OSError as error:
         reason = (
             f"the NVIDIA driver is here, its library is not: {error}; containers need "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from runvitals.collectors.nvidia import gpm, mig
-from runvitals.collectors.nvidia.library import NvmlError
+from runvitals.collectors.nvidia.nvml import NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
 from runvitals.collectors.nvidia.processes import GpuProcessUsage, RunGpuProcesses
 from runvitals.collectors.nvidia.readings import NvmlReadings, memory_of, try_read
@@ -13,7 +13,7 @@ from runvitals.collectors.nvidia.readings import NvmlReadings, memory_of, try_re
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Tick
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
 ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper",

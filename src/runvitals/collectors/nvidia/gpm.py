@@ -8,11 +8,11 @@ from __future__ import annotations
 import ctypes
 
 from runvitals.collectors.base import MIB
-from runvitals.collectors.nvidia.library import NvmlError
+from runvitals.collectors.nvidia.nvml import NvmlError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
 # Number of a metric, factor to our unit, end of the key.
 METRICS = (

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 
 from runvitals.collectors.nvidia import gpm
-from runvitals.collectors.nvidia.library import FUNCTION_NOT_FOUND, NOT_FOUND, NOT_SUPPORTED, NvmlError
+from runvitals.collectors.nvidia.nvml import FUNCTION_NOT_FOUND, NOT_FOUND, NOT_SUPPORTED, NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
 from runvitals.collectors.nvidia.readings import memory_of, try_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
 
 class MigAttributes(ctypes.Structure):

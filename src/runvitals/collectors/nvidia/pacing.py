@@ -8,7 +8,7 @@ from runvitals.backoff import Backoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runvitals.collectors.nvidia.library import NvmlError
+    from runvitals.collectors.nvidia.nvml import NvmlError
 
 LONGEST_BACKOFF_S = 300.0
 FIRST_BACKOFF_S = 1.0

@@ -11,7 +11,7 @@ import ctypes
 import os
 
 from runvitals.collectors.base import read_text
-from runvitals.collectors.nvidia.library import (
+from runvitals.collectors.nvidia.nvml import (
     FUNCTION_NOT_FOUND,
     INSUFFICIENT_SIZE,
     NOT_FOUND,
@@ -20,12 +20,12 @@ from runvitals.collectors.nvidia.library import (
 )
 from runvitals.collectors.nvidia.pacing import Paced, Retries
 from runvitals.collectors.nvidia.readings import try_read
-from runvitals.collectors.run_processes import RunProcesses
+from runvitals.collectors.plumbing.run_processes import RunProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
 # Lists of processes hold the driver's lock while the application waits for it: 1 % of the time for those of
 # CUDA, 0.1 % for those that draw, of which a run has none as a rule.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 
 from runvitals.collectors.nvidia import throttling
-from runvitals.collectors.nvidia.fields import ALL_LINKS, FieldValues
-from runvitals.collectors.nvidia.library import (
+from runvitals.collectors.nvidia.field_values import ALL_LINKS, FieldValues
+from runvitals.collectors.nvidia.nvml import (
     FUNCTION_NOT_FOUND,
     GPU_IS_LOST,
     NO_PERMISSION,
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
     Read = Callable[["NvmlReadings"], None]
 

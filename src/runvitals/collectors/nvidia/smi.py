@@ -7,22 +7,22 @@ traffic on NVLink and profiling counters are not in the document.
 
 from __future__ import annotations
 
-from runvitals.collectors import pci
 from runvitals.collectors.base import Every
-from runvitals.collectors.nvidia import smi_log
+from runvitals.collectors.nvidia import smi_xml
 from runvitals.collectors.nvidia.device import SHARED, SHARED_COUNTERS
 from runvitals.collectors.nvidia.processes import HIDDEN, RunGpuProcesses
 from runvitals.collectors.nvidia.throttling import ThrottledTime
-from runvitals.collectors.nvidia.visible import VisibleGpu, visible_to
-from runvitals.collectors.quantity import amount, split, whole
-from runvitals.collectors.tool import Tool, ToolFailed
+from runvitals.collectors.nvidia.visible_devices import VisibleGpu, visible_to
+from runvitals.collectors.plumbing import pci
+from runvitals.collectors.plumbing.quantity import amount, split, whole
+from runvitals.collectors.plumbing.tool import Tool, ToolFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.nvidia.smi_log import SmiGpuLog, SmiLog
+    from runvitals.collectors.nvidia.smi_xml import SmiGpuLog, SmiLog
 
 # The tool takes 20 ms of CPU for one GPU, a second where the driver must wake the GPU first.
 EVERY_S, TIMEOUT_S = 2.0, 20.0
@@ -148,7 +148,7 @@ class NvidiaSmi:
     def _ask(self, mono_s: float) -> SmiLog | None:
         try:
             output = self._tool.output(mono_s)
-            log = None if output is None else smi_log.read(output)
+            log = None if output is None else smi_xml.read(output)
         except ToolFailed as failed:
             # Where one GPU is lost it tells of the others, and exits with an error.
             log = _read_or_none(failed.output) if failed.has_ended else None
@@ -361,7 +361,7 @@ class SmiGpu:
 
 def _read_or_none(output: bytes) -> SmiLog | None:
     try:
-        log = smi_log.read(output)
+        log = smi_xml.read(output)
     except ValueError:  # nothing but the complaint, which is told
         return None
     return log if log.gpus else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.nvidia.library import FUNCTION_NOT_FOUND, NvmlError
+from runvitals.collectors.nvidia.nvml import FUNCTION_NOT_FOUND, NvmlError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
 # Fields that count nanoseconds, by the name of the reason in a key.
 _COUNTERS = (

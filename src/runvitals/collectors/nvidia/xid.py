@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
-from runvitals.collectors.nvidia.library import TIMEOUT, NvmlError
+from runvitals.collectors.nvidia.nvml import TIMEOUT, NvmlError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runvitals.collectors.nvidia.library import Nvml
+    from runvitals.collectors.nvidia.nvml import Nvml
 
 _DOUBLE_BIT_ERROR = 0x2
 _XID = 0x8

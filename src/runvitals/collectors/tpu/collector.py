@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.aside import BackgroundReader
 from runvitals.collectors.base import Every
-from runvitals.collectors.run_processes import RunProcesses
+from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.collectors.plumbing.run_processes import RunProcesses
 from runvitals.collectors.tpu import metrics
 from runvitals.collectors.tpu.chips import devices_per_chip, users
 from runvitals.collectors.tpu.grpc import GrpcConnection
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.tpu.answers import TpuDistribution, TpuReading
     from runvitals.collectors.tpu.chips import TpuChip
+    from runvitals.collectors.tpu.metric_response import TpuDistribution, TpuReading
 
 # At most about once a second; a tick of a busy machine may come a little early after a late one.
 EVERY_S = 0.8

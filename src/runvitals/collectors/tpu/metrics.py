@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from runvitals.collectors.tpu.answers import LabelValue, TpuDistribution, TpuReading
+    from runvitals.collectors.tpu.metric_response import LabelValue, TpuDistribution, TpuReading
 
 MEMORY_USED = "tpu.runtime.hbm.memory.usage.bytes"
 MEMORY_TOTAL = "tpu.runtime.hbm.memory.total.bytes"

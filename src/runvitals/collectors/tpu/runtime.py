@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals import protobuf
 from runvitals.backoff import Backoff
-from runvitals.collectors.tpu import answers
+from runvitals.collectors.tpu import metric_response
 from runvitals.collectors.tpu.grpc import (
     NOT_FOUND,
     UNIMPLEMENTED,
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from runvitals.collectors.tpu.answers import TpuReading
+    from runvitals.collectors.tpu.metric_response import TpuReading
 
 SERVICE = "/tpu.monitoring.runtime.RuntimeMetricService/"
 FIRST_PORT = 8431
@@ -85,7 +85,9 @@ class TpuRuntime:
     def _offer(self) -> frozenset[str] | None:
         """The names of its metrics; None where an older one does not tell."""
         try:
-            return frozenset(answers.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b"")))
+            return frozenset(
+                metric_response.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b""))
+            )
         except GrpcRejected as refused:
             if refused.status in (UNIMPLEMENTED, NOT_FOUND):
                 return None
@@ -96,7 +98,7 @@ class TpuRuntime:
             message = self._connection.call(SERVICE + "GetRuntimeMetric", protobuf.text(1, name))
         except GrpcRejected:  # this metric alone: not in this release, or not yet
             return []
-        return answers.readings(message)
+        return metric_response.readings(message)
 
 
 def ports(environ: Mapping[str, str], chips: int) -> list[int]:

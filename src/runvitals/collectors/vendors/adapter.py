@@ -18,12 +18,12 @@ way::
 
 from __future__ import annotations
 
-from runvitals.collectors import pci
 from runvitals.collectors.base import Absent, Every
-from runvitals.collectors.printed import first_lines
-from runvitals.collectors.quantity import amount, whole
-from runvitals.collectors.tool import Tool, ToolFailed, find
-from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.plumbing import pci
+from runvitals.collectors.plumbing.excerpt import first_lines
+from runvitals.collectors.plumbing.quantity import amount, whole
+from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
+from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.formats import UNKNOWN
 
 TYPE_CHECKING = False

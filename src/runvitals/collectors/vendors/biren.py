@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import csv, text_of
-from runvitals.collectors.vendors.grids import grid
+from runvitals.collectors.vendors.text_tables import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import healthy, text_of, tree
-from runvitals.collectors.vendors.grids import columns, grid
+from runvitals.collectors.vendors.text_tables import columns, grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

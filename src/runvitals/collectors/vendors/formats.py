@@ -1,6 +1,6 @@
 """What vendors' tools print, as rows: for each device a dictionary of the tool's own names and values.
 
-Nested names are joined by dots. Values are texts, or what JSON has; `runvitals.collectors.quantity` makes
+Nested names are joined by dots. Values are texts, or what JSON has; `runvitals.collectors.plumbing.quantity` makes
 numbers of them.
 """
 

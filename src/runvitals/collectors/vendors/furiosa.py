@@ -5,13 +5,13 @@ Which of the two tells whether a device is alive, and its power limit, is up to 
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson
-from runvitals.collectors.quantity import split
+from runvitals.collectors.plumbing import lenient_json
+from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.quantity import split
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, locate
-from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.formats import healthy, objects, text_of
-from runvitals.collectors.vendors.grids import grid
-from runvitals.collectors.vendors.parts import CompositeSource
+from runvitals.collectors.vendors.text_tables import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def rows(output: bytes) -> list[Row]:
         _judge(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
     if drawn:
         return drawn
-    found = objects(loosejson.find(output))
+    found = objects(lenient_json.find(output))
     for row in found:
         name = str(row.get("dev_name") or row.get("device") or row.get("npu") or "")
         number = name.removeprefix("npu")

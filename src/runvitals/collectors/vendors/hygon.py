@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson
-from runvitals.collectors.quantity import heading
+from runvitals.collectors.plumbing import lenient_json
+from runvitals.collectors.plumbing.quantity import heading
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import flat, text_of
-from runvitals.collectors.vendors.grids import columns
+from runvitals.collectors.vendors.text_tables import columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def rows(output: bytes) -> list[Row]:
     drawn = columns(text_of(output), ("hcu", "dcu"))
     if drawn:
         return drawn
-    answer = loosejson.find(output)
+    answer = lenient_json.find(output)
     found = []
     for name, card in answer.items() if isinstance(answer, dict) else ():
         number = name.strip().lower().removeprefix("card")

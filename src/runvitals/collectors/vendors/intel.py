@@ -6,14 +6,13 @@ worked: xpu-smi's own number takes its place where there is one.
 
 from __future__ import annotations
 
-from runvitals.collectors import pci
 from runvitals.collectors.base import Absent, read_text
-from runvitals.collectors.tool import find
-from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.plumbing import pci, sysfs
+from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, USED, Device, complete, write
-from runvitals.collectors.vendors.doors import first_index, intel
-from runvitals.collectors.vendors.parts import CompositeSource
-from runvitals.collectors.vendors.xpu_smi import XpuSmi
+from runvitals.collectors.vendors.detection import first_index, intel
+from runvitals.collectors.vendors.intel_xpu_smi import XpuSmi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

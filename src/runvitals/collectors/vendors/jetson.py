@@ -7,12 +7,13 @@ feeds the GPU stands beside it.
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent, PseudoFile, open_if_there, read_text
-from runvitals.collectors.tool import find
-from runvitals.collectors.vendors import rails, sysfs
+from runvitals.collectors.plumbing import sysfs
+from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.tool import find
+from runvitals.collectors.vendors import jetson_rails
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
-from runvitals.collectors.vendors.doors import first_index
-from runvitals.collectors.vendors.parts import CompositeSource
-from runvitals.collectors.vendors.tegrastats import GPU_RAIL, Tegrastats
+from runvitals.collectors.vendors.detection import first_index
+from runvitals.collectors.vendors.jetson_tegrastats import GPU_RAIL, Tegrastats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class JetsonSysfs:
             "graphicsClock": sysfs.first(devfreq, ("cur_freq",), 1e-6) if devfreq else None,
             "temp": _zone(scope),
         }
-        self._meters = rails.find_meters(scope.path("/sys/class/hwmon"))
+        self._meters = jetson_rails.find_meters(scope.path("/sys/class/hwmon"))
         missing = [key for key, level in self._levels.items() if level is None]
         missing += [] if self._meters else [POWER]
         self.absent = dict.fromkeys(missing, "this kernel has no file for it")
@@ -70,7 +71,7 @@ class JetsonSysfs:
             if value is not None:
                 gauges[key] = value
         watts = {meter.name: meter.watts() for meter in self._meters}
-        for key, value in ((POWER, rails.whole(watts)), (GPU_RAIL, rails.of_gpu(watts))):
+        for key, value in ((POWER, jetson_rails.whole(watts)), (GPU_RAIL, jetson_rails.of_gpu(watts))):
             if value is not None:
                 gauges[key] = value
         if self._meminfo is not None:

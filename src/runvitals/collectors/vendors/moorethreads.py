@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson
+from runvitals.collectors.plumbing import lenient_json
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import objects, text_of, tree
-from runvitals.collectors.vendors.grids import grid
+from runvitals.collectors.vendors.text_tables import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def rows(output: bytes) -> list[Row]:
         row.update({"index": number, "pci": address})
     if sections:
         return sections
-    answer = loosejson.find(output)
+    answer = lenient_json.find(output)
     return objects(answer.get("GPU", []) if isinstance(answer, dict) else answer)
 
 

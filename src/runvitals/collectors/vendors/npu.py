@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent
-from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.plumbing import sysfs
 from runvitals.collectors.vendors.adapter import USED, Device, write
-from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.detection import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ Of a card with several devices the table names the first one only, and tells the
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson
+from runvitals.collectors.plumbing import lenient_json
 from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.formats import healthy, objects, text_of
-from runvitals.collectors.vendors.grids import grid
+from runvitals.collectors.vendors.text_tables import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def rows(output: bytes) -> list[Row]:
     drawn = grid(text_of(output), ("npu",))
     if drawn:
         return drawn
-    answer = loosejson.find(output)
+    answer = lenient_json.find(output)
     found = objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
     for row in found:
         row["healthy"] = healthy(row.get("status", ""))

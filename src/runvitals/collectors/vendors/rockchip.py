@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.base import Absent, open_if_there, read_text
-from runvitals.collectors.quantity import split
-from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.plumbing import sysfs
+from runvitals.collectors.plumbing.quantity import split
 from runvitals.collectors.vendors.adapter import Device, write
-from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.detection import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

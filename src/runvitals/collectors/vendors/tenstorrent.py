@@ -5,11 +5,10 @@ tt-smi starts a Python interpreter and takes a lock on each chip, so it is asked
 
 from __future__ import annotations
 
-from runvitals.collectors import loosejson, pci
 from runvitals.collectors.base import read_text
-from runvitals.collectors.vendors import sysfs
+from runvitals.collectors.plumbing import lenient_json, pci, sysfs
 from runvitals.collectors.vendors.adapter import LIMIT, POWER, Device, Reading, Vendor, complete, watch, write
-from runvitals.collectors.vendors.doors import first_index
+from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.formats import objects
 
 TYPE_CHECKING = False
@@ -27,7 +26,7 @@ MISSING = {
 
 def rows(output: bytes) -> list[Row]:
     """A row for each chip, in the tool's order, which is its index. A chip without PCI is behind another."""
-    answer = loosejson.find(output)
+    answer = lenient_json.find(output)
     chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)
     for index, chip in enumerate(chips):
         chip["index"] = str(index)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 BUILT_IN: dict[str, str] = {
-    "cloudwatch": "runvitals.relay.cloudwatch.destination:CloudWatchDestination",
-    "files": "runvitals.relay.files.destination:FilesDestination",
-    "http": "runvitals.relay.destinations.runvitals_server:RunvitalsDestination",
-    "https": "runvitals.relay.destinations.runvitals_server:RunvitalsDestination",
-    "otel": "runvitals.relay.otel.destination:OtelDestination",
-    "prometheus": "runvitals.relay.prometheus.exporter:PrometheusDestination",
-    "mlflow": "runvitals.relay.mlflow.destination:MlflowDestination",
-    "remote_write": "runvitals.relay.prometheus.remote_write:RemoteWriteDestination",
-    "tensorboard": "runvitals.relay.tensorboard.destination:TensorBoardDestination",
-    "wandb": "runvitals.relay.wandb.destination:WandbDestination",
+    "cloudwatch": "runvitals.relay.destinations.cloudwatch.destination:CloudWatchDestination",
+    "files": "runvitals.relay.destinations.files.destination:FilesDestination",
+    "http": "runvitals.relay.destinations.runvitals.destination:RunvitalsDestination",
+    "https": "runvitals.relay.destinations.runvitals.destination:RunvitalsDestination",
+    "otel": "runvitals.relay.destinations.otel.destination:OtelDestination",
+    "prometheus": "runvitals.relay.destinations.prometheus.destination:PrometheusDestination",
+    "mlflow": "runvitals.relay.destinations.mlflow.destination:MlflowDestination",
+    "remote_write": "runvitals.relay.destinations.prometheus.remote_write:RemoteWriteDestination",
+    "tensorboard": "runvitals.relay.destinations.tensorboard.destination:TensorBoardDestination",
+    "wandb": "runvitals.relay.destinations.wandb.destination:WandbDestination",
 }

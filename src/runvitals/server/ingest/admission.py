@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from runvitals.server.ingest.errors import overloaded
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.refusal import overloaded
 
 
 class Admission:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.buckets import Floats, Integers
+from runvitals.model import batch_body
 from runvitals.model.limits import STEP as MOST_STEP
 from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.ingest.errors import Refused, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.refusal import Refused, malformed, out_of_range, too_large
-from runvitals.store import body
-from runvitals.store.contract import extent
+from runvitals.store.samples.contract import extent
 
 _ITEM = 8
 
@@ -65,15 +65,15 @@ def columns(envelope: Envelope, count: int, now_ms: int, limits: Limits, room_by
 def _of_body(envelope: Envelope, packed: bytes, count: int, room_bytes: int) -> tuple[Integers, Floats]:
     if envelope.t is not None or envelope.v is not None:
         raise malformed("body holds the times and values: t and v are not allowed beside it")
-    if len(packed) < body.HEAD_BYTES:
-        raise malformed(f"body: at least {body.HEAD_BYTES} bytes are needed, not {len(packed)}")
-    size = body.rows(packed) * (1 + count) * _ITEM
+    if len(packed) < batch_body.HEAD_BYTES:
+        raise malformed(f"body: at least {batch_body.HEAD_BYTES} bytes are needed, not {len(packed)}")
+    size = batch_body.rows(packed) * (1 + count) * _ITEM
     if size > room_bytes:
         raise too_large(
             f"body has {size} bytes unpacked; there is room for {room_bytes} more in this request"
         )
     try:
-        return body.unpack(packed, count)
+        return batch_body.unpack(packed, count)
     except ValueError as error:
         raise malformed(f"body of {count} keys: {error}") from None
 

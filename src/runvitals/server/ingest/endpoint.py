@@ -12,13 +12,13 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.ingest.admission import Admission, Visit
-from runvitals.server.ingest.bodies import Bodies, ClientLeft
+from runvitals.server.ingest.decompression import unpacked
 from runvitals.server.ingest.envelope import Ack, decoded
+from runvitals.server.ingest.errors import Refused, malformed
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.prepare import Prepared
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.ingest.refusal import Refused, malformed
-from runvitals.server.ingest.unpacking import unpacked
+from runvitals.server.ingest.request_body import Bodies, ClientLeft
+from runvitals.server.ingest.validation import Prepared
 
 PATH = "/api/v1/ingest"
 _LONG_BODIES_AT_ONCE = 2

@@ -13,21 +13,21 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from sqlalchemy.exc import SQLAlchemyError
 
-from runvitals.server.ingest.commits import Commits
 from runvitals.server.ingest.envelope import Ack, Envelope
+from runvitals.server.ingest.errors import Refused, out_of_range, unavailable
+from runvitals.server.ingest.group_commit import Together
+from runvitals.server.ingest.heartbeats import Presence
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.members import Member, Members
-from runvitals.server.ingest.notes import Notes
-from runvitals.server.ingest.prepare import Preparation, Prepared
-from runvitals.server.ingest.presence import Presence
-from runvitals.server.ingest.refusal import Refused, out_of_range, unavailable
-from runvitals.server.ingest.rows import logged_rows
-from runvitals.server.ingest.together import Together
-from runvitals.server.views import Version
-from runvitals.store.catalogue import KeyList, MetadataStore, UnknownRun
-from runvitals.store.catalogue.summaries import fold
-from runvitals.store.contract import SampleBatch, SampleStore, StoreError
-from runvitals.store.threads import SupervisedThread
+from runvitals.server.ingest.logged_rows import logged_rows
+from runvitals.server.ingest.metadata_records import Notes
+from runvitals.server.ingest.sample_commits import Commits
+from runvitals.server.ingest.validation import Preparation, Prepared
+from runvitals.server.ingest.writers import Member, Members
+from runvitals.server.library import Version
+from runvitals.store.metadata import KeyList, MetadataStore, UnknownRun
+from runvitals.store.metadata.log_summaries import fold
+from runvitals.store.samples.contract import SampleBatch, SampleStore, StoreError
+from runvitals.store.supervised_thread import SupervisedThread
 
 _MOST_HEARD = 100_000
 _NEVER_HEARD = Version(0, 0)

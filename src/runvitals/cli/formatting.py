@@ -1,0 +1,101 @@
+"""Text for a terminal: tables, durations, numbers."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from math import isfinite
+
+from runvitals.model.run import Ending
+from runvitals.terminal import inert as inert
+
+
+def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
+    """Rows in columns, the columns whose number is in `right` aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.rjust(w) if i in right else cell.ljust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def duration(ms: int) -> str:
+    """
+    Example:
+        >>> duration(83_000), duration(4_210), duration(93_784_000)
+        ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
+    """
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    seconds = ms // 1000
+    parts = (
+        (seconds // 86_400, "d"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "min"),
+        (seconds % 60, "s"),
+    )
+    first = next(i for i, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 3] if count)
+
+
+def moment(ms: int) -> str:
+    """A time in UTC, to the second; the number itself where it is no time that a calendar has."""
+    try:
+        return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
+
+
+def iso(ms: int) -> str:
+    """A time in UTC as ISO 8601, to the millisecond; nothing where it is no time that a calendar has.
+
+    Example:
+        >>> iso(1_760_000_000_123)
+        '2025-10-09T08:53:20.123Z'
+    """
+    text = moment(ms)
+    return "" if text.endswith("ms") else f"{text.replace(' ', 'T')}.{ms % 1000:03d}Z"
+
+
+def number(value: float | None) -> str:
+    """To four significant digits, without an exponent where it can be read without.
+
+    Example:
+        >>> number(0.123456), number(98.76543), number(1234567.0), number(None)
+        ('0.1235', '98.77', '1,234,567', '-')
+    """
+    if value is None:
+        return "-"
+    if not isfinite(value):
+        return str(value)
+    if abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:.4g}"
+
+
+def ending(how: Ending) -> str:
+    """
+    Example:
+        >>> ending(Ending("crashed", signal=9, out_of_memory=True))
+        'crashed (SIGKILL, out of memory)'
+    """
+    why = []
+    if how.signal is not None:
+        why.append(_signal_name(how.signal))
+    elif how.exit_code is not None and how.state != "finished":
+        why.append(f"exit code {how.exit_code}")
+    if how.out_of_memory:
+        why.append("out of memory")
+    return f"{how.state} ({', '.join(why)})" if why else how.state
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

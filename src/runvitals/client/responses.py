@@ -1,0 +1,143 @@
+"""What a server's answers say, as the objects that reading journals gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from runvitals.model.run import Ending, Event, Host, Rank, Run
+from runvitals.query.run_handle import Logged
+from runvitals.query.series import NAN, Column, Columns, Series
+from runvitals.query.statistics import Statistics
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The newest values of one host of a run that is running, and their times in ms UTC, by key."""
+
+    run: str
+    project: str
+    host: str
+    t: dict[str, int]
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetSeries:
+    """One metric over the runs of a group, by bucket.
+
+    Args:
+        group: a project, host, state or run id; None: all runs.
+        t: where the buckets that hold a value begin, ms UTC.
+        n: values in each.
+        min, max, mean: float64.
+    """
+
+    group: str | None
+    t: Column
+    n: Column
+    min: Column
+    max: Column
+    mean: Column
+
+
+def run(answer: Mapping[str, Any]) -> Run:
+    """The facts of `/runs/{run}`."""
+    spread = {
+        **answer,
+        "ending": _known(Ending, answer),
+        "hosts": [_known(Host, {**host, "ending": _known(Ending, host)}) for host in answer["hosts"]],
+        "ranks": [_known(Rank, rank) for rank in answer["ranks"]],
+        "events": events(answer["events"]),
+    }
+    return _known(Run, spread)
+
+
+def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """Of `/runs/{run}/events`."""
+    return [_known(Event, event) for event in answer]
+
+
+def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:
+    """Of `/runs/{run}/statistics`."""
+    return [_known(Statistics, one) for one in answer]
+
+
+def latest(answer: Iterable[Mapping[str, Any]]) -> list[Latest]:
+    """Of `/latest`."""
+    return [_known(Latest, one) for one in answer]
+
+
+def columns(answer: Mapping[str, Any]) -> Columns:
+    """The series of `/runs/{run}/metrics`, key by key."""
+    found = []
+    for group in answer["groups"]:
+        t = _whole(group["t"])
+        found += [
+            Series(key, group["host"], group["role"], t, _numbers(values))
+            for key, values in group["series"].items()
+        ]
+    return Columns(sorted(found, key=lambda series: series.key))
+
+
+def fleet(answer: Mapping[str, Any]) -> list[FleetSeries]:
+    """The groups of `/aggregate`."""
+    return [
+        FleetSeries(
+            group["group"],
+            _whole(group["t"]),
+            _whole(group["n"]),
+            *(_numbers(group[name]) for name in ("min", "max", "mean")),
+        )
+        for group in answer["groups"]
+    ]
+
+
+def calls(answer: Mapping[str, Any]) -> list[Logged]:
+    """The calls of `/runs/{run}/history` at full resolution, in order of time.
+
+    The answer has columns, one for each name; names that were logged at other steps are in other groups, and
+    come together again by process, step and time.
+    """
+    found: dict[tuple[str, int | None, float, int, int], Logged] = {}
+    for group in answer["groups"]:
+        seen: dict[tuple[float, int], int] = {}
+        for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
+            step, time_ms = at
+            nth = seen[at] = seen.get(at, -1) + 1  # of the calls at that step in that millisecond
+            data = {name: _number(values[row]) for name, values in group["series"].items()}
+            call = found.setdefault(
+                (group["host"], group["rank"], step, time_ms, nth),
+                Logged(
+                    int(step) if step == int(step) else step, int(time_ms), group["rank"], group["host"], {}
+                ),
+            )
+            call.data.update(data)
+    return sorted(found.values(), key=lambda call: call.time_ms)
+
+
+def _known(kind: type[T], answer: Mapping[str, Any]) -> T:
+    """A dataclass of what it has fields for: a newer server may say more."""
+    names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
+    return kind(**{name: answer[name] for name in names if name in answer})
+
+
+def _whole(values: list[int]) -> Column:
+    return values if numpy is None else numpy.array(values, numpy.int64)
+
+
+def _numbers(values: list[float | None]) -> Column:
+    """Null is NaN."""
+    return [_number(value) for value in values] if numpy is None else numpy.array(values, numpy.float64)
+
+
+def _number(value: float | None) -> float:
+    return NAN if value is None else float(value)

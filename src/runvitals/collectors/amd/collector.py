@@ -1,0 +1,301 @@
+"""All AMD GPUs of the host: what sysfs tells, what it leaves out from AMD's programs, and who uses them."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.amd import kfd
+from runvitals.collectors.amd.gpu import AmdGpu, arrange
+from runvitals.collectors.amd.processes import ProcessUse
+from runvitals.collectors.amd.readings import derive
+from runvitals.collectors.amd.sysfs import find_cards
+from runvitals.collectors.amd.tools import (
+    FILL_EVERY_S,
+    LIBRARY_EVERY_S,
+    PROGRAM_EVERY_S,
+    AmdPrograms,
+    programs,
+)
+from runvitals.collectors.base import Every
+from runvitals.collectors.plumbing import pci
+from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.collectors.plumbing.run_processes import RunProcesses
+from runvitals.collectors.vendors.detection import first_index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runvitals.collectors.amd.readings import AmdGpuReport
+    from runvitals.collectors.amd.sysfs import AmdCard
+    from runvitals.collectors.base import Scope, Tick
+
+COUNTERS = frozenset(("energyJoules", "correctedMemoryErrors", "unCorrectedMemoryErrors", "pcieReplays"))
+# The pages' readings; where sysfs lacks one of them, AMD's programs are asked.
+WANTED = ("gpu", "memoryAllocatedBytes", "powerWatts")
+TEMPERATURES = ("memoryTemp", "junctionTemp", "edgeTemp")
+# What holds until a program's next answer.
+LASTING = ("enforcedPowerLimitWatts", "memoryTotalBytes")
+PROCESSES_EVERY_S = 5.0
+# A card that was lost comes back with other files; a new one has to be found.
+RESCAN_EVERY_S = 30.0
+# How long a tick waits for its own readings: 64 cards take 10 ms, a driver that resets a card seconds.
+PATIENCE_S = 0.1
+
+
+def open_gpus(scope: Scope) -> AmdGpus:
+    """The collector, with the programs that are on this machine."""
+    cards = find_cards(scope.host_root)
+    found = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
+    return AmdGpus(scope, cards, AmdPrograms(found) if found else None, os.environ)
+
+
+class AmdGpus:
+    """`gpu.{i}.*` of AMD GPUs, and `gpu.process.{i}.*` of those that the run's processes use.
+
+    Indices are those of rocm-smi and amd-smi: the order of PCI addresses, a GPU's partitions one after
+    another. On a host that has NVIDIA GPUs as well they go on behind those.
+
+    Args:
+        cards: those of sysfs; none = AMD's programs tell which GPUs there are.
+        tools: AMD's programs, None where there are none.
+        environ: the run's, for the variables that choose devices.
+        proc: where procfs lies, with ids as ours are.
+    """
+
+    name = "amd"
+
+    def __init__(
+        self,
+        scope: Scope,
+        cards: Sequence[AmdCard],
+        tools: AmdPrograms | None,
+        environ: Mapping[str, str],
+        proc: str = "/proc",
+    ) -> None:
+        self.absent: dict[str, str] = {}
+        self.facts: dict[str, object] = {}
+        self._root = scope.host_root
+        self._tools = tools
+        self._run = RunProcesses(scope, proc)
+        self._use = ProcessUse(scope.host_root, proc)
+        self._in_use: dict[str, dict[str, float]] = {}
+        self._processes = Every(PROCESSES_EVERY_S)
+        self._rescan = Every(RESCAN_EVERY_S)
+        self._first_index = first_index(scope, self.name)
+        self._nodes = kfd.find_nodes(scope.host_root)
+        self._shown = kfd.visible(self._nodes, environ)
+        self._gpus = arrange(cards, self._nodes)
+        self._sysfs = bool(cards)
+        self._aside = BackgroundReader(self._ask, patience_s=PATIENCE_S)
+        self.pending = True
+        self._tell()
+
+    def sample(self, tick: Tick) -> None:
+        self._aside.sample(tick)
+
+    def close(self) -> None:
+        self._aside.close()
+        if self._tools is not None:
+            self._tools.close()
+
+    # -- in the thread
+
+    def _ask(self, tick: Tick) -> None:
+        mono_s = tick.mono_s
+        if self._sysfs and self._rescan.due(mono_s):
+            self._find_again()
+        readings = [_read_card(gpu, tick) for gpu in self._gpus]
+        self._read_partitions(readings)
+        if self._tools is not None and self._needs_tools(readings):
+            self._fill(self._tools, readings, mono_s)
+        users_due = self._processes.due(mono_s)
+        if users_due:
+            nodes = {gpu.identity: gpu.node for gpu in self._gpus if gpu.node is not None}
+            self._in_use = self._use.read(self._run.pids(mono_s), nodes, mono_s)
+        for number, (gpu, found) in enumerate(zip(self._gpus, readings, strict=True)):
+            if found:
+                self._write(tick, self._first_index + number, gpu, found)
+                use = self._in_use.get(gpu.identity)
+                if users_due and use is not None:
+                    _write_use(tick, self._first_index + number, use, found)
+        self._explain(mono_s)
+        self._tell()
+
+    def _read_partitions(self, readings: Sequence[dict[str, float]]) -> None:
+        """Partitions but the first have no files of their own: their use is in the first one's table, their
+        memory in ROCm's notes.
+        """
+        for gpu, found in zip(self._gpus, readings, strict=True):
+            busy = gpu.card.partitions() if gpu.card is not None else []
+            if gpu.partition == 0 and len(busy) > 1:
+                for part, of_part in zip(self._gpus, readings, strict=True):
+                    if part.pci == gpu.pci and part.partition < len(busy):
+                        of_part["gpu"] = busy[part.partition]
+            node = gpu.node
+            if gpu.partition and node is not None and node.memory_bytes:
+                used = kfd.all_memory(self._root, node)
+                if used is not None and "memoryAllocatedBytes" not in found:
+                    found["memoryAllocatedBytes"] = used
+                    found["memoryTotalBytes"] = float(node.memory_bytes)
+
+    def _needs_tools(self, readings: Sequence[Mapping[str, float]]) -> bool:
+        if not self._sysfs:
+            return True
+        for gpu, found in zip(self._gpus, readings, strict=True):
+            # A card that sleeps or is lost tells nothing, and a program's question would wake it, or hang.
+            asleep = gpu.partition == 0 and not found
+            if not asleep and not (
+                all(name in found for name in WANTED) and any(name in found for name in TEMPERATURES)
+            ):
+                return True
+        return False
+
+    def _fill(self, tools: AmdPrograms, readings: list[dict[str, float]], mono_s: float) -> None:
+        """Put in what sysfs did not tell; what it told stays."""
+        devices = tools.devices(mono_s)
+        if devices is None:
+            return
+        if not self._sysfs:
+            self._adopt(devices, readings)
+        news = False
+        for number, device in _pairs(self._gpus, devices):
+            gpu, found = self._gpus[number], readings[number]
+            gpu.title = gpu.title or device.title
+            gpu.lasting = {name: device.readings[name] for name in LASTING if name in device.readings}
+            if gpu.card is not None and gpu.partition == 0 and not found:
+                continue
+            theirs = device.readings
+            if "memoryAllocatedBytes" in found:  # used and total of one source belong together
+                theirs = {
+                    name: theirs[name]
+                    for name in theirs
+                    if name not in ("memoryTotalBytes", "memoryAllocated")
+                }
+            missing = {name: value for name, value in theirs.items() if name not in found}
+            found.update(missing)
+            if any(name in missing for name in (*WANTED, *TEMPERATURES)):
+                news = True
+                gpu.told_by(tools.name)
+        if self._sysfs and not news:
+            tools.pause(mono_s)
+
+    def _adopt(self, devices: Sequence[AmdGpuReport], readings: list[dict[str, float]]) -> None:
+        """Where only a program tells, its GPUs are the GPUs, under its numbers."""
+        for device in devices:
+            while len(self._gpus) <= device.index:
+                self._gpus.append(AmdGpu(None, None))
+                readings.append({})
+            gpu = self._gpus[device.index]
+            gpu.pci = pci.normal(device.pci) or gpu.pci
+            gpu.unique_id, gpu.partition = device.unique_id or gpu.unique_id, device.partition
+            gpu.node = next((node for node in self._nodes if gpu.pci and node.pci == gpu.pci), None)
+
+    def _write(self, tick: Tick, index: int, gpu: AmdGpu, found: dict[str, float]) -> None:
+        if "enforcedPowerLimitWatts" in gpu.lasting:
+            found.setdefault("enforcedPowerLimitWatts", gpu.lasting["enforcedPowerLimitWatts"])
+        for name, value in derive(found).items():
+            gpu.seen_s[name] = tick.mono_s
+            (tick.counters if name in COUNTERS else tick.gauges)[f"gpu.{index}.{name}"] = value
+
+    def _find_again(self) -> None:
+        """Cards that have come since, and the files of those that have come back."""
+        here = {gpu.card.name: gpu for gpu in self._gpus if gpu.card is not None}
+        lost = {gpu.pci: gpu for gpu in self._gpus if gpu.card is not None and gpu.card.lost}
+        for card in find_cards(self._root):
+            gpu = lost.get(card.pci) if card.pci else None
+            gpu = gpu or here.get(card.name)
+            if gpu is None:
+                self._gpus += arrange([card], self._nodes)
+            elif gpu.card is not None and gpu.card.lost:
+                gpu.card.close()
+                card.lost = True  # until it has answered
+                gpu.card = card
+
+    # -- what there is beside numbers
+
+    def _explain(self, mono_s: float) -> None:
+        """Why readings of the pages are missing, in words."""
+        tools = self._tools
+        if tools is not None and not tools.name and not tools.failure and self._needs_answer():
+            return  # its first answer is still to come
+        told = {}
+        for number, gpu in enumerate(self._gpus):
+            names = gpu.missing(mono_s, (*WANTED, "temp", "powerPercent"), 3.0 * FILL_EVERY_S)
+            if names:
+                told[f"gpu.{self._first_index + number}"] = self._reason(gpu, names)
+        if not self._gpus and tools is not None and tools.failure:
+            told["gpu"] = tools.failure
+        self.pending = False
+        if told != self.absent:
+            self.absent = told
+
+    def _needs_answer(self) -> bool:
+        return not self._gpus or any(not gpu.has_all(WANTED) for gpu in self._gpus)
+
+    def _reason(self, gpu: AmdGpu, names: Sequence[str]) -> str:
+        words = f"no {', '.join(names)}"
+        if gpu.card is not None and gpu.card.asleep:
+            return f"{words}: it sleeps, and a question would wake it up"
+        if gpu.card is not None and gpu.card.lost:
+            return f"{words}: not one of its files can be read"
+        if gpu.partition:
+            return f"{words}: it is partition {gpu.partition} of {gpu.pci}, whose first one has the sensors"
+        if "powerWatts" in names and any(each is not gpu and each.shares_board(gpu) for each in self._gpus):
+            return f"{words}: the power of the whole package is measured at its first die"
+        tools = self._tools
+        if tools is None:
+            return f"{words} in sysfs; amd-smi or rocm-smi would be asked for it, but neither is installed"
+        return f"{words} in {gpu.source or 'sysfs'}" + (f"; {tools.failure}" if tools.failure else "")
+
+    def _tell(self) -> None:
+        """The facts; another object where they have changed."""
+        listed = [self._fact(number, gpu) for number, gpu in enumerate(self._gpus)]
+        if listed and self.facts.get("gpu_amd") != listed:
+            self.facts = {"gpu_amd": listed}
+
+    def _fact(self, number: int, gpu: AmdGpu) -> dict[str, object]:
+        hip_index = self._shown.index(gpu.node) if gpu.node in self._shown else None
+        visible = None if gpu.node is None else hip_index is not None
+        if visible and gpu.card is not None and not self._root:
+            # A container sees all cards in /sys, and may open those that it was given.
+            visible = os.access(f"/dev/dri/renderD{gpu.card.render_minor}", os.R_OK | os.W_OK)
+        return {
+            "index": self._first_index + number,
+            **gpu.fact(),
+            "visible": visible,
+            "hip_index": hip_index,
+            "used": gpu.identity in self._in_use,
+        }
+
+
+def _read_card(gpu: AmdGpu, tick: Tick) -> dict[str, float]:
+    card = gpu.card
+    if card is None:
+        return {}
+    was_lost = card.lost
+    readings = card.read(tick.mono_s)
+    if card.lost != was_lost:
+        name, level = ("device_lost", "error") if card.lost else ("device_back", "info")
+        fate = "no longer answers" if card.lost else "answers again"
+        text = f"AMD GPU {gpu.pci or card.name} {fate}"
+        tick.events.append({"name": name, "level": level, "text": text, "pci": gpu.pci})
+    return readings
+
+
+def _write_use(tick: Tick, index: int, use: Mapping[str, float], found: Mapping[str, float]) -> None:
+    for name, value in use.items():
+        tick.gauges[f"gpu.process.{index}.{name}"] = value
+    total = found.get("memoryTotalBytes", 0.0)
+    if total > 0.0:
+        tick.gauges[f"gpu.process.{index}.memoryAllocated"] = use["memoryAllocatedBytes"] * 100.0 / total
+
+
+def _pairs(gpus: Sequence[AmdGpu], devices: Sequence[AmdGpuReport]) -> list[tuple[int, AmdGpuReport]]:
+    """(place among ours, device of theirs): by PCI address if that tells all apart, else by number."""
+    places = {gpu.pci: place for place, gpu in enumerate(gpus) if gpu.pci}
+    theirs = [pci.normal(device.pci) for device in devices]
+    if all(theirs) and len(set(theirs)) == len(theirs) and len(places) == len(gpus):
+        pairs = zip(theirs, devices, strict=True)
+        return [(places[address], device) for address, device in pairs if address in places]
+    return [(device.index, device) for device in devices if device.index < len(gpus)]

@@ -1,0 +1,38 @@
+"""Whether this machine has an AMD GPU: a cheap check that imports nothing else where it has none."""
+
+from __future__ import annotations
+
+from runvitals.collectors.amd.driver import VENDOR, card_names
+from runvitals.collectors.amd.rocm_programs import find_rocm_program
+from runvitals.collectors.base import Absent
+from runvitals.collectors.plumbing import pci
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.amd.collector import AmdGpus
+    from runvitals.collectors.base import Scope
+
+
+def probe(scope: Scope) -> AmdGpus:
+    """Return the collector of this machine's AMD GPUs.
+
+    Raises:
+        Absent: there is neither a driver nor a program for them; the text says how to fix that.
+    """
+    if (
+        not card_names(scope.host_root)
+        and not find_rocm_program("amd-smi")
+        and not find_rocm_program("rocm-smi")
+    ):
+        on_bus = ", ".join(card.address for card in pci.cards(scope).get(VENDOR, ()))
+        if on_bus:
+            raise Absent(
+                f"AMD card at {on_bus} is not driven by amdgpu; load the driver with `modprobe amdgpu`"
+            )
+        raise Absent(
+            "no AMD GPU: no card in /sys/class/drm is driven by amdgpu, "
+            "and neither amd-smi nor rocm-smi is installed"
+        )
+    from runvitals.collectors.amd.collector import open_gpus
+
+    return open_gpus(scope)

@@ -1,0 +1,113 @@
+"""The time between initializing NVML and shutting it down: the driver's facts and its GPUs."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.nvidia.device import NvidiaGpu
+from runvitals.collectors.nvidia.nvml import FUNCTION_NOT_FOUND, NvmlError
+from runvitals.collectors.nvidia.xid import XidEvents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runvitals.collectors.base import Tick
+    from runvitals.collectors.nvidia.nvml import Nvml
+    from runvitals.collectors.nvidia.processes import RunGpuProcesses
+
+
+class NvmlSession:
+    """NVML initialized, and its GPUs opened. Its handles mean nothing in a forked child.
+
+    Args:
+        numbers: the index each GPU had in an earlier session, by UUID: when one has fallen off the bus, the
+            driver counts those behind it anew, but their keys stay what they were. Takes in new ones.
+
+    Raises:
+        NvmlError: the driver does not answer.
+    """
+
+    __slots__ = ("_events", "_nvml", "_pid", "devices", "driver", "problems")
+
+    def __init__(self, nvml: Nvml, members: RunGpuProcesses, numbers: dict[str, int]) -> None:
+        self._nvml = nvml
+        self._pid = os.getpid()
+        self.devices: list[NvidiaGpu] = []
+        # Why a GPU of the driver's list cannot be opened, by its place in it.
+        self.problems: dict[int, str] = {}
+        nvml.first(("nvmlInit_v2", "nvmlInit"))
+        for place in range(nvml.uint("nvmlDeviceGetCount_v2")):
+            try:
+                self.devices.append(NvidiaGpu(nvml, place, members))
+            except NvmlError as error:
+                self.problems[place] = error.reason
+        _number(self.devices, numbers)
+        self.driver = _driver(nvml)
+        self._events = self._open_events()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened it, and not one that has forked since."""
+        return self._pid == os.getpid()
+
+    def sample(self, tick: Tick) -> list[tuple[NvidiaGpu, str]]:
+        """Read all GPUs. Those that were lost, with the reason, are no longer among the devices."""
+        lost = []
+        for device in self.devices:
+            try:
+                device.sample(tick)
+            except NvmlError as error:
+                lost.append((device, error.reason))
+        if lost:
+            gone = [device for device, _ in lost]
+            self.devices = [device for device in self.devices if device not in gone]
+        if self._events is not None:
+            try:
+                tick.events += self._events.take()
+            except NvmlError:  # with a lost GPU the queue goes, too; the next session has a new one
+                self._events = None
+        return lost
+
+    def close(self) -> None:
+        """Let go of all GPUs: one that hangs on the bus can only be reset when nobody holds it."""
+        if not self.is_ours:
+            return
+        for device in self.devices:
+            device.free()
+        if self._events is not None:
+            self._events.free()
+        self._nvml.code("nvmlShutdown")
+
+    def _open_events(self) -> XidEvents | None:
+        try:
+            return XidEvents(self._nvml, [(device.index, device.handle) for device in self.devices])
+        except NvmlError:  # Windows, or a sandbox: the driver has none to give
+            return None
+
+
+def _number(devices: list[NvidiaGpu], numbers: dict[str, int]) -> None:
+    """Give known GPUs the index they had, and new ones their place, or the first free one behind all."""
+    taken = set(numbers.values())
+    for device in devices:
+        index = numbers.get(device.uuid)
+        if index is None:
+            index = device.place if device.place not in taken else max(taken) + 1
+            numbers[device.uuid] = index
+            taken.add(index)
+        device.number(index)
+
+
+def _driver(nvml: Nvml) -> Mapping[str, str]:
+    facts = {}
+    try:
+        facts["nvidia_driver"] = nvml.text("nvmlSystemGetDriverVersion")
+    except NvmlError as error:
+        if error.code != FUNCTION_NOT_FOUND:
+            raise
+    try:
+        cuda = nvml.uint("nvmlSystemGetCudaDriverVersion_v2")
+    except NvmlError:  # a driver without CUDA
+        return facts
+    facts["cuda_driver"] = f"{cuda // 1000}.{cuda % 1000 // 10}"
+    return facts

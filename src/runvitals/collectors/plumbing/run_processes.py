@@ -1,0 +1,56 @@
+"""Which processes belong to the run, for sources that tell what each process uses."""
+
+from __future__ import annotations
+
+import os
+
+from runvitals.collectors.plumbing.process_tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.collectors.base import Scope
+
+
+class RunProcesses:
+    """The attached processes and all their descendants; the attached ones alone where there is no procfs, or
+    where the run's settings leave the descendants out.
+
+    Args:
+        proc: where procfs lies. The ids in ``scope.pids`` are our own, so this is not the host root's.
+        excluded: the process that never counts (the monitor itself).
+
+    Example:
+        >>> processes = RunProcesses(scope)
+        >>> processes.pids(mono_s)
+        {1234, 1240}
+    """
+
+    __slots__ = ("_members", "_proc", "_roots", "_scope", "_tree")
+
+    def __init__(self, scope: Scope, proc: str = "/proc", excluded: int | None = None) -> None:
+        self._scope = scope
+        self._proc = proc
+        self._roots: set[int] = set()
+        self._members: set[int] = set()
+        self._tree: Tree | None = None
+        if scope.process_tree:
+            try:
+                self._tree = Tree(proc, os.getpid() if excluded is None else excluded)
+            except OSError:  # not Linux, or a sandbox: the attached ones it is
+                self._tree = None
+
+    def pids(self, mono_s: float) -> set[int]:
+        """Those that live now. 2 µs, and 2 µs for each of them."""
+        attached = set(self._scope.pids)
+        if self._tree is None:
+            return attached
+        members = self._members = {pid for pid in self._members | attached if self._is_there(pid)}
+        joined = attached - self._roots
+        if joined:
+            self._roots |= joined
+            members.update(pid for pid, _ in self._tree.descendants_of(joined, members))
+        members.update(pid for pid, _ in self._tree.newcomers(members, mono_s))
+        return set(members)
+
+    def _is_there(self, pid: int) -> bool:
+        return os.path.exists(f"{self._proc}/{pid}")

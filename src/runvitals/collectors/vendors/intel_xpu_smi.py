@@ -1,0 +1,146 @@
+"""`xpu-smi dump`, Intel's tool, as it goes on printing a line for each card every second.
+
+Columns go by the header. Release 2.0 has other names for them than 1.x, and knows neither `-m` nor `-i`.
+"""
+
+from __future__ import annotations
+
+from runvitals.collectors.plumbing.excerpt import MOST_LINES
+from runvitals.collectors.plumbing.quantity import heading
+from runvitals.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
+from runvitals.collectors.vendors.adapter import POWER, SHARE, USED, Device, Reading, write
+from runvitals.collectors.vendors.formats import commas, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runvitals.collectors.base import Tick
+
+# Load, power, clock, temperature of core and memory, memory used in per cent, energy, memory bandwidth,
+# memory used in MiB.
+METRICS = "0,1,2,3,4,5,8,17,18"
+WAYS = (
+    ("dump", "-d", "-1", "-m", METRICS, "-i", "1"),
+    ("dump", "-d", "-1", "--metrics", METRICS, "--interval", "1"),
+)
+# Names of columns, in lower case and without their units: 1.x, then 2.0.
+READINGS = (
+    Reading("gpu", "%", "gpu utilization", "utilization.gpu"),
+    Reading(POWER, "W", "gpu power", "power.draw"),
+    Reading("graphicsClock", "MHz", "gpu frequency", "clocks.current.graphics"),
+    Reading("temp", "°C", "gpu core temperature", "temperature.gpu"),
+    Reading("memoryTemp", "°C", "gpu memory temperature", "temperature.memory"),
+    Reading(SHARE, "%", "gpu memory utilization", "utilization.memory"),
+    Reading("energyJoules", "J", "gpu energy consumed", "energy.consumed", counter=True),
+    Reading("memoryBandwidth", "%", "gpu memory bandwidth utilization", "memory.bandwidth.utilization"),
+    Reading(USED, "bytes", "gpu memory used", "memory.used", bare="MiB"),
+)
+_KNOWN = {name for reading in READINGS for name in reading.names}
+_DEVICE = ("deviceid", "device id")
+# Remarks before the header, before we say that it is not Intel's tool.
+PATIENCE_LINES = 20
+
+
+class XpuSmi:
+    """The readings of `READINGS`; rates are "N/A" in the first line, and cells blank without permission.
+
+    Args:
+        path: where the tool lies.
+        numbers: indices in keys ``gpu.{i}.…`` of its devices 0, 1, 2 …
+    """
+
+    name = "xpu-smi"
+
+    def __init__(self, path: str, numbers: Sequence[int]) -> None:
+        self.absent: dict[str, str] = {}
+        self._streams = [StreamingTool([path, *way]) for way in WAYS]
+        self._numbers = numbers
+        self._columns: list[tuple[str, str]] = []
+        self._remarks: list[bytes] = []
+        self._remarked = 0
+        self._failed = ""
+        self._works = False
+        # Energy that the driver tells as well: two totals that take turns in one key would make it jump.
+        self._others: set[str] = set()
+
+    def sample(self, tick: Tick) -> None:
+        """Write each card's newest line.
+
+        Raises:
+            ToolFailed: it ended, or prints something else; again at each call until a line is understood.
+        """
+        self._others.update(key for key in tick.counters if key.endswith(".energyJoules"))
+        try:
+            newest = self._devices(self._streams[0].lines(tick.mono_s))
+        except StillFailing:
+            raise
+        except ToolFailed as failed:
+            self._failed = str(failed)
+            self._begin_again()
+            raise
+        if newest:
+            self._works, self._failed = True, ""
+            self._write(tick, newest)
+        elif self._failed:
+            raise StillFailing(self._failed)
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+
+    def _begin_again(self) -> None:
+        """The next one prints its own header; perhaps this release wants to be asked in another way."""
+        self._columns = []
+        self._remarks, self._remarked = [], 0
+        if not self._works:
+            self._streams[0].close()
+            self._streams = [*self._streams[1:], self._streams[0]]
+
+    def _write(self, tick: Tick, devices: Sequence[Device]) -> None:
+        for device in devices:
+            if f"gpu.{device.index}.energyJoules" in self._others:
+                device.counters.clear()
+        write(tick, devices, 0)
+
+    def _devices(self, lines: Sequence[bytes]) -> list[Device]:
+        """Of each card the newest line."""
+        newest: dict[int, Device] = {}
+        for line in lines:
+            cells = commas(text_of(line), len(self._columns))
+            if any(cell.lower() in _DEVICE for cell in cells):
+                self._columns = [heading(cell.replace("[", "(").replace("]", ")")) for cell in cells]
+                if _KNOWN.isdisjoint(name for name, _ in self._columns):
+                    raise self._streams[0].refuse([line])
+                continue
+            device = self._device(cells)
+            if device is not None:
+                newest[device.index] = device
+            elif line.strip():
+                self._remark(line)
+        return list(newest.values())
+
+    def _device(self, cells: Sequence[str]) -> Device | None:
+        if len(cells) > len(self._columns):
+            return None  # which cell is of which column is not known
+        row: dict[str, object] = {}
+        for (name, unit), cell in zip(self._columns, cells, strict=False):
+            row[name] = {"value": cell, "unit": unit}
+            if name in _DEVICE and cell.isdigit() and int(cell) < len(self._numbers):
+                row["index"] = self._numbers[int(cell)]
+        index = row.get("index")
+        if not isinstance(index, int):
+            return None
+        device = Device(index, {})
+        for reading in READINGS:
+            value = reading.of(row)
+            if value is not None:
+                (device.counters if reading.counter else device.gauges)[reading.key] = value
+        return device
+
+    def _remark(self, line: bytes) -> None:
+        self._remarks = [*self._remarks, line][:MOST_LINES]
+        self._remarked += 1
+        if self._remarked > PATIENCE_LINES and not self._columns:
+            self._remarked = 0
+            raise self._streams[0].refuse(self._remarks)

@@ -1,0 +1,99 @@
+"""A real monitor, started and ended: the one thing that must work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runvitals.doctor.finding import Finding
+from runvitals.journal.clock import Clock
+from runvitals.monitor import launch
+from runvitals.query.reader import RunReader
+from runvitals.query.run_handle import open_run
+from runvitals.sdk.attachment import order
+from runvitals.sdk.identity import new_run_id
+
+_INTERVAL_S = 0.1
+_LASTS_S = 0.5
+_END_TIMEOUT_S = 10.0
+_IMPORT_TIMEOUT_S = 10.0
+
+
+def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """Have a run measured for half a second, in a folder that is deleted afterwards, and read it back.
+
+    Args:
+        values: the settings. The run is delivered nowhere, whatever they say.
+    """
+    folder = tempfile.mkdtemp(prefix="runvitals-doctor-")
+    try:
+        yield from _run({**values, "mode": "offline", "sampling_interval": _INTERVAL_S}, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
+    run_id = f"doctor-{new_run_id()}"
+    attach = {"pid": os.getpid(), "role": "train", "writer": "doctor"}
+    began_s = time.monotonic()
+    try:
+        line = launch.connect(order(values, run_id, folder, attach, ["runvitals", "doctor"], Clock()))
+    except launch.Unavailable as error:
+        text = f"no monitor can be started: {error}"
+        yield Finding("monitor", "start", "FAIL", text, "without one log() is kept, and nothing is measured")
+        return
+    began_ms = (time.monotonic() - began_s) * 1e3
+    time.sleep(_LASTS_S)
+    ended_s = time.monotonic()
+    answer = line.ask({"op": "finish", "pid": os.getpid(), "exit_code": 0}, _END_TIMEOUT_S)
+    ended_ms = (time.monotonic() - ended_s) * 1e3
+    line.close()
+    if answer is None:
+        yield _silent(run_id, folder)
+        return
+    yield from _judge(run_id, folder, f"started in {began_ms:.1f} ms, ended in {ended_ms:.1f} ms")
+
+
+def _silent(run_id: str, folder: str) -> Finding:
+    """A monitor that was started, and did not say that it is done. It may have written why."""
+    reader = RunReader(run_id, folder)
+    try:
+        reader.poll()
+        why = "; ".join(event.text for event in reader.facts.events if event.level == "error")
+    except FileNotFoundError:  # it did not come so far as to begin a journal
+        why = ""
+    text = f"a monitor was started and does not answer: {why or _import_error() or 'it left no word why'}"
+    return Finding("monitor", "start", "FAIL", text, "install runvitals anew, for this very Python")
+
+
+def _import_error() -> str:
+    """What the monitor's interpreter says when it loads the monitor, whose own stderr goes nowhere."""
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = f"import sys; sys.path.append({source!r}); import runvitals.monitor.main"
+    command = [launch.python(), "-I", "-S", "-E", "-c", code]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_IMPORT_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stderr.strip().rpartition("\n")[2]
+
+
+def _judge(run_id: str, folder: str, took: str) -> Iterator[Finding]:
+    opened = open_run(run_id, folder)
+    costs = {one.key: one for one in opened.statistics("monitor.*")}
+    cost, memory = costs.get("monitor.sampleMs"), costs.get("monitor.rssMB")
+    if opened.state != "finished" or cost is None or cost.mean is None:
+        text = f"a monitor was started, and its run is {opened.state}, without samples"
+        yield Finding("monitor", "start", "FAIL", text, "runvitals doctor --bundle FILE, and report it")
+        return
+    yield Finding("monitor", "start", "PASS", f"{took}, {cost.n} samples")
+    size = f", {memory.max:.1f} MiB of memory" if memory is not None and memory.max is not None else ""
+    yield Finding("monitor", "cost", "PASS", f"{cost.mean:.2f} ms of CPU a sample{size}")
+    trouble = [event.text for event in opened.events if event.level != "info"]
+    if trouble or opened.problems:
+        yield Finding("monitor", "records", "PARTIAL", "; ".join([*trouble, *opened.problems]))

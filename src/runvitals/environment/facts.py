@@ -1,0 +1,122 @@
+"""Where a run takes place: the machine, the system, the program and what started it. Read once, at its start.
+
+Nothing here waits for a network, and nothing copies the environment: variables come from allow-lists, command
+lines and URLs lose their secrets first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from runvitals.collectors.base import read_text
+from runvitals.environment import container, git, hardware, platforms, redaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from runvitals.collectors.base import Scope
+
+
+def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[str, object]:
+    """Everything that can be told about a run's surroundings; what cannot is left out.
+
+    Whether the git tree has changes is asked apart, of `git.dirty`, because it may take seconds.
+
+    Args:
+        scope: where /proc and /sys lie, and the paths whose file systems matter.
+        pid: the training process.
+        cwd: its working directory.
+        environ: its environment.
+
+    Returns:
+        A JSON object. A section that could not be read because a file has an unknown form is named with the
+        reason under "unreadable".
+
+    Example:
+        >>> facts(Scope(), os.getpid(), os.getcwd(), os.environ)["cpu"]
+        {'model': 'AMD EPYC 9654 96-Core Processor', 'logical_cores': 384, 'sockets': 2, 'cores': 192,
+        'available': 16.0}
+    """
+    sections: dict[str, Callable[[], object]] = {
+        "hostname": lambda: read_text(scope.path("/proc/sys/kernel/hostname")) or _uname("nodename"),
+        "os": lambda: _os_name(scope),
+        "kernel": lambda: read_text(scope.path("/proc/sys/kernel/osrelease")) or _uname("release"),
+        "architecture": lambda: _uname("machine"),
+        "boot_id": lambda: read_text(scope.path("/proc/sys/kernel/random/boot_id")),
+        "uptime_s": lambda: _uptime_s(scope),
+        "model": lambda: container.machine_model(scope),
+        "cloud": lambda: container.cloud(scope),
+        "container": lambda: container.container(scope, environ),
+        "cpu": lambda: hardware.processors(scope),
+        "memory": lambda: hardware.memory(scope),
+        "numa": lambda: hardware.numa_nodes(scope),
+        "disks": lambda: hardware.disks(scope),
+        "file_systems": lambda: hardware.file_systems(scope),
+        "network": lambda: hardware.interfaces(scope),
+        "infiniband": lambda: hardware.infiniband(scope),
+        "accelerators": lambda: hardware.accelerators(scope),
+        "visible_devices": lambda: platforms.visible_devices(environ),
+        "platforms": lambda: platforms.platforms(environ),
+        "user": lambda: _user(pid, environ),
+        "command": lambda: command_line(pid),
+        "cwd": lambda: cwd,
+        "git": lambda: git.facts(cwd),
+    }
+    found: dict[str, object] = {}
+    unreadable: dict[str, str] = {}
+    for name, section in sections.items():
+        try:
+            value = section()
+        except (OSError, ValueError, IndexError) as error:
+            unreadable[name] = f"{type(error).__name__}: {error}"
+            continue
+        if value:
+            found[name] = value
+    if unreadable:
+        found["unreadable"] = unreadable
+    return found
+
+
+def command_line(pid: int) -> list[str] | None:
+    """A process's command line without its secrets; None where /proc does not tell or it has ended."""
+    text = read_text(f"/proc/{pid}/cmdline")
+    return redaction.command(text.rstrip("\0").split("\0")) if text else None
+
+
+def _os_name(scope: Scope) -> str | None:
+    """The distribution's own name for itself, `Debian GNU/Linux 12 (bookworm)`; elsewhere the system's."""
+    text = read_text(scope.path("/etc/os-release")) or read_text(scope.path("/usr/lib/os-release"))
+    for line in (text or "").split("\n"):
+        name, _, value = line.partition("=")
+        if name == "PRETTY_NAME":
+            return value.strip("\"'")
+    if scope.host_root:
+        return None  # the host's files of /etc are not in sight, and ours are not the host's
+    return f"{_uname('sysname') or sys.platform} {_uname('release') or ''}".strip()
+
+
+def _uptime_s(scope: Scope) -> float | None:
+    words = (read_text(scope.path("/proc/uptime")) or "").split()
+    return float(words[0]) if words else None
+
+
+def _user(pid: int, environ: Mapping[str, str]) -> str | None:
+    """The owner of the process by /etc/passwd, else the user the environment names.
+
+    Not by the system's own look-up, which may ask a directory server.
+    """
+    try:
+        uid = str(os.stat(f"/proc/{pid}").st_uid)
+    except OSError:
+        uid = ""
+    for line in (read_text("/etc/passwd") or "").split("\n"):
+        fields = line.split(":")
+        if len(fields) > 2 and fields[2] == uid:
+            return fields[0]
+    return environ.get("USER") or environ.get("LOGNAME") or environ.get("USERNAME")
+
+
+def _uname(field: str) -> str | None:
+    return str(getattr(os.uname(), field)) if hasattr(os, "uname") else None

@@ -1,0 +1,221 @@
+"""The git commit that a program runs from.
+
+Commit, branch and remote are read from the files under .git; git itself is asked only whether the files
+differ from the commit, which needs its index.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from _signal import SIGKILL
+
+from runvitals.collectors.base import read_text
+from runvitals.environment.redaction import HIDDEN, url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DIRTY_TIMEOUT_S = 5.0
+_FURTHER_PATHS = ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
+_HEX = frozenset("0123456789abcdef")
+
+
+class Repository:
+    """Where a working tree's files lie.
+
+    Args:
+        root: the working tree.
+        folder: its own git folder: HEAD.
+        common: what it shares with the other worktrees of the repository: refs, configuration.
+    """
+
+    __slots__ = ("common", "folder", "root")
+
+    def __init__(self, root: str, folder: str, common: str) -> None:
+        self.root = root
+        self.folder = folder
+        self.common = common
+
+
+def facts(cwd: str) -> dict[str, str]:
+    """What is checked out where: root, commit, branch (absent if detached), remote; {} outside a repository.
+
+    >>> facts("/home/me/project/src")
+    {'root': '/home/me/project', 'commit': '0ec4261…', 'branch': 'main', 'remote':
+    'https://host/me/project.git'}
+    """
+    repository = find(cwd)
+    if repository is None:
+        return {}
+    found = {"root": repository.root}
+    head = read_text(f"{repository.folder}/HEAD") or ""
+    if head.startswith("ref: "):
+        reference = head[5:].strip()
+        if reference != "refs/heads/.invalid":  # what a repository with a reftable pretends
+            found["branch"] = reference.removeprefix("refs/heads/")
+        head = _resolve(repository, reference) or ""
+    if len(head) in (40, 64) and _HEX.issuperset(head):
+        found["commit"] = head
+    remote = _remote(repository, found.get("branch", ""))
+    if remote:
+        found["remote"] = without_credentials(remote)
+    return found
+
+
+def find(cwd: str) -> Repository | None:
+    """The repository whose working tree holds a folder, or None."""
+    root = cwd
+    while root.startswith("/"):
+        folder = f"{root.rstrip('/')}/.git"
+        if os.path.isfile(folder):
+            # A worktree or a submodule: a file that says where.
+            pointer = read_text(folder) or ""
+            folder = (
+                _join(root, pointer.removeprefix("gitdir:").strip()) if pointer.startswith("gitdir:") else ""
+            )
+        if folder and os.path.isfile(f"{folder}/HEAD"):
+            common = read_text(f"{folder}/commondir")
+            return Repository(root, folder, _join(folder, common.strip()) if common else folder)
+        if root == "/":
+            return None
+        root = os.path.dirname(root)
+    return None
+
+
+def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
+    """Whether a tracked file differs from the commit; None outside a repository or if git fails or is slow.
+
+    Untracked files do not count: most are the training's own output. Git starts no hook or helper of the
+    repository's configuration, changes nothing, and is killed with its children at the timeout.
+    """
+    program = _git_program()
+    if program is None or find(cwd) is None or not hasattr(os, "posix_spawn"):
+        return None
+    arguments = [program, "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", cwd, "status"]
+    arguments += ["--porcelain", "--untracked-files=no"]
+    environ = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    environ |= {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in os.environ}
+    read_end, write_end = os.pipe()
+    try:
+        pid = os.posix_spawn(
+            program,
+            arguments,
+            environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, write_end, 1),  # first, for it may itself be 0 or 2
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+            ],
+            setpgroup=0,
+        )
+    except OSError:
+        os.close(read_end)
+        return None
+    finally:
+        os.close(write_end)
+    try:
+        return _answer(pid, read_end, time.monotonic() + timeout_s)
+    finally:
+        os.close(read_end)
+
+
+def without_credentials(remote: str) -> str:
+    """A remote's URL without user, password, query and fragment; `git@host:path` is as it is.
+
+    >>> without_credentials("https://me:abc@host/me/it.git?token=abc")
+    'https://host/me/it.git'
+    """
+    remote = url(remote.partition("#")[0].partition("?")[0])
+    scheme, sign, rest = remote.partition("://")
+    user, at, address = rest.rpartition("@")
+    return f"{scheme}://{address}" if sign and at and HIDDEN in user else remote
+
+
+def _answer(pid: int, read_end: int, deadline_s: float) -> bool | None:
+    """Any output means a change; an end without output and status 0 means none."""
+    poll = select.poll()
+    poll.register(read_end, select.POLLIN)
+    left_ms = max(0.0, (deadline_s - time.monotonic()) * 1000)
+    late = not poll.poll(left_ms)
+    output = b"" if late else os.read(read_end, 1)
+    if output or late:
+        try:
+            os.killpg(pid, SIGKILL)
+        except (ProcessLookupError, PermissionError):  # macOS answers EPERM for a group that has just ended
+            pass
+    status = _wait(pid, max(deadline_s, time.monotonic() + 1.0))
+    if late or (not output and status != 0):
+        return None
+    return bool(output)
+
+
+def _wait(pid: int, deadline_s: float) -> int | None:
+    """The wait status, or None for a process that even SIGKILL does not end in time, as on a hung NFS."""
+    while time.monotonic() < deadline_s:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.005)
+    return None
+
+
+def _git_program() -> str | None:
+    """Git by an absolute path: a folder "." in PATH may hold anything."""
+    for folder in (*os.environ.get("PATH", "").split(":"), *_FURTHER_PATHS):
+        program = f"{folder}/git"
+        if folder.startswith("/") and os.access(program, os.X_OK) and os.path.isfile(program):
+            return program
+    return None
+
+
+def _resolve(repository: Repository, reference: str) -> str | None:
+    """The commit of a branch: in a file of its own, else in packed-refs; None if it has no commits yet."""
+    loose = read_text(f"{repository.folder}/{reference}") or read_text(f"{repository.common}/{reference}")
+    if loose is not None:
+        return loose.strip()
+    if not os.path.isfile(f"{repository.common}/packed-refs"):
+        return None
+    with open(f"{repository.common}/packed-refs", encoding="utf-8", errors="replace") as packed:
+        for line in packed:  # megabytes in a repository with many tags, more than read_text gives
+            commit, _, name = line.rstrip("\n").partition(" ")
+            if name == reference:
+                return commit
+    return None
+
+
+def _remote(repository: Repository, branch: str) -> str | None:
+    """The URL of the branch's remote, else of origin, else of the first."""
+    urls: dict[str, str] = {}
+    wanted = "origin"
+    for section, name, value in _settings(read_text(f"{repository.common}/config") or ""):
+        kind, _, subject = section.partition(" ")
+        subject = subject.strip('"')
+        if kind == "remote" and name == "url":
+            urls.setdefault(subject, value)
+        elif kind == "branch" and subject == branch and name == "remote":
+            wanted = value
+    return urls.get(wanted) or urls.get("origin") or next(iter(urls.values()), None)
+
+
+def _settings(text: str) -> Iterator[tuple[str, str, str]]:
+    """(section, name, value) of a git configuration file: `[remote "origin"]`, `url = https://…`."""
+    section = ""
+    for line in text.split("\n"):
+        line = line.strip()
+        if line.startswith("["):
+            section = line[1:].partition("]")[0]
+        elif line and line[0] not in "#;":
+            name, _, value = line.partition("=")
+            value = value.strip()
+            if value.startswith('"'):
+                value = value[1:].partition('"')[0]
+            else:
+                value = value.partition(" #")[0].partition(" ;")[0].rstrip()
+            yield section, name.strip().lower(), value
+
+
+def _join(folder: str, path: str) -> str:
+    return path if path.startswith("/") else os.path.normpath(f"{folder}/{path}")

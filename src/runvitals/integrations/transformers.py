@@ -1,0 +1,72 @@
+"""For the Trainer of Hugging Face's transformers, and of what is built on it (TRL, …).
+
+https://huggingface.co/docs/transformers/main_classes/callback
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runvitals.integrations.training import Training, derived
+
+_BASES = (("transformers", "TrainerCallback"), ("transformers.trainer_callback", "TrainerCallback"))
+
+
+class TransformersCallback:
+    """Marks epochs, evaluations and checkpoints, and logs what the Trainer logs.
+
+    Rows have the names of the Trainer (`loss`, `learning_rate`, `eval_loss`, …) and `epoch`; between them, a
+    row of the step every second. Every rank belongs to the run; rank 0 alone logs.
+
+    Args:
+        every_s: seconds between two rows of steps.
+        settings: what `runvitals.init` gets if no run is open.
+
+    Raises:
+        RuntimeError: transformers is not loaded.
+
+    Example:
+        >>> trainer = transformers.Trainer(…, callbacks=[TransformersCallback(project="digits")])
+    """
+
+    def __new__(cls, *args: Any, **settings: Any) -> TransformersCallback:
+        made: TransformersCallback = object.__new__(derived(cls, "transformers", *_BASES))
+        return made
+
+    def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
+        self._training = Training(every_s, settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # the derived class has no name to be found by
+        return TransformersCallback, (self._training.every_s,), {"_training": self._training}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        first = state.is_world_process_zero
+        self._training.run(args.to_sanitized_dict() if first else None)
+        self._mark(state, "training begins")
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._mark(state, f"epoch {int(state.epoch or 0)} begins")
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if state.is_world_process_zero and self._training.due():
+            self._row(state, {})
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **others: Any
+    ) -> None:
+        if state.is_world_process_zero and logs:
+            self._row(state, logs)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._mark(state, "evaluation ends")
+
+    def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._mark(state, "checkpoint")
+
+    def _row(self, state: Any, values: dict[str, Any]) -> None:
+        where = {"epoch": state.epoch or 0.0, "global_step": state.global_step}
+        self._training.run().log({**values, **where}, step=state.global_step)
+
+    def _mark(self, state: Any, text: str) -> None:
+        if state.is_world_process_zero:
+            self._training.run().mark(text, epoch=state.epoch or 0.0, step=state.global_step)

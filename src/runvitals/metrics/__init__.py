@@ -1,0 +1,51 @@
+"""Every metric, declared once: `CATALOG` finds the row of a key, `SUBJECTS` holds the rows by subject.
+
+>>> from runvitals.metrics import CATALOG
+>>> CATALOG.find("gpu.0.powerWatts").metric.unit
+'W'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from runvitals.metrics import (
+    amd,
+    apple,
+    cpu,
+    disk,
+    gpu,
+    graphcore,
+    memory,
+    monitor,
+    network,
+    nvidia,
+    openmetrics,
+    process,
+    tpu,
+    trainium,
+)
+from runvitals.metrics.definitions import Catalog, Match
+from runvitals.metrics.metric import Metric
+
+SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
+    "Process": process.METRICS,
+    "CPU": cpu.METRICS,
+    "Memory": memory.METRICS,
+    "Disk": disk.METRICS,
+    "Network": network.METRICS,
+    "GPU": gpu.METRICS,
+    "NVIDIA": nvidia.METRICS,
+    "AMD": amd.METRICS,
+    "Apple silicon": apple.METRICS,
+    "Google TPU": tpu.METRICS,
+    "AWS Trainium and Inferentia": trainium.METRICS,
+    "Graphcore IPU": graphcore.METRICS,
+    "OpenMetrics": openmetrics.METRICS,
+    "Monitor": monitor.METRICS,
+}
+
+CATALOG = Catalog(chain.from_iterable(SUBJECTS.values()))
+
+__all__ = ["CATALOG", "SUBJECTS", "Catalog", "Match", "Metric"]

@@ -1,0 +1,36 @@
+"""Rows that only AMD GPUs have."""
+
+from runvitals.metrics.metric import gauge
+
+# fmt: off
+METRICS = (
+    gauge("gpu.{i}.edgeTemp", "°C", "GPU temperature", name="gpu.temperature_edge", scope="device",
+          merge="max",
+          text="Temperature at the rim of the GPU's chip.",
+          source="hwmon sensor edge, or what AMD's programs tell of it"),
+    gauge("gpu.{i}.junctionTemp", "°C", "GPU temperature", name="gpu.temperature_junction", scope="device",
+          merge="max",
+          text="Temperature of the hottest place of the GPU's chip.",
+          source="hwmon sensor junction, or what AMD's programs tell of it"),
+    gauge("gpu.{i}.ubbPowerWatts", "W", "GPU baseboard power", name="gpu.baseboard.power", scope="device",
+          text="Electrical power of the baseboard (UBB) that carries this GPU and its neighbours.",
+          source="amd-smi and amdsmi: ubb_power"),
+    gauge("gpu.{i}.memoryOverDrive", "%", "GPU overdrive", name="gpu.memory.overdrive", scope="device",
+          merge="last",
+          text="How far the memory clock is raised above its default.",
+          source="rocm-smi memory overdrive level"),
+    gauge("gpu.{i}.gttAllocatedBytes", "bytes", "GPU memory in host memory", name="gpu.gtt.used",
+          scope="device", merge="max",
+          text="Host memory that the GPU uses as its own; on an APU this is where the data lies.",
+          source="mem_info_gtt_used"),
+    gauge("gpu.{i}.gttAllocated", "%", "GPU memory in host memory, share", name="gpu.gtt.utilization",
+          scope="device", merge="max",
+          text="Used share of the host memory that the GPU may use as its own.",
+          source="mem_info_gtt_used ÷ mem_info_gtt_total"),
+    gauge("gpu.{i}.busySuspect", "1", "GPU utilization in doubt", name="gpu.utilization_suspect",
+          scope="device", merge="max",
+          text="Whether the GPU says it is fully busy and takes less than a quarter of its power limit (1): "
+          "some firmware counts an idle queue as work.",
+          source="gpu ≥ 99.5 % and powerPercent < 25 %"),
+)
+# fmt: on

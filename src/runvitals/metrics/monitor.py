@@ -1,0 +1,31 @@
+"""Rows about the monitor itself: what watching costs, and what did not work."""
+
+from runvitals.metrics.metric import counter, gauge
+
+# fmt: off
+METRICS = (
+    gauge("monitor.sampleMs", "ms", "Monitor", name="monitor.sample", scope="monitor",
+          text="CPU time that one sample cost.", source="CPU clock of the monitor around a sample"),
+    gauge("monitor.{source}.ms", "ms", "Monitor", name="monitor.source", scope="monitor",
+          text="Time that one source took for its readings.",
+          source="monotonic clock around the source's sample()"),
+    gauge("monitor.cpuPercent", "%", "Monitor CPU", name="monitor.cpu.utilization", scope="monitor",
+          text="CPU the monitor used, as a share of one core.",
+          source="CPU clock of the monitor ÷ elapsed time"),
+    gauge("monitor.rssMB", "MiB", "Monitor memory", name="monitor.memory.rss", scope="monitor", merge="max",
+          text="Resident memory of the monitor.", source="resident pages in /proc/self/statm × page size"),
+    counter("monitor.{source}.failures", "1", "Monitor faults", name="monitor.source.failures",
+            scope="monitor",
+            text="Samples in which one source broke; its keys are missing there.",
+            source="counted by the monitor"),
+    counter("monitor.missedTicks", "1", "Monitor faults", name="monitor.missed_ticks", scope="monitor",
+            text="Sampling moments that passed while the monitor could not run.",
+            source="counted by the monitor"),
+    gauge("wandb.cpu", "%", "W&B client CPU", name="wandb.cpu.utilization", scope="monitor",
+          text="CPU of the W&B client's own processes, in runs that came from it.", source="W&B client"),
+    gauge("wandb.memory.rssMB", "MiB", "W&B client memory", name="wandb.memory.rss", scope="monitor",
+          merge="max",
+          text="Resident memory of the W&B client's own processes, in runs that came from it.",
+          source="W&B client"),
+)
+# fmt: on

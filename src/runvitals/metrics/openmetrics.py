@@ -1,0 +1,24 @@
+"""Rows for what a scraped endpoint offers: the endpoint, not this catalogue, says what it means."""
+
+from runvitals.metrics.metric import counter, gauge, rate
+
+# A key's name is all there is to go by where a run is read. Counters of other names are stored from 0 on like
+# these, and shown as levels.
+# fmt: off
+METRICS = (
+    gauge("openmetrics.{endpoint}.{metric}.{n}", "1", "OpenMetrics", name="",
+          text="A number that an endpoint named in the settings tells; the facts of the run keep which labels"
+               " n stands for.",
+          source="the endpoint's text: gauges, sums and counts, and what has no type"),
+    counter("openmetrics.{endpoint}.{metric}_total.{n}", "1", "OpenMetrics rates", name="",
+            text="A running total that an endpoint named in the settings tells.",
+            source="the endpoint's text: counters"),
+    # A dot, which no exporter has in a name: `jobs_per_second` may be a metric of its own.
+    rate("openmetrics.{endpoint}.{metric}.perSecond.{n}", "1/s", "OpenMetrics rates",
+         of="openmetrics.{endpoint}.{metric}_total.{n}",
+         text="How fast a running total of an endpoint grows."),
+    counter("openmetrics.{endpoint}.{metric}_bucket.{n}", "1", "OpenMetrics buckets", name="",
+            text="How many observations were at most as large as the label `le` of series n.",
+            source="the endpoint's text: histograms"),
+)
+# fmt: on

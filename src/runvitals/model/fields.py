@@ -1,0 +1,89 @@
+"""What of a run's facts can be sorted and filtered by: the leaves of its configuration and summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+from runvitals.store.metadata.text import plain_text, shortened
+
+SECTIONS = ("config", "summary")
+MAX_TEXT = 200
+"""Characters of a text that count when runs are sorted or filtered by it."""
+MAX_FIELDS = 1000
+"""Leaves of a section that can be sorted and filtered by: the first. The section itself has all."""
+MAX_DEPTH = 8
+_MAX_NAME = 300
+
+NUMBER, TEXT = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A leaf, as it is compared: a NUMBER (`text` is empty) or a TEXT (`number` is 0)."""
+
+    kind: int
+    number: float
+    text: str
+
+
+def of_number(number: float) -> Scalar:
+    return Scalar(NUMBER, number, "")
+
+
+def of_text(text: str) -> Scalar:
+    return Scalar(TEXT, 0.0, shortened(text, MAX_TEXT))
+
+
+def scalar(value: object) -> Scalar | None:
+    """A JSON value as it is compared; None for null, which counts as absent.
+
+    Truth values, NaN, lists and integers beyond the range of float64 are compared as texts.
+
+    Example:
+        >>> scalar(True)
+        Scalar(kind=1, number=0.0, text='true')
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return of_text(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            return of_text(str(value))
+        return of_text("NaN") if isnan(number) else of_number(number)
+    return of_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def leaves(section: str, values: dict[str, Any]) -> dict[str, Scalar]:
+    """The first `MAX_FIELDS` leaves of a section by dotted name.
+
+    A name that is too long for an index is left out, and so is what lies deeper than `MAX_DEPTH`: the object
+    there is one leaf, a text.
+
+    Example:
+        >>> leaves("config", {"optimizer": {"name": "adam", "lr": 0.1}})
+        {'config.optimizer.name': Scalar(kind=1, number=0.0, text='adam'),
+         'config.optimizer.lr': Scalar(kind=0, number=0.1, text='')}
+    """
+    found: dict[str, Scalar] = {}
+    for name, value in _walk(section, values, 0):
+        compared = scalar(value)
+        if compared is not None and len(name) <= _MAX_NAME:
+            found[plain_text(name)] = compared
+            if len(found) == MAX_FIELDS:
+                break
+    return found
+
+
+def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and depth <= MAX_DEPTH:
+        for key, item in value.items():
+            yield from _walk(f"{name}.{key}", item, depth + 1)
+    else:
+        yield name, value

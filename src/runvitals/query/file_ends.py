@@ -1,0 +1,147 @@
+"""The ends of a writer's files: enough to list a run, whatever the length of its history.
+
+Reads at most `EDGE_BYTES` from the start of the first file, and from the start and the end of the newest one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from runvitals.journal import frames, paths
+from runvitals.journal.records import Record, decode, decode_schema
+from runvitals.journal.sealing import whole_records
+
+EDGE_BYTES = 64 * 1024
+_SUMMED_UP = b'"logged":'
+# Where the newest sample's schema lies before the tail. Writers begin another file long before.
+_MOST_BYTES = 64 * 1024 * 1024
+
+Signature = tuple[int, int, int, int]  # segment, size, mtime in ns, inode
+
+
+class WriterEdges:
+    """First and last records of one writer, read again only when its files changed.
+
+    Example:
+        >>> edges = WriterEdges("/data/runs/abc", "monitor.node1.19f3a")
+        >>> [record.type for record in edges.records([0])][0] == frames.START
+        True
+    """
+
+    def __init__(self, folder: str, writer: str) -> None:
+        self.folder = folder
+        self.writer = writer
+        self._records: list[Record] = []
+        self._schemas: dict[int, list[str]] = {}  # ids stand for the same keys in all files of a writer
+        self._signature: Signature | None = None
+        self.damaged = 0  # records at the ends that could not be decoded
+
+    def changed(self, segments: Sequence[int]) -> bool:
+        """Whether the newest file is another one, or of another size or age, than when it was read last."""
+        return self._look(segments[-1]) != self._signature
+
+    def _look(self, segment: int) -> Signature | None:
+        try:
+            status = os.stat(self._path(segment))
+        except OSError:
+            return None
+        return segment, status.st_size, status.st_mtime_ns, status.st_ino
+
+    def _path(self, segment: int) -> str:
+        return paths.segment_path(self.folder, self.writer, segment)
+
+    def records(self, segments: Sequence[int]) -> list[Record]:
+        """The records at the ends of the files, in order, the newest sample among them.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        signature = self._look(segments[-1])
+        if signature is None or signature != self._signature:
+            self.damaged = 0
+            self._records = self._read(segments)
+            self._signature = signature
+        return self._records
+
+    def _read(self, segments: Sequence[int]) -> list[Record]:
+        newest = self._path(segments[-1])
+        size = os.path.getsize(newest)
+        found = list(_frames_in(newest, 0, 2 * EDGE_BYTES))
+        self._learn(found)
+        if size > 2 * EDGE_BYTES:
+            head = [frame for frame in found if frame.offset < EDGE_BYTES]
+            tail = list(_frames_in(newest, size - EDGE_BYTES, EDGE_BYTES))
+            self._learn(tail)
+            if not self._readable(tail):
+                tail = list(_frames_in(newest, 0, min(size, _MOST_BYTES)))
+                self._learn(tail)
+            found = head + tail
+        if segments[0] != segments[-1]:
+            found = [*_frames_in(self._path(segments[0]), 0, EDGE_BYTES), *found]
+        return list(self._decode(found))
+
+    def _learn(self, found: Iterable[frames.Frame]) -> None:
+        for frame in found:
+            if frame.type == frames.SCHEMA:
+                try:
+                    schema_id, keys = decode_schema(frame)
+                except ValueError:
+                    self.damaged += 1
+                    continue
+                self._schemas[schema_id] = keys
+
+    def _readable(self, tail: Sequence[frames.Frame]) -> bool:
+        """Whether the newest sample can be unpacked.
+
+        Not so where its schema, or one long record, lies before the tail.
+        """
+        newest = next((frame for frame in reversed(tail) if frame.type == frames.SAMPLE), None)
+        if newest is None:
+            return bool(tail)
+        return int.from_bytes(newest.payload[:4], "little") in self._schemas
+
+    def _decode(self, found: Sequence[frames.Frame]) -> Iterator[Record]:
+        """The records that say something of the run, each once.
+
+        Of samples only the newest, and of `log()` calls those since the summary was last written down.
+        """
+        summed_up = max((frame.seq for frame in found if _sums_up(frame)), default=-1)
+        newest: Record | None = None
+        seen = -1
+        for frame in found:
+            if frame.seq <= seen:
+                continue
+            seen = frame.seq
+            if frame.type == frames.HISTORY and frame.seq < summed_up:
+                continue
+            record = self._record(frame)
+            if record is None:
+                continue
+            if frame.type == frames.SAMPLE:
+                newest = record
+            else:
+                yield record
+        if newest is not None:
+            yield newest
+
+    def _record(self, frame: frames.Frame) -> Record | None:
+        if frame.type in (frames.CONSOLE, frames.SCHEMA):
+            return None
+        try:
+            return decode(self.writer, frame, self._schemas)
+        except ValueError:
+            self.damaged += 1  # the full reader says what is wrong with it
+            return None
+
+
+def _sums_up(frame: frames.Frame) -> bool:
+    return frame.type == frames.INFO and _SUMMED_UP in frame.payload
+
+
+def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
+    """The whole frames in a stretch of a file, those in sealed blocks too.
+
+    Damage is left to the full reader to report.
+    """
+    yield from whole_records(paths.read_stretch(path, start, length))

@@ -1,0 +1,116 @@
+"""Which keys a person means: globs and other spellings, MLflow's and W&B's too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from runvitals.metrics import CATALOG, mlflow
+from runvitals.metrics.definitions import Match
+from runvitals.query.globs import Glob, check_globs, is_glob
+
+_OF_WANDB = "system."
+"""What W&B writes before the names of its system metrics."""
+# What tells that a glob means MLflow's names, which would else be found by globs that mean ours: `s*`.
+_OF_MLFLOW = ("_percentage", "_megabytes", "_gigabytes", "_watts")
+
+
+class KeyFilter:
+    """Keys that match any of some patterns. No pattern means every key.
+
+    Args:
+        patterns: keys, or globs with `*`, `?` and `[…]`. Other spellings of a key work too: the catalogue's,
+            W&B's (`system.gpu.0.temp`) and MLflow's (`system/gpu_0_utilization_percentage`; without an index
+            all GPUs are meant).
+
+    Raises:
+        TypeError: a pattern that is no text, as where a list was given for one.
+        ValueError: a pattern that is too long, or too many globs.
+
+    Example:
+        >>> wanted = KeyFilter(["gpu.*", "memory"])
+        >>> [key for key in ("cpu", "gpu.0.temp", "memory_percent") if wanted(key)]
+        ['gpu.0.temp', 'memory_percent']
+    """
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        given = list(patterns)
+        for pattern in given:
+            if not isinstance(pattern, str):
+                raise TypeError(f"{pattern!r:.60} is no key: it is a {type(pattern).__name__}, not a text")
+        self.patterns = tuple(given)
+        check_globs(given)
+        self._all = not given
+        self._keys = {spelling for pattern in given for spelling in _meant(pattern)}
+        globs = [without_prefix(pattern) for pattern in given if is_glob(pattern)]
+        self._of_mlflow = [Glob(mlflow.bare(one)) for one in globs if _is_mlflows(one)]
+        self._globs = [Glob(one) for one in globs if not _is_mlflows(one)]
+
+    def __call__(self, key: str) -> bool:
+        if self._all or key in self._keys:
+            return True
+        theirs = mlflow_spellings(key)
+        if not self._keys.isdisjoint(theirs) or any(glob(one) for one in theirs for glob in self._of_mlflow):
+            return True
+        if not self._globs:
+            return False
+        return any(glob(spelling) for spelling in spellings(key) for glob in self._globs)
+
+
+def find(key: str) -> Match | None:
+    """The catalogue's row of a key in any spelling: ours, W&B's or MLflow's."""
+    return CATALOG.find(key) or CATALOG.find(without_prefix(key)) or mlflow.from_mlflow(key)
+
+
+def canonical(key: str) -> str:
+    """The catalogue's spelling of a key; the key itself where the catalogue does not know it."""
+    match = find(key)
+    return key if match is None else match.key
+
+
+def unit(key: str) -> str:
+    """The unit of a key's values; of MLflow's names MLflow's, and "" of what is not known."""
+    match = CATALOG.find(key)
+    if match is not None:
+        return match.metric.unit
+    return mlflow.unit_of(key) if mlflow.from_mlflow(key) is not None else ""
+
+
+@lru_cache(16_384)
+def spellings(key: str) -> tuple[str, ...]:
+    """The key and all its other spellings in the catalogue."""
+    match = CATALOG.find(key)
+    if match is None:
+        return (key,)
+    aliases = (alias.format(**match.labels) for alias in match.metric.aliases)
+    return tuple(dict.fromkeys((key, match.key, *aliases)))
+
+
+@lru_cache(16_384)
+def mlflow_spellings(key: str) -> tuple[str, ...]:
+    """MLflow's names of a key, whichever way they are written."""
+    match = CATALOG.find(mlflow.OF_LIMIT if key == mlflow.OF_HOST else key)
+    return () if match is None else mlflow.spellings(match)
+
+
+def without_prefix(pattern: str) -> str:
+    """A key or glob of W&B's without `system.`; any other as it is."""
+    if CATALOG.find(pattern) is not None or not pattern.startswith(_OF_WANDB):
+        return pattern
+    rest = pattern.removeprefix(_OF_WANDB)
+    family = rest.partition(".")[0]
+    return rest if family in _FAMILIES else pattern
+
+
+def _meant(pattern: str) -> tuple[str, ...]:
+    """A pattern itself and the keys that it may be another spelling of."""
+    if mlflow.from_mlflow(pattern) is not None and CATALOG.find(pattern) is None:
+        return (pattern, mlflow.bare(pattern))
+    return (pattern, canonical(pattern))
+
+
+def _is_mlflows(pattern: str) -> bool:
+    return pattern.startswith(mlflow.PREFIX) or pattern.endswith(_OF_MLFLOW)
+
+
+_FAMILIES = frozenset(metric.key.partition(".")[0] for metric in CATALOG.metrics)

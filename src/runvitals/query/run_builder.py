@@ -1,0 +1,319 @@
+"""Folding records into what is known of a run.
+
+Records may come from whole files or from their ends, live or once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from runvitals.journal import frames
+from runvitals.journal.clock import Clock, boot_id, clock_of
+from runvitals.journal.paths import role_and_host
+from runvitals.journal.records import Record
+from runvitals.model.records import LOST, lost_records
+from runvitals.model.run import Ending, Event, Host, Rank, Run
+from runvitals.model.state import WORST_FIRST, silence_ms
+from runvitals.model.summary import Definitions, Tally, combined
+
+MONITOR = "monitor"
+TRAIN = "train"
+DEFAULT_PROJECT = "default"
+# Events are few; a program that floods them keeps the first and the newest.
+_MAX_EVENTS = 10_000
+# Clocks of two machines may differ. A record from further in the future is no sign of life: its run would be
+# running until then.
+_FUTURE_MS = 24 * 3600 * 1000
+
+
+@dataclass(slots=True)
+class Writer:
+    """One writer as its records describe it. `ending` is a monitor's verdict, None until it has given one;
+    `clock` is that of its times, where it is one of this machine since its last start.
+    """
+
+    name: str
+    role: str
+    host: str
+    pid: int | None = None
+    rank: int | None = None
+    interval_s: float | None = None
+    started_ms: int = 0
+    last_ms: int = 0
+    ending: Ending | None = None
+    clock: Clock | None = None
+
+    def now_ms(self, now_ms: int) -> int:
+        """What its clock shows at `now_ms` of ours: another time where ours was set since its run began."""
+        return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
+
+
+class Merged:
+    """A JSON object whose keys are set by records of several writers: the latest by time wins, key by key."""
+
+    __slots__ = ("_set_ms", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._set_ms: dict[str, int] = {}
+
+    def update(self, values: dict[str, Any], time_ms: int) -> None:
+        for key, value in values.items():
+            if time_ms >= self._set_ms.get(key, time_ms):
+                self.values[key] = value
+                self._set_ms[key] = time_ms
+
+    def remove(self, keys: list[str], time_ms: int) -> None:
+        """Take keys out, and what is said of them by records that are older."""
+        for key in keys:
+            if time_ms >= self._set_ms.get(key, time_ms):
+                self.values.pop(key, None)
+                self._set_ms[key] = time_ms
+
+
+class Facts:
+    """What the records seen so far say about a run.
+
+    Example:
+        >>> facts = Facts("abc")
+        >>> for record in read_run(folder):
+        ...     facts.add(record)
+        >>> facts.run(now_ms=1_700_000_000_000).state
+        'finished'
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.writers: dict[str, Writer] = {}
+        self.events: list[Event] = []
+        self.lost_records = 0
+        self.problems: list[str] = []
+        self.last: dict[str, Record] = {}
+        self._sections: dict[str, Merged] = {}
+        self._machines: dict[str, Merged] = {}
+        self._sources: dict[str, Merged] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._ranks: dict[tuple[str, int], Rank] = {}
+        self._project = ""
+
+    def add(self, record: Record) -> None:
+        """Take in one record."""
+        writer = self.writer(record.writer)
+        if record.time_ms:
+            writer.last_ms = max(writer.last_ms, record.time_ms)
+        if record.type == frames.SAMPLE:
+            self._sample(writer, record)
+            return
+        fold = _FOLDS.get(record.type)
+        if fold is not None:
+            fold(self, writer, record.time_ms, record.value)
+
+    def writer(self, name: str) -> Writer:
+        """What is known of a writer: its name at least, which tells its host."""
+        writer = self.writers.get(name)
+        if writer is None:
+            writer = self.writers[name] = Writer(name, *role_and_host(name))
+        return writer
+
+    def _sample(self, writer: Writer, record: Record) -> None:
+        known = self.last.get(writer.host)
+        if writer.role == MONITOR and (known is None or record.time_ms >= known.time_ms):
+            self.last[writer.host] = record
+
+    def _start(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        writer.role = value.get("role") or writer.role
+        writer.host = value.get("host") or writer.host
+        writer.pid = value.get("pid")
+        writer.rank = value.get("rank")
+        writer.interval_s = value.get("interval_s")
+        writer.started_ms = min(writer.started_ms or time_ms, time_ms)
+        writer.clock = clock_of(value, _this_boot())
+        self._project = self._project or value.get("project") or ""
+        if writer.role == TRAIN and writer.pid is not None:
+            self._set_rank(writer.host, writer.pid, rank=writer.rank)
+
+    def _info(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        for section, names in (value.get("removed") or {}).items():
+            self._sections.setdefault(section, Merged()).remove(names, time_ms)
+        for section, content in value.items():
+            if not isinstance(content, dict) or section == "removed":
+                continue  # its time, or what a newer writer tells
+            if section == "logged":
+                self._tally(writer).restore(content)
+                continue
+            if section == "metrics":
+                self._tally(writer).definitions.define(content)
+            if section == "machine":
+                merged = self._machines.setdefault(writer.host, Merged())
+            elif section == "sources":
+                merged = self._sources.setdefault(writer.host, Merged())
+            else:
+                merged = self._sections.setdefault(section, Merged())
+            merged.update(content, time_ms)
+
+    def _history(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        self._tally(writer).add(value.get("data") or {}, time_ms)
+
+    def _tally(self, writer: Writer) -> Tally:
+        return self._tallies.setdefault(writer.name, Tally())
+
+    def _summary(self) -> dict[str, Any]:
+        """What was logged comes to, and what was set by hand, which goes before it."""
+        definitions = Definitions()
+        definitions.define(self._section("metrics"))
+        return {**combined(self._tallies.values(), definitions), **self._section("summary")}
+
+    def _event(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}
+        name, level, text = value.get("name") or "", value.get("level") or "info", value.get("text") or ""
+        if name == LOST:
+            self.lost_records += lost_records(value)
+        if len(self.events) >= _MAX_EVENTS:
+            del self.events[_MAX_EVENTS // 2]
+        self.events.append(
+            Event(time_ms, name, level, text, writer.host, writer.rank, rest),
+        )
+
+    def _lifecycle(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+        what = value["what"]
+        if what == "attach":
+            self._set_rank(writer.host, value["pid"], **_known(value, "rank", "local_rank", "world_size"))
+        elif what == "finish":
+            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **_known(value, "exit_code"))
+        elif what == "exit":
+            how = _known(value, "exit_code", "signal", "out_of_memory")
+            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **how)
+        elif what == "gap":
+            since = int(value["since"])
+            silent_s = (time_ms - since) / 1000
+            text = f"nothing was sampled for {silent_s:.1f} s: the monitor had to be started again"
+            self.events.append(Event(time_ms, "gap", "warning", text, writer.host, None, {"since": since}))
+        elif what == "end":
+            writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
+
+    def _set_rank(self, host: str, pid: int, **facts: Any) -> None:
+        known = self._ranks.get((host, pid)) or Rank(host, pid)
+        self._ranks[host, pid] = replace(known, **facts)
+
+    def _command(self) -> list[str]:
+        """What was started, as the first machine that knows it tells."""
+        machines = (merged.values.get("command") for merged in self._machines.values())
+        return next((words for words in map(_texts, machines) if words), [])
+
+    def _section(self, name: str) -> dict[str, Any]:
+        merged = self._sections.get(name)
+        return merged.values if merged is not None else {}
+
+    def hosts(self, now_ms: int) -> list[Host]:
+        """Every host, in the order they joined. Its newest monitor decides how it stands."""
+        role = MONITOR if any(writer.role == MONITOR for writer in self.writers.values()) else TRAIN
+        by_host: dict[str, list[Writer]] = {}
+        for writer in sorted(self.writers.values(), key=lambda w: (w.started_ms, w.name)):
+            if writer.role == role:
+                by_host.setdefault(writer.host, []).append(writer)
+        return [
+            Host(
+                name=name,
+                ending=_ending(_telling(lives, role), now_ms),
+                started_ms=lives[0].started_ms,
+                last_ms=max(life.last_ms for life in lives),
+                interval_s=lives[-1].interval_s,
+                monitors=len(lives) if role == MONITOR else 0,
+            )
+            for name, lives in by_host.items()
+        ]
+
+    def run(self, now_ms: int) -> Run:
+        """The run as it stands at `now_ms` (milliseconds UTC)."""
+        hosts = self.hosts(now_ms)
+        ending = _worst([host.ending for host in hosts])
+        started_ms = min(
+            (writer.started_ms for writer in self.writers.values() if writer.started_ms), default=0
+        )
+        last_ms = max((writer.last_ms for writer in self.writers.values()), default=started_ms)
+        ended_ms = None if ending.state == "running" else last_ms
+        newest = max(self.writers.values(), key=lambda writer: writer.last_ms, default=None)
+        until_ms = ended_ms if ended_ms is not None else now_ms if newest is None else newest.now_ms(now_ms)
+        about = self._section("run")
+        return Run(
+            id=self.run_id,
+            project=str(about.get("project") or self._project or DEFAULT_PROJECT),
+            name=str(about.get("name") or about.get("default_name") or self.run_id),
+            group=_text_or_none(about.get("group")),
+            job_type=_text_or_none(about.get("job_type")),
+            tags=_texts(about.get("tags")),
+            notes=str(about.get("notes") or ""),
+            command=_texts(about.get("command")) or self._command(),
+            ending=ending,
+            started_ms=started_ms,
+            ended_ms=ended_ms,
+            duration_ms=max(0, until_ms - started_ms),
+            config=dict(self._section("config")),
+            summary=self._summary(),
+            settings=dict(self._section("settings")),
+            machines={host: dict(merged.values) for host, merged in self._machines.items()},
+            sources={host: dict(merged.values) for host, merged in self._sources.items()},
+            hosts=hosts,
+            ranks=sorted(self._ranks.values(), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid)),
+            events=sorted(self.events, key=lambda event: event.time_ms),
+            lost_records=self.lost_records,
+            problems=list(self.problems),
+            last={host: dict(zip(last.keys, last.values, strict=True)) for host, last in self.last.items()},
+        )
+
+
+_FOLDS = {
+    frames.START: Facts._start,
+    frames.INFO: Facts._info,
+    frames.HISTORY: Facts._history,
+    frames.EVENT: Facts._event,
+    frames.LIFECYCLE: Facts._lifecycle,
+}
+
+
+def _telling(lives: list[Writer], role: str) -> Writer:
+    """The writer that tells how its host stands: the newest monitor. Where none could be started the newest
+    process that told of its end: forked ones, which write too, tell of none.
+    """
+    ended = [life for life in lives if life.ending is not None] if role == TRAIN else []
+    return (ended or lives)[-1]
+
+
+@cache
+def _this_boot() -> str:
+    return boot_id()
+
+
+def _ending(newest: Writer, now_ms: int) -> Ending:
+    if newest.ending is not None:
+        return newest.ending
+    silent_ms = newest.now_ms(now_ms) - newest.last_ms
+    heard = -_FUTURE_MS <= silent_ms <= silence_ms(newest.interval_s)
+    return Ending("running" if heard else "lost")
+
+
+def _worst(endings: list[Ending]) -> Ending:
+    """The state of the whole run: running while any host is, else the gravest."""
+    for state in ("running", *WORST_FIRST):
+        for ending in endings:
+            if ending.state == state:
+                return ending
+    return Ending("lost")
+
+
+def _known(value: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Those of a record's fields that say something.
+
+    A later record that does not know does not undo an earlier one that did.
+    """
+    return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

@@ -1,0 +1,199 @@
+"""`open_run`: a run in your hands, in a notebook or a script."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import read_run
+from runvitals.model.run import Event, Run, State
+from runvitals.query import console
+from runvitals.query.console import Printed
+from runvitals.query.reader import RunReader
+from runvitals.query.runs import RunList
+from runvitals.query.series import Columns
+from runvitals.query.statistics import Statistics, of_columns
+
+Names = Literal["runvitals", "mlflow"]
+
+
+class UnknownRun(LookupError):
+    """There is no such run; the text names the folder that was searched and runs of similar name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One `log()` call, with all that was logged."""
+
+    step: int | None
+    time_ms: int
+    rank: int | None
+    host: str
+    data: dict[str, Any]
+
+
+def checked_names(names: str) -> str:
+    """Whose names are wanted.
+
+    Raises:
+        ValueError: those of somebody else.
+    """
+    if names not in get_args(Names):
+        raise ValueError(f"names={names!r}: {' or '.join(get_args(Names))} is allowed")
+    return names
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class OpenRun:
+    """A run, as it stood when it was opened or last refreshed.
+
+    Example:
+        >>> run = runvitals.open_run("brave-otter-1")
+        >>> run.state, run.config["lr"]
+        ('finished', 0.001)
+        >>> t, watts = run.metrics("gpu.*")["gpu.0.powerWatts"]
+    """
+
+    def __init__(self, reader: RunReader, clock: Callable[[], int] = now_ms) -> None:
+        self._reader = reader
+        self._clock = clock
+        self.id = reader.run_id
+        self.refresh()
+
+    def refresh(self) -> OpenRun:
+        """Read what was written since; returns the run itself."""
+        self._reader.poll()
+        self.facts = self._reader.run(self._clock())
+        return self
+
+    facts: Run
+    """Everything known of the run but its series."""
+
+    @property
+    def state(self) -> State:
+        return self.facts.state
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.facts.config
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return self.facts.summary
+
+    @property
+    def events(self) -> list[Event]:
+        return self.facts.events
+
+    @property
+    def problems(self) -> list[str]:
+        return self.facts.problems
+
+    def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
+        """The system metrics whose keys match any of the patterns, all without one; rates of counters too.
+
+        Args:
+            patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`. Other spellings work too:
+                W&B's, and MLflow's (`"system/gpu_0_utilization_percentage"`).
+            host: only this host's.
+            names: `"mlflow"`: under MLflow's names and in its units, where MLflow has a name.
+
+        Returns:
+            Series by key: times in ms UTC (int64) and values (float64, NaN is a gap); numpy arrays, or lists
+            without numpy.
+        """
+        found = self._reader.columns(patterns, host)
+        return found.in_mlflow() if checked_names(names) == "mlflow" else found
+
+    def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
+        """Count, extremes, mean, percentiles and last value of each series that matches; `names` as in
+        `metrics`.
+        """
+        return of_columns(self.metrics(*patterns, names=names).series)
+
+    def history(self) -> list[Logged]:
+        """Every `log()` call, in order of time, from all ranks."""
+        writers = self._reader.facts.writers
+        calls = [
+            Logged(
+                record.value.get("step"),
+                record.time_ms,
+                writers[record.writer].rank,
+                writers[record.writer].host,
+                record.value.get("data") or {},
+            )
+            for record in read_run(self._reader.folder)
+            if record.type == frames.HISTORY and record.writer in writers
+        ]
+        return sorted(calls, key=lambda call: call.time_ms)
+
+    def console(self) -> Iterator[Printed]:
+        """All that the program printed, process after process, in order within each."""
+        for record in read_run(self._reader.folder):
+            if record.type == frames.CONSOLE:
+                yield console.parse(record.value, record.writer)
+
+    def __repr__(self) -> str:
+        return f"<run {self.id} of project {self.facts.project!r}: {self.state}>"
+
+
+def open_run(run_id: str, directory: str | None = None) -> OpenRun:
+    """Open a run of the data folder, running or ended.
+
+    Args:
+        run_id: its id, a beginning of an id that no other run shares, its name, or `"latest"`.
+        directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
+
+    Raises:
+        UnknownRun: no such run, or several that begin so.
+
+    Example:
+        >>> runvitals.open_run("latest").metrics("cpu")["cpu"].values
+        array([ 3.1, 97.5, 98.2])
+    """
+    return OpenRun(RunReader(find_run(run_id, directory), directory))
+
+
+def find_run(wanted: str, directory: str | None = None) -> str:
+    """The id of the run a person means by an id, a unique beginning of one, a name, or `latest`.
+
+    Raises:
+        UnknownRun: no such run, or several that begin so or are called so.
+    """
+    runs = RunList(directory)
+    folder = paths.runs_dir(runs.directory)
+    if wanted == "latest":
+        newest_first = runs.runs(now_ms())
+        if newest_first:
+            return newest_first[0].id
+    ids = sorted(runs.ids())
+    begun = [
+        run_id for run_id in ids if wanted and run_id.startswith(wanted) and runs.run(run_id, 0) is not None
+    ]
+    if wanted in begun or len(begun) == 1:
+        return wanted if wanted in begun else begun[0]
+    if begun:
+        raise UnknownRun(f"several runs of {folder} begin with {wanted!r}: {_some(begun)}")
+    if not ids:
+        raise UnknownRun(f"no run {wanted!r}: {folder} holds no runs")
+    found = runs.runs(now_ms())
+    called = [run.id for run in found if run.name == wanted]
+    if len(called) == 1:
+        return called[0]
+    if called:
+        raise UnknownRun(f"several runs of {folder} are called {wanted!r}: {_some(called)}")
+    near = get_close_matches(wanted, [*ids, *{run.name for run in found}.difference(ids)], n=5, cutoff=0.5)
+    hint = f"; similar are {_some(near)}" if near else f"; there are {len(ids)} runs, see `runvitals runs`"
+    raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
+
+
+def _some(ids: list[str]) -> str:
+    shown = ", ".join(ids[:5])
+    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"

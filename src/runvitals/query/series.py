@@ -1,0 +1,305 @@
+"""Samples as columns: every key's times and values, over all lives of a host's monitor.
+
+Values are those that were written, bit for bit. A key that was not in a sample is no point; a NaN is a gap.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from runvitals.metrics import mlflow
+from runvitals.query.key_filter import KeyFilter, canonical, unit
+from runvitals.query.rates import derive, rate_of
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from runvitals.journal.records import Record
+
+Column = Any  # a numpy array where numpy is installed, else a list
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One key of one host.
+
+    Args:
+        key: as it was written, or the catalogue's name of a derived rate.
+        host: the machine.
+        role: of the writers: `monitor`, or `train` for what a training process wrote itself.
+        t: milliseconds UTC, ascending, int64.
+        values: float64; NaN is a gap.
+
+    Example:
+        >>> t, values = run.metrics("cpu")["cpu"]
+    """
+
+    key: str
+    host: str
+    role: str
+    t: Column
+    values: Column
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter((self.t, self.values))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def unit(self) -> str:
+        """The catalogue's unit, MLflow's where the key is, or "" for a key that neither knows."""
+        return unit(self.key)
+
+
+class Columns(Mapping[str, Series]):
+    """Series by key. Where several hosts have a key, say which: `columns.on("node1")["cpu"]`.
+
+    Example:
+        >>> gpus = runvitals.open_run("abc").metrics("gpu.*")
+        >>> for key, (t, values) in gpus.items():
+        ...     print(key, values[-1])
+    """
+
+    def __init__(self, series: Iterable[Series]) -> None:
+        self.series = list(series)
+        self._by_key: dict[str, list[Series]] = {}
+        for one in self.series:
+            self._by_key.setdefault(one.key, []).append(one)
+
+    @property
+    def hosts(self) -> list[str]:
+        return list(dict.fromkeys(one.host for one in self.series))
+
+    def on(self, host: str) -> Columns:
+        """The series of one host.
+
+        Raises:
+            LookupError: no series of that host, with the hosts there are.
+        """
+        found = [one for one in self.series if one.host == host]
+        if not found:
+            raise LookupError(f"no series of host {host!r}; there are {', '.join(self.hosts) or 'none'}")
+        return Columns(found)
+
+    def __getitem__(self, key: str) -> Series:
+        found = self._by_key.get(key)
+        if found is None:
+            found = [one for same in self._spelled_as(key) for one in self._by_key[same]]
+        if not found:
+            raise KeyError(key)
+        if len({one.key for one in found}) > 1:
+            keys = ", ".join(dict.fromkeys(one.key for one in found))
+            raise LookupError(f"{key!r} is said of several keys here: take one of {keys}")
+        if len(found) > 1:
+            hosts = ", ".join(one.host for one in found)
+            raise LookupError(f"{key!r} is on several hosts ({hosts}): take one with .on(host)[{key!r}]")
+        return found[0]
+
+    def _spelled_as(self, key: str) -> list[str]:
+        """The keys that another spelling means."""
+        wanted = KeyFilter([key])
+        return [one for one in self._by_key if wanted(canonical(one)) or canonical(one) == canonical(key)]
+
+    def in_mlflow(self) -> Columns:
+        """The same under MLflow's names and in its units; what MLflow has no name for stays as it is.
+
+        Example:
+            >>> run.metrics("gpu.*").in_mlflow()["system/gpu_0_power_usage_watts"]
+        """
+        of_host: dict[str, set[str]] = {}
+        for one in self.series:
+            of_host.setdefault(one.host, set()).add(one.key)
+        names = {host: mlflow.renamed(keys) for host, keys in of_host.items()}
+        return Columns(
+            renamed_series(one, *names[one.host].get(one.key, (one.key, 1.0))) for one in self.series
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+
+def renamed_series(series: Series, name: str, factor: float) -> Series:
+    """A series under another name, its values in another unit."""
+    values = series.values
+    if factor != 1.0:
+        values = [value * factor for value in values] if isinstance(values, list) else values * factor
+    return Series(name, series.host, series.role, series.t, values)
+
+
+class Table:
+    """The samples of one writer that have the same keys.
+
+    Row after row in one array. 55 keys: 456 bytes a sample.
+    """
+
+    __slots__ = ("keys", "rows", "seqs", "times")
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self.keys = keys
+        self.seqs = array("q")
+        self.times = array("q")
+        self.rows = array("d")
+
+    def column(self, index: int) -> Column:
+        if numpy is None:
+            return self.rows[index :: len(self.keys)].tolist()
+        return numpy.frombuffer(self.rows, numpy.float64)[index :: len(self.keys)].copy()
+
+
+class WriterSamples:
+    """All samples of one writer (one life of a monitor)."""
+
+    def __init__(self, writer: str) -> None:
+        self.writer = writer
+        self.tables: dict[tuple[str, ...], Table] = {}
+        self._keys: Sequence[str] | None = None
+        self._table: Table | None = None
+        self._of_key: dict[str, list[Table]] = {}
+
+    def add(self, record: Record) -> None:
+        table = self._table
+        if table is None or record.keys is not self._keys:
+            keys = tuple(record.keys)
+            table = self.tables.get(keys)
+            if table is None:
+                table = self.tables[keys] = Table(keys)
+                for key in keys:
+                    self._of_key.setdefault(key, []).append(table)
+            self._keys, self._table = record.keys, table
+        table.seqs.append(record.seq)
+        table.times.append(record.time_ms)
+        table.rows.frombytes(record.packed)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(8 * (2 * len(table.times) + len(table.rows)) for table in self.tables.values())
+
+    @property
+    def keys(self) -> dict[str, None]:
+        return dict.fromkeys(self._of_key)
+
+    def count_after(self, seq: int) -> int:
+        """How many samples came after a sequence number."""
+        return sum(len(table.seqs) - bisect_right(table.seqs, seq) for table in self.tables.values())
+
+    def after(self, seq: int) -> list[tuple[int, dict[str, float]]]:
+        """(time, values) of the samples after a sequence number, in order."""
+        found: list[tuple[int, int, dict[str, float]]] = []
+        for table in self.tables.values():
+            width = len(table.keys)
+            for i in range(bisect_right(table.seqs, seq), len(table.seqs)):
+                row = table.rows[i * width : (i + 1) * width]
+                found.append((table.seqs[i], table.times[i], dict(zip(table.keys, row, strict=True))))
+        return [(time_ms, values) for _, time_ms, values in sorted(found, key=lambda sample: sample[0])]
+
+    def newest(self, seq: int) -> dict[str, tuple[int, float]]:
+        """(time, value) of each key in its last sample up to a sequence number."""
+        found: dict[str, tuple[int, int, float]] = {}
+        for table in self.tables.values():
+            row = bisect_right(table.seqs, seq) - 1
+            if row < 0:
+                continue
+            width = len(table.keys)
+            for key, value in zip(table.keys, table.rows[row * width : (row + 1) * width], strict=True):
+                if key not in found or found[key][0] < table.seqs[row]:
+                    found[key] = (table.seqs[row], table.times[row], value)
+        return {key: (time_ms, value) for key, (_, time_ms, value) in found.items()}
+
+    def column(self, key: str) -> tuple[Column, Column]:
+        """(times, values) of a key in order of time, empty for a key this writer never wrote."""
+        tables = self._of_key.get(key, [])
+        if numpy is None:
+            return _merged_lists(tables, key)
+        return _merged_arrays(tables, key)
+
+
+def _merged_lists(tables: Sequence[Table], key: str) -> tuple[list[int], list[float]]:
+    rows = [
+        row
+        for table in tables
+        for row in zip(table.times, table.seqs, table.column(table.keys.index(key)), strict=True)
+    ]
+    rows.sort(key=lambda row: row[:2])
+    return [row[0] for row in rows], [row[2] for row in rows]
+
+
+def _merged_arrays(tables: Sequence[Table], key: str) -> tuple[Column, Column]:
+    if not tables:
+        return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.float64)
+    t = numpy.concatenate([numpy.frombuffer(table.times, numpy.int64) for table in tables])
+    values = numpy.concatenate([table.column(table.keys.index(key)) for table in tables])
+    if len(tables) > 1 or (numpy.diff(t) < 0).any():
+        seqs = numpy.concatenate([numpy.frombuffer(table.seqs, numpy.int64) for table in tables])
+        order = numpy.lexsort((seqs, t))
+        t, values = t[order], values[order]
+    return t, values
+
+
+def _joined(lives: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
+    """One series of several lives of a monitor, with a NaN halfway between each life and the next."""
+    pieces = [life for life in lives if len(life[0])]
+    if len(pieces) < 2:
+        return pieces[0] if pieces else lives[0]
+    gaps = [([(int(end[-1]) + int(start[0])) // 2], [NAN]) for (end, _), (start, _) in pairwise(pieces)]
+    parts = [pieces[0], *(part for pair in zip(gaps, pieces[1:], strict=True) for part in pair)]
+    if numpy is None:
+        rows = sorted(((t, v) for part in parts for t, v in zip(*part, strict=True)), key=lambda row: row[0])
+        return [row[0] for row in rows], [row[1] for row in rows]
+    t = numpy.concatenate([part[0] for part in parts])
+    values = numpy.concatenate([part[1] for part in parts])
+    order = numpy.argsort(t, kind="stable")  # lives overlap only where a clock was set back
+    return t[order], values[order]
+
+
+class Samples:
+    """All samples of a run, kept as they come."""
+
+    def __init__(self) -> None:
+        self.writers: dict[str, WriterSamples] = {}
+
+    def add(self, record: Record) -> None:
+        writer = self.writers.get(record.writer)
+        if writer is None:
+            writer = self.writers[record.writer] = WriterSamples(record.writer)
+        writer.add(record)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(writer.nbytes for writer in self.writers.values())
+
+    def columns(
+        self, groups: Mapping[tuple[str, str], Sequence[str]], wanted: Callable[[str], bool]
+    ) -> Columns:
+        """The wanted series and derived rates.
+
+        Args:
+            groups: the writers of each (host, role), oldest first: the lives of one monitor.
+            wanted: says which keys.
+        """
+        found: list[Series] = []
+        for (host, role), names in groups.items():
+            lives = [self.writers[name] for name in names if name in self.writers]
+            for key in sorted({key for life in lives for key in life.keys}):
+                derived = rate_of(key)
+                wants_rate = derived is not None and wanted(derived.key)
+                if not (wants_rate or wanted(key)):
+                    continue
+                t, values = _joined([life.column(key) for life in lives])
+                if wanted(key):
+                    found.append(Series(key, host, role, t, values))
+                if derived is not None and wants_rate and len(t) > 1:
+                    found.append(Series(derived.key, host, role, *derive(t, values, derived.factor)))
+        return Columns(found)

@@ -1,0 +1,119 @@
+"""PutMetricData through boto3, which is imported when the first client is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runvitals.relay.destinations.cloudwatch import limits
+from runvitals.relay.destinations.cloudwatch.datum import Datum
+from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, ServiceUnavailable
+
+MISSING = "CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'"
+
+# Answers that say something about the moment or the credentials, not about the data.
+_PASSING = frozenset(
+    {
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestLimitExceeded",
+        "TooManyRequestsException",
+        "LimitExceeded",
+        "SlowDown",
+        "AccessDenied",
+        "AccessDeniedException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "MissingAuthenticationToken",
+        "NotAuthorized",
+        "OptInRequired",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+
+
+class CloudWatchClient:
+    """Sends data to one namespace of one Region, with the credentials that boto3 finds by itself.
+
+    Args:
+        namespace: where the metrics appear.
+        region: None: the one that boto3 finds in the environment or the user's configuration.
+
+    Raises:
+        ModuleNotFoundError: boto3 is not installed; `MISSING` says what to do.
+        ValueError: a namespace that CloudWatch refuses, or no Region.
+
+    Example:
+        >>> CloudWatchClient("Neuron", "us-west-2").put([Datum(Series("cpu", "Percent"), 60, (50.0,), (12,))])
+    """
+
+    def __init__(self, namespace: str, region: str | None = None) -> None:
+        self.namespace = limits.check_namespace(namespace)
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
+        # One attempt: the relay and `Sender` wait between attempts, and must be able to end meanwhile.
+        config = Config(
+            connect_timeout=5,
+            read_timeout=15,
+            retries={"total_max_attempts": 1},
+            user_agent_extra="runvitals",
+        )
+        try:
+            self._client: Any = boto3.session.Session().client(
+                "cloudwatch", region_name=region, config=config
+            )
+        except (BotoCoreError, ValueError) as error:
+            raise ValueError(f"region {region!r}: {error}") from None
+        model = self._client.meta.service_model
+        self.protocol: str = getattr(model, "resolved_protocol", model.metadata["protocol"])
+        """How requests are written, which says how large they are: `json` or, of older versions, `query`."""
+
+    def put(self, request: Sequence[Datum]) -> None:
+        """Send one request: data that `limits.requests` has put together.
+
+        Raises:
+            Unavailable: throttled, no network, no credentials or none that may: try later.
+            Refused: CloudWatch says that the data are wrong.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+
+        try:
+            self._client.put_metric_data(Namespace=self.namespace, MetricData=[entry(one) for one in request])
+        except ParamValidationError as error:
+            raise RequestRejected(str(error)) from None
+        except ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            code = error.response.get("Error", {}).get("Code", "")
+            if code in _PASSING or status >= 500 or status in (401, 403, 408, 429):
+                raise ServiceUnavailable(str(error)) from None
+            raise RequestRejected(str(error)) from None
+        except (BotoCoreError, OSError) as error:
+            raise ServiceUnavailable(str(error)) from None
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def entry(datum: Datum) -> dict[str, Any]:
+    """A datum as an element of PutMetricData's MetricData."""
+    found: dict[str, Any] = {
+        "MetricName": datum.series.name,
+        "Timestamp": datum.time_s,
+        "Values": list(datum.values),
+        "Unit": datum.series.unit,
+        "StorageResolution": datum.resolution_s,
+    }
+    if datum.series.dimensions:
+        found["Dimensions"] = [{"Name": name, "Value": value} for name, value in datum.series.dimensions]
+    if any(count != 1 for count in datum.counts):
+        found["Counts"] = [float(count) for count in datum.counts]
+    return found

@@ -1,0 +1,172 @@
+"""The destination `cloudwatch:REGION/NAMESPACE?include=…`: a run's metrics in CloudWatch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Context, Destination, Rejected, Retry
+from runvitals.relay.destinations.cloudwatch import limits
+from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
+from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions
+from runvitals.relay.destinations.cloudwatch.dimensions import DimensionLookup, of_run, parse, resolve
+from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelection
+from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
+from runvitals.relay.destinations.cloudwatch.run_metrics import Last, readings
+from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, ServiceUnavailable
+
+NAMESPACE = "runvitals"
+
+# Nothing is mixed that is apart in the journal. Whoever wants a metric for all runs of a machine says so.
+DIMENSIONS = ("Run", "Host")
+
+# These are of some runs or writers only; the others have no such dimension.
+_OPTIONAL = frozenset({"RunName", "Project", "Group", "JobType", "Tags", "Rank"})
+
+
+@dataclass(frozen=True)
+class CloudWatchAddress:
+    """An address, read.
+
+    Raises:
+        ValueError: one that cannot be; the text says what is allowed.
+
+    Example:
+        >>> Address.read("eu-west-1/Training?include=gpu.*&dimension=Team=vision").namespace
+        'Training'
+    """
+
+    region: str | None
+    namespace: str
+    selection: MetricSelection
+    dimensions: dict[str, str | None]
+    resolution_s: int
+
+    @classmethod
+    def read(cls, text: str) -> CloudWatchAddress:
+        place, _, query = text.partition("?")
+        region, _, namespace = place.partition("/")
+        options: dict[str, list[str]] = {"include": [], "exclude": [], "dimension": [], "resolution": []}
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name not in options:
+                raise ValueError(f"cloudwatch: no option {name!r}; there are {', '.join(options)}")
+            options[name].append(value)
+        if not options["include"]:
+            raise ValueError(
+                "cloudwatch: every metric has its price, so say which: "
+                "cloudwatch:REGION/NAMESPACE?include=gpu.*&include=cpu; include=* sends all"
+            )
+        resolution = options["resolution"][-1:] or ["60"]
+        if resolution[0] not in ("1", "60"):
+            raise ValueError(f"cloudwatch: resolution={resolution[0]!r}: 60 or 1 (seconds)")
+        return cls(
+            region or None,
+            limits.check_namespace(namespace or NAMESPACE),
+            MetricSelection(options["include"], options["exclude"]),
+            parse(options["dimension"] or DIMENSIONS),
+            int(resolution[0]),
+        )
+
+
+class CloudWatchDestination(Destination):
+    """Sends a minute of a run's samples folded, with the credentials that boto3 finds by itself.
+
+    Counters go as rates. A batch that was cut off half-way is continued where it was: `context.state` holds
+    how many of its requests have arrived, and the last value of each counter.
+
+    Args:
+        address: `REGION/NAMESPACE?include=GLOB&exclude=GLOB&dimension=NAME=VALUE&dimension=NAME`, and
+            `&resolution=1`; only `include` must be there. All but resolution may come several times.
+    """
+
+    name = "cloudwatch"
+    interval_s = 60.0
+
+    def __init__(self, address: str, context: Context, clock: Callable[[], float] = time.time) -> None:
+        self._address = CloudWatchAddress.read(address)
+        self._client = CloudWatchClient(self._address.namespace, self._address.region)
+        self._surroundings = DimensionLookup()
+        self._found: dict[str, str] = {}
+        self._clock = clock
+        self._state = context.state
+
+    def deliver(self, batch: Batch) -> None:
+        """Send one batch.
+
+        Raises:
+            Retry: throttled, no network, no credentials, or a dimension that cannot be had now.
+            Rejected: some of the batch cannot be sent, now or ever; the rest was.
+        """
+        counters: dict[str, Last] = self._state.setdefault("counters", {})
+        last: Last = {key: (int(t), float(v)) for key, (t, v) in counters.get(batch.writer.name, {}).items()}
+        requests, refused = self._requests(batch, last)
+        key = [batch.run.id, batch.writer.name, batch.first_seq]
+        arrived = self._state["arrived"] if self._state.get("sending") == key else 0
+        self._state["sending"] = key
+        problems = [f"{refused} values that are no finite numbers"] if refused else []
+        for number, request in enumerate(requests):
+            if number >= arrived:
+                problems += self._send(request)
+                self._state["arrived"] = number + 1
+        self._state["arrived"] = len(requests)
+        counters[batch.writer.name] = last
+        if problems:
+            raise Rejected("; ".join(dict.fromkeys(problems)))
+
+    def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
+        """The requests for a batch, the same each time it comes, and how many values were no numbers."""
+        fold = MinuteAggregation(self._address.resolution_s)
+        dimensions: Dimensions | None = None
+        for time_ms, reading in readings(batch, last):
+            if self._address.selection.wants(reading):
+                if dimensions is None:
+                    dimensions = self._dimensions(batch)
+                fold.add(reading.series._replace(dimensions=dimensions), time_ms, reading.value)
+        return list(limits.requests(fold.take(), self._client.protocol)), fold.refused
+
+    def _dimensions(self, batch: Batch) -> Dimensions:
+        said = of_run(batch)
+        wanted = {
+            name: value
+            for name, value in self._address.dimensions.items()
+            if value is not None or name in said or not (name in _OPTIONAL or name.startswith("label."))
+        }
+
+        def find(name: str) -> str:
+            if name in said:
+                return said[name]
+            if name not in self._found:
+                self._found[name] = self._surroundings.find(name)
+            return self._found[name]
+
+        try:
+            return resolve(wanted, find)
+        except LookupError as error:
+            raise Retry(str(error.args[0])) from None
+
+    def _send(self, request: Sequence[Datum]) -> list[str]:
+        """Send a request; what is wrong with data that were left behind."""
+        now_s = self._clock()
+        timely = [datum for datum in request if limits.in_time(datum, now_s)]
+        late = len(request) - len(timely)
+        problems = [f"{late} data older than two weeks or in the future"] if late else []
+        return problems + list(self._halved(timely)) if timely else problems
+
+    def _halved(self, request: Sequence[Datum]) -> Iterator[str]:
+        try:
+            self._client.put(request)
+        except ServiceUnavailable as error:
+            raise Retry(str(error)) from None
+        except RequestRejected as error:
+            if len(request) == 1:
+                yield f"{request[0].series.name}: {error}"
+                return
+            middle = len(request) // 2
+            yield from self._halved(request[:middle])
+            yield from self._halved(request[middle:])
+
+    def close(self) -> None:
+        self._client.close()

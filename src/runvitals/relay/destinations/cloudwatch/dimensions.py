@@ -1,0 +1,230 @@
+"""Dimensions: what tells a fleet's metrics apart, and is paid for once for each value.
+
+A user writes `NAME=VALUE`, or one of the names below alone, which are then looked up, and only then: in what
+neuron-monitor or the journal says, in the environment and the firmware, and last from the metadata services
+of EC2 (IMDSv2) and ECS, which get a second each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from runvitals.collectors.base import Scope
+from runvitals.environment.container import cloud, container
+from runvitals.relay.batch import Batch
+from runvitals.relay.destinations.cloudwatch import limits
+from runvitals.relay.destinations.cloudwatch.datum import Dimensions
+
+TIMEOUT_S = 1.0
+_IMDS = "http://169.254.169.254"
+
+# Which path of IMDS, and which key of neuron-monitor's instance_info, has it.
+_INSTANCE = {
+    "InstanceId": ("instance-id", "instance_id"),
+    "InstanceType": ("instance-type", "instance_type"),
+    "ImageId": ("ami-id", "ami_id"),
+    "AvailabilityZone": ("placement/availability-zone", "instance_availability_zone"),
+}
+_POD = {"PodName": "pod", "Namespace": "namespace"}
+_TASK = ("ClusterName", "ServiceName", "TaskId", "TaskDefinitionFamily")
+_RUN = ("Run", "RunName", "Project", "Group", "JobType", "Tags", "Rank")
+
+# Of a process's NEURON_PROCESS_TAG; it is not looked up, but differs from reading to reading.
+RUNTIME_TAG = "RuntimeTag"
+
+KNOWN = (*_INSTANCE, *_TASK, *_POD, "NodeName", "Host", *_RUN, RUNTIME_TAG)
+"""The names that are looked up."""
+
+PER_MACHINE = frozenset({"InstanceId", "TaskId", "PodName", "NodeName", "Host", "Run", "Rank", RUNTIME_TAG})
+"""Those that have another value on another machine: with one, N machines have N sets of metrics."""
+
+
+def parse(words: Sequence[str]) -> dict[str, str | None]:
+    """`NAME=VALUE` and `NAME` as a mapping; None for a value that is to be looked up.
+
+    Raises:
+        ValueError: a name alone that nobody can look up, a name twice, or what CloudWatch refuses.
+
+    Example:
+        >>> parse(["Team=vision", "InstanceId"])
+        {'Team': 'vision', 'InstanceId': None}
+    """
+    wanted: dict[str, str | None] = {}
+    for word in words:
+        name, given, value = word.partition("=")
+        if name in wanted:
+            raise ValueError(f"dimension {name!r} is given twice")
+        if not given and name not in KNOWN and not name.startswith("label."):
+            known = ", ".join(KNOWN)
+            raise ValueError(
+                f"dimension {name!r} is not one that is looked up ({known}, label.KEY): write {name}=VALUE"
+            )
+        wanted[name] = value if given else None
+    limits.check_dimensions(tuple((name, value or "looked up") for name, value in wanted.items()))
+    return wanted
+
+
+class DimensionLookup:
+    """Where this process runs, looked up name by name.
+
+    Args:
+        instance: neuron-monitor's `instance_info`, if there is one.
+        environ: the environment's variables.
+        host_root: the folder that holds the host's /proc and /sys.
+    """
+
+    def __init__(
+        self,
+        instance: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        host_root: str = "",
+    ) -> None:
+        self._instance = instance or {}
+        self._environ = os.environ if environ is None else environ
+        self._scope = Scope(host_root=host_root)
+
+    def find(self, name: str) -> str:
+        """The value of one of the known names.
+
+        Raises:
+            LookupError: it is not to be had here; the text tells what was asked, and what to do.
+        """
+        if name in _INSTANCE:
+            value = self._of_instance(name)
+        elif name in _POD:
+            value = self._pod.get(_POD[name], "") or self._environ.get(_variable(name), "")
+        elif name == "ClusterName" and not self._task_address:
+            value = self._environ.get(_variable(name), "")
+        elif name in _TASK:
+            value = self._of_task(name)
+        elif name == "Host":
+            value = socket.gethostname()
+        else:
+            value = self._environ.get(_variable(name), "")
+        if not value:
+            raise LookupError(f"{name}: {self._why_not(name)}; write {name}=VALUE, or leave it out")
+        return value
+
+    def _why_not(self, name: str) -> str:
+        if name in _TASK and name != "ClusterName":
+            if not self._task_address:
+                return "this is no task of ECS: ECS_CONTAINER_METADATA_URI_V4 is not set"
+            return "the ECS metadata of this task does not say"
+        if name in _RUN or name.startswith("label."):
+            return "this run does not have it"
+        return f"not known here, and {_variable(name)} is not set"
+
+    def _of_instance(self, name: str) -> str:
+        path, key = _INSTANCE[name]
+        firmware = cloud(self._scope) if name in ("InstanceId", "InstanceType") else {}
+        return self._instance.get(key) or firmware.get(key) or self._imds(name, path)
+
+    def _imds(self, name: str, path: str) -> str:
+        """A value of EC2's instance metadata service, version 2."""
+        base = (self._environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _IMDS).rstrip("/")
+        if self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+            raise LookupError(f"{name}: AWS_EC2_METADATA_DISABLED is set; write {name}=VALUE")
+        try:
+            token = _ask(
+                f"{base}/latest/api/token", "PUT", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+            ).decode("ascii")
+            value = _ask(f"{base}/latest/meta-data/{path}", "GET", {"X-aws-ec2-metadata-token": token})
+            return value.decode("ascii").strip()
+        except (OSError, ValueError) as error:
+            raise LookupError(
+                f"{name}: the instance metadata service {base} did not tell it ({error}); in a container it "
+                f"may need a hop limit of 2; write {name}=VALUE, or leave it out"
+            ) from None
+
+    @property
+    def _task_address(self) -> str:
+        return self._environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
+
+    @cached_property
+    def _task(self) -> dict[str, Any]:
+        """What ECS says about the task this process is in."""
+        address = f"{self._task_address.rstrip('/')}/task"
+        try:
+            task = json.loads(_ask(address, "GET", {}))
+        except (OSError, ValueError) as error:
+            raise LookupError(f"the ECS metadata at {address} cannot be read ({error})") from None
+        return task if isinstance(task, dict) else {}
+
+    def _of_task(self, name: str) -> str:
+        if not self._task_address:
+            return ""
+        key = {"ClusterName": "Cluster", "TaskId": "TaskARN", "TaskDefinitionFamily": "Family"}.get(
+            name, name
+        )
+        # A cluster may be named by its whole ARN, and a task always is: the name is behind the last slash.
+        return str(self._task.get(key) or "").rpartition("/")[2]
+
+    @cached_property
+    def _pod(self) -> dict[str, str]:
+        found = container(self._scope, self._environ)
+        return found if found.get("kind") == "kubernetes" else {}
+
+
+def _variable(name: str) -> str:
+    """`ClusterName` → `CLUSTER_NAME`."""
+    return "".join(f"_{char}" if char.isupper() and i else char for i, char in enumerate(name)).upper()
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        """None: the answer is taken as it is."""
+
+
+def _ask(address: str, method: str, headers: Mapping[str, str]) -> bytes:
+    if not address.startswith(("http://", "https://")):
+        raise ValueError("not an http address")
+    request = urllib.request.Request(address, headers=dict(headers), method=method)
+    # Metadata services are on the machine: a proxy from the environment must not be asked for them, and what
+    # is shown to them is for nobody whom they might name.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+    try:
+        with opener.open(request, timeout=TIMEOUT_S) as answer:
+            content: bytes = answer.read(1 << 20)
+            return content
+    except urllib.error.HTTPError as error:
+        with error:
+            raise OSError(f"answered {error.code}") from None
+
+
+def of_run(batch: Batch) -> dict[str, str]:
+    """What the journal says about a run and a writer of it, by dimension."""
+    run, writer = batch.run, batch.writer
+    found = {
+        "Run": run.id,
+        "RunName": run.name,
+        "Project": run.project,
+        "Group": run.run.get("group"),
+        "JobType": run.run.get("job_type"),
+        "Tags": ",".join(run.tags),
+        "Host": writer.host,
+        "Rank": writer.rank,
+    }
+    texts = {name: str(value) for name, value in found.items() if value not in (None, "")}
+    return texts | {f"label.{key}": value for key, value in writer.labels.items()}
+
+
+def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
+    """The dimensions of what is sent.
+
+    Raises:
+        LookupError: one that was asked for is not to be had. Without it the data of several machines would
+            end in one metric, so nothing is sent.
+    """
+    pairs = [
+        (name, limits.legal_name(find(name) if value is None else value, limits.DIMENSION_VALUE_LENGTH))
+        for name, value in wanted.items()
+        if name != RUNTIME_TAG
+    ]
+    return limits.check_dimensions(tuple(pairs))

@@ -1,0 +1,250 @@
+"""`neuron-monitor | runvitals cloudwatch`: reports come in through a pipe, data go out once a minute."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TextIO
+
+from runvitals.relay.destinations.cloudwatch import emf, limits, neuron_report
+from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
+from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions, MetricReading
+from runvitals.relay.destinations.cloudwatch.dimensions import RUNTIME_TAG, DimensionLookup, resolve
+from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
+from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelection
+from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
+from runvitals.relay.destinations.cloudwatch.sender import Sender
+
+# How long the last data may take when the input has ended.
+LAST_WAIT_S = 20.0
+
+# Data with all their values are passed on before their minute ends when so many have come together.
+_FULL_DATA = 1000
+
+
+class Sink(Protocol):
+    """Where data go."""
+
+    def offer(self, data: Sequence[Datum]) -> None:
+        """Take data over, without a wait."""
+
+    def close(self) -> bool:
+        """Whether everything has arrived."""
+
+    def report(self) -> str:
+        """What was delivered, for a person."""
+
+    def trouble(self) -> list[str]:
+        """What was not, and why."""
+
+
+class PutMetricDataSink:
+    """Data to CloudWatch, from a thread."""
+
+    def __init__(self, client: CloudWatchClient, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._clock = clock
+        self._sender = Sender(client.put)
+        self._out_of_time = 0
+
+    def offer(self, data: Sequence[Datum]) -> None:
+        now_s = self._clock()
+        timely = [datum for datum in data if limits.in_time(datum, now_s)]
+        self._out_of_time += sum(d.readings for d in data) - sum(d.readings for d in timely)
+        for request in limits.requests(timely, self._client.protocol):
+            self._sender.offer(request)
+
+    def close(self) -> bool:
+        delivered = self._sender.close(LAST_WAIT_S)
+        return delivered and not self._sender.dropped
+
+    def report(self) -> str:
+        return f"{self._sender.readings} readings delivered in {self._sender.requests} requests"
+
+    def trouble(self) -> list[str]:
+        found = []
+        if self._out_of_time:
+            found.append(f"{self._out_of_time} readings too old or too new for CloudWatch")
+        if self._sender.dropped:
+            found.append(f"{self._sender.dropped} readings dropped")
+        if self._sender.problem:
+            found.append(self._sender.problem)
+        return found
+
+
+class EmfSink:
+    """Data as lines in the embedded metric format."""
+
+    def __init__(self, namespace: str, file: TextIO) -> None:
+        self._namespace = namespace
+        self._file = file
+        self._lines = 0
+
+    def offer(self, data: Sequence[Datum]) -> None:
+        for line in emf.lines(self._namespace, data):
+            self._file.write(line + "\n")
+            self._lines += 1
+        self._file.flush()
+
+    def close(self) -> bool:
+        return True
+
+    def report(self) -> str:
+        return f"{self._lines} lines written"
+
+    def trouble(self) -> list[str]:
+        return []
+
+
+class Intake:
+    """Reports from a file descriptor, as readings.
+
+    Attributes:
+        reports: how many were read.
+        instance: what the last one said of its machine.
+        unread: what neuron-monitor itself could not read, and in how many reports.
+    """
+
+    def __init__(self, by_tag: bool = False) -> None:
+        self.reports = 0
+        self.instance: dict[str, str] = {}
+        self.unread: dict[str, int] = {}
+        self._by_tag = by_tag
+        self._documents = JsonDocuments()
+        self._foreign = 0
+
+    @property
+    def malformed(self) -> int:
+        """Lines that were no reports."""
+        return self._documents.malformed + self._foreign
+
+    def feed(self, data: bytes) -> Iterator[list[MetricReading]]:
+        """The readings of each report that is complete with these bytes; b"" is the end of the input."""
+        for document in self._documents.feed(data) if data else self._documents.end():
+            try:
+                report = neuron_report.read(document, self._by_tag)
+            except ValueError:
+                self._foreign += 1
+                continue
+            self.reports += 1
+            self.instance = report.instance
+            for error in report.errors:
+                if error in self.unread or len(self.unread) < 100:
+                    self.unread[error] = self.unread.get(error, 0) + 1
+            yield report.readings
+
+    def trouble(self) -> list[str]:
+        found = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
+        if self.unread:
+            first, count = next(iter(self.unread.items()))
+            more = f" (and {len(self.unread) - 1} other errors)" if len(self.unread) > 1 else ""
+            found.append(f"neuron-monitor could not read: {first}, {count} times{more}")
+        return found
+
+
+class Pipe:
+    """Reads, folds, and hands over.
+
+    Args:
+        fd: what neuron-monitor writes to.
+        dimensions: as `dimensions.parse` gives them; looked up when the first report is here.
+        every_s: how often data are sent.
+        say: gets a line for people, once a minute while something is wrong.
+
+    Example:
+        >>> Pipe(0, MetricSelection(), {}, EmfSink("Neuron", sys.stdout)).run()
+        True
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        selection: MetricSelection,
+        dimensions: Mapping[str, str | None],
+        sink: Sink,
+        resolution_s: int = 60,
+        every_s: float = 60.0,
+        say: Callable[[str], Any] = lambda text: print(text, file=sys.stderr, flush=True),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._fd = fd
+        self._selection = selection
+        self._wanted = dimensions
+        self._sink = sink
+        self._fold = MinuteAggregation(resolution_s)
+        self._every_s = every_s
+        self._say = say
+        self._clock = clock
+        self._intake = Intake(RUNTIME_TAG in dimensions)
+        self._dimensions: Dimensions | None = None
+        self._said = ""
+        # Everybody's minute ends at once; not everybody's request may come at once.
+        self._offset_s = random.uniform(0.0, every_s)
+
+    def run(self) -> bool:
+        """Until the input ends or somebody interrupts; whether everything was delivered.
+
+        Raises:
+            LookupError: a dimension that was asked for cannot be found.
+        """
+        try:
+            self._read()
+        except KeyboardInterrupt:
+            pass  # as if the input had ended: what is here is still sent
+        self._sink.offer(self._fold.take())
+        delivered = self._sink.close()
+        self._say(f"runvitals: {self._summary()}")
+        return delivered
+
+    def _read(self) -> None:
+        due_s = self._next_due_s()
+        poll = select.poll()  # unlike select(), it takes a descriptor of any number
+        poll.register(self._fd, select.POLLIN)
+        while True:
+            if poll.poll(max(0.0, due_s - self._clock()) * 1000):
+                data = os.read(self._fd, 1 << 16)
+                for readings in self._intake.feed(data):
+                    self._take(readings)
+                if not data:
+                    return
+            if self._clock() >= due_s:
+                self._sink.offer(self._fold.take(before_ms=int(self._clock() * 1000)))
+                self._tell()
+                due_s = self._next_due_s()
+
+    def _next_due_s(self) -> float:
+        now_s = self._clock()
+        start_s = now_s - now_s % self._every_s + self._offset_s
+        return start_s if start_s > now_s else start_s + self._every_s
+
+    def _take(self, readings: Sequence[MetricReading]) -> None:
+        if self._dimensions is None:
+            surroundings = DimensionLookup(self._intake.instance)
+            self._dimensions = resolve(self._wanted, surroundings.find)
+        time_ms = int(self._clock() * 1000)
+        for reading in readings:
+            if self._selection.wants(reading):
+                series = reading.series
+                if self._dimensions:
+                    series = series._replace(dimensions=self._dimensions + series.dimensions)
+                self._fold.add(series, time_ms, reading.value)
+        if self._fold.full >= _FULL_DATA:
+            self._sink.offer(self._fold.take(before_ms=0))
+
+    def _tell(self) -> None:
+        trouble = "; ".join(self._trouble())
+        if trouble and trouble != self._said:
+            self._say(f"runvitals: {self._summary()}")
+        self._said = trouble
+
+    def _trouble(self) -> list[str]:
+        refused = self._fold.refused
+        own = [f"{refused} readings that are no finite numbers"] if refused else []
+        return [*self._intake.trouble(), *own, *self._sink.trouble()]
+
+    def _summary(self) -> str:
+        return "; ".join([f"{self._intake.reports} reports, {self._sink.report()}", *self._trouble()])

@@ -1,0 +1,83 @@
+"""The numbers of runs as readings: named by their keys, in CloudWatch's units, rates in place of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import isnan
+from typing import NamedTuple
+
+from runvitals.metrics import CATALOG
+from runvitals.query.rates import Rate, between, rate_of
+from runvitals.relay.batch import Batch
+from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
+from runvitals.relay.destinations.cloudwatch.limits import legal_name
+from runvitals.relay.destinations.cloudwatch.units import unit_of
+
+# What `run.log()` wrote is chosen and priced together.
+LOG_GROUP = "log"
+
+# Per counter the time and value of its last sample, which the next rate is reckoned from.
+Last = dict[str, tuple[int, float]]
+
+
+class KeyMapping(NamedTuple):
+    """What becomes of a key.
+
+    Args:
+        series: as CloudWatch gets it, without dimensions.
+        group: the first word of the key.
+        field: the key; that of the rate, where a counter has one.
+        factor: from our unit to CloudWatch's.
+        rate: None for what is sent as it was read.
+    """
+
+    series: MetricSeries
+    group: str
+    field: str
+    factor: float
+    rate: Rate | None
+
+    def reading(self, value: float) -> MetricReading:
+        return MetricReading(self.series, value * self.factor, self.group, self.field)
+
+
+@lru_cache(16_384)
+def column(key: str) -> KeyMapping:
+    """What becomes of a key.
+
+    Example:
+        >>> column("memory.usedMB").series, column("disk.in").field
+        (Series(name='memory.usedMB', unit='Bytes', dimensions=()), 'disk.readMBps')
+    """
+    rate = rate_of(key)
+    field = rate.key if rate is not None else key
+    match = CATALOG.find(field)
+    unit = unit_of(match.metric if match is not None else None)
+    series = MetricSeries(legal_name(field), unit.name)
+    return KeyMapping(series, key.partition(".")[0], field, unit.factor, rate)
+
+
+def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
+    """The readings of a batch, each with its time in milliseconds.
+
+    Args:
+        batch: samples and logged rows of one writer.
+        last: of this writer's counters; is brought up to date.
+    """
+    for moment in batch.moments():
+        for key, value in zip(moment.keys, moment.values, strict=True):
+            what = column(key)
+            if what.rate is None:
+                number = value
+            else:
+                before = last.get(key)
+                last[key] = (moment.time_ms, value)
+                if before is None:
+                    continue
+                number = between(*before, moment.time_ms, value, what.rate.factor)
+            if not isnan(number):  # a gap
+                yield moment.time_ms, what.reading(number)
+    for row in batch.logs:
+        for key, value in row.numbers().items():
+            yield row.time_ms, MetricReading(MetricSeries(legal_name(key)), value, LOG_GROUP, key)

@@ -1,0 +1,48 @@
+"""CloudWatch's units, and which of them each of the catalogue's becomes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runvitals.metrics import Metric
+
+
+class CloudWatchUnit(NamedTuple):
+    """A unit as CloudWatch spells it, and what a value of ours is multiplied by to be in it."""
+
+    name: str
+    factor: float = 1.0
+
+
+# CloudWatch has no binary multiples, and converts nothing: 1 MiB sent as 1 Megabyte would be 5 % too few.
+# It has no degrees, watts, joules or hertz either: those go as they are, without a unit.
+_BY_SYMBOL = {
+    "1": CloudWatchUnit("None"),
+    "%": CloudWatchUnit("Percent"),
+    "s": CloudWatchUnit("Seconds"),
+    "ms": CloudWatchUnit("Milliseconds"),
+    "µs": CloudWatchUnit("Microseconds"),
+    "1/s": CloudWatchUnit("Count/Second"),
+    "bytes": CloudWatchUnit("Bytes"),
+    "MiB": CloudWatchUnit("Bytes", 2.0**20),
+    "GiB": CloudWatchUnit("Bytes", 2.0**30),
+    "bytes/s": CloudWatchUnit("Bytes/Second"),
+    "MiB/s": CloudWatchUnit("Bytes/Second", 2.0**20),
+    "Mb/s": CloudWatchUnit("Megabits/Second"),
+    "bit/s": CloudWatchUnit("Bits/Second"),
+}
+_PLAIN = CloudWatchUnit("None")
+
+
+def unit_of(metric: Metric | None) -> CloudWatchUnit:
+    """The unit of a row of the catalogue; "None" for a key it does not know, and for what has no name there.
+
+    Example:
+        >>> unit_of(CATALOG.find("proc.memory.rssMB").metric)
+        CloudWatchUnit(name='Bytes', factor=1048576.0)
+    """
+    if metric is None:
+        return _PLAIN
+    if metric.unit == "1" and metric.kind == "counter":
+        return CloudWatchUnit("Count")
+    return _BY_SYMBOL.get(metric.unit, _PLAIN)

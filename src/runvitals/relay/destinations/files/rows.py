@@ -1,0 +1,129 @@
+"""Converts a batch to rows of three tables: samples, log() calls, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from runvitals.journal.json_codec import dumps
+from runvitals.query.history import leaves
+from runvitals.query.run_json import finite
+from runvitals.relay.batch import Batch
+
+_EPOCH = date(1970, 1, 1).toordinal()
+SAMPLES, LOGS, NOTES = "samples", "logs", "notes"
+NUMBER, WHOLE, TEXT = "number", "whole", "text"
+
+Columns = dict[str, str]
+"""Column name -> its type: `NUMBER` (float64), `WHOLE` (int64) or `TEXT`."""
+
+# The columns before the values.
+PLACES: Mapping[str, Columns] = {
+    SAMPLES: {"host": TEXT},
+    LOGS: {"host": TEXT, "rank": WHOLE, "step": NUMBER},
+    NOTES: {"host": TEXT, "rank": WHOLE},
+}
+
+
+class TableRow(NamedTuple):
+    """One row. `place` has the keys of `PLACES`; None in `values` is a gap."""
+
+    time_ms: int
+    place: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+
+class TablePartition(NamedTuple):
+    """Rows of one table, one writer and one day (UTC, `2026-11-21`)."""
+
+    table: str
+    date: str
+    rows: list[TableRow]
+
+
+def parts(batch: Batch) -> Iterator[TablePartition]:
+    """The rows of a batch, in order.
+
+    Example:
+        >>> [(part.table, part.date, len(part.rows)) for part in parts(batch)]
+        [('samples', '2026-11-20', 3), ('samples', '2026-11-21', 2), ('notes', '2026-11-21', 1)]
+    """
+    for table, rows in ((SAMPLES, _samples(batch)), (LOGS, _logs(batch)), (NOTES, _notes(batch))):
+        days: dict[int, list[TableRow]] = {}
+        for row in rows:
+            days.setdefault(row.time_ms // 86_400_000, []).append(row)
+        for day, members in days.items():
+            yield TablePartition(table, _date(day), members)
+
+
+def _date(day: int) -> str:
+    """The date of a day since 1970, clamped to what `date` supports."""
+    return date.fromordinal(min(max(_EPOCH + day, 1), date.max.toordinal())).isoformat()
+
+
+def _samples(batch: Batch) -> Iterator[TableRow]:
+    place = {"host": batch.writer.host}
+    for moment in batch.moments():
+        values = {
+            key: value if value == value else None
+            for key, value in zip(moment.keys, moment.values, strict=True)
+        }
+        yield TableRow(moment.time_ms, place, values)
+
+
+def _logs(batch: Batch) -> Iterator[TableRow]:
+    writer = batch.writer
+    for row in batch.logs:
+        place = {"host": writer.host, "rank": writer.rank, "step": row.step}
+        yield TableRow(row.time_ms, place, {key: _plain(value) for key, value in leaves(row.data)})
+
+
+def _notes(batch: Batch) -> Iterator[TableRow]:
+    place = {"host": batch.writer.host, "rank": batch.writer.rank}
+    for note in batch.notes:
+        text = dumps(finite(dict(note.value))).decode("utf-8", "replace")
+        yield TableRow(note.time_ms, place, {"kind": note.kind, "note": text})
+
+
+def _plain(value: Any) -> float | str | None:
+    """A number or a text; lists become JSON."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, (int, float)) and abs(value) < 1 << 1023:
+        return float(value)
+    if isinstance(value, float):  # logged NaN and infinities are kept
+        return value
+    if value is None or isinstance(value, str):
+        return value
+    return dumps(finite(value)).decode("utf-8", "replace")
+
+
+def columns(rows: list[TableRow]) -> Columns:
+    """The columns that rows need, in order of first use."""
+    found: Columns = {}
+    for row in rows:
+        for key, value in row.values.items():
+            if isinstance(value, str):
+                found[key] = TEXT
+            else:
+                found.setdefault(key, NUMBER)
+    return found
+
+
+def fits(needed: Columns, there: Columns) -> bool:
+    """Whether the needed columns are a subset of the existing ones."""
+    return all(there.get(name) in (kind, TEXT) for name, kind in needed.items())
+
+
+def joined(there: Columns, needed: Columns) -> Columns:
+    """The columns that can hold both.
+
+    Example:
+        >>> joined({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
+        {'cpu': 'number', 'note': 'text', 'gpu': 'number'}
+    """
+    found = dict(there)
+    for name, kind in needed.items():
+        found[name] = TEXT if TEXT in (kind, found.get(name)) else kind
+    return found

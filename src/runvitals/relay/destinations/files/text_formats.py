@@ -1,0 +1,86 @@
+"""Text formats: CSV and JSON Lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timedelta, timezone
+from math import isfinite, isnan
+from typing import Any
+
+from runvitals.journal.json_codec import dumps
+from runvitals.relay.destinations.files.rows import LOGS, NOTES, PLACES, SAMPLES, Columns, TableRow
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def iso(time_ms: int) -> str:
+    """The time in ISO 8601, UTC with milliseconds; "" if `datetime` cannot represent it."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+
+
+class CsvFormat:
+    """A header, then one line per row; an empty cell means no value. `time_ms` and `time` come first."""
+
+    extension = "csv"
+
+    def head(self, table: str, columns: Columns) -> bytes:
+        return _csv_line(["time_ms", "time", *PLACES[table], *free_names(table, columns)])
+
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        found = []
+        for row in rows:
+            cells = [_cell(row.values.get(name)) for name in columns]
+            place = [_cell(row.place[name]) for name in PLACES[table]]
+            found.append(_csv_line([str(row.time_ms), iso(row.time_ms), *place, *cells]))
+        return b"".join(found)
+
+
+def free_names(table: str, columns: Columns) -> list[str]:
+    """The names of columns; a logged name that collides with one of ours gets a `_` appended."""
+    ours = {"time_ms", "time", *PLACES[table]}
+    return [f"{name}_" if name in ours else name for name in columns]
+
+
+def _csv_line(cells: list[str]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value) if not isnan(value) else "NaN"
+    return str(value)
+
+
+class JsonLinesFormat:
+    """One JSON object per row: `time_ms`, `time`, the columns of `PLACES`, and the values under one name."""
+
+    extension = "jsonl"
+    _UNDER = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
+
+    def head(self, table: str, columns: Columns) -> bytes:
+        return b""
+
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        return b"".join(self._line(self._UNDER[table], row) for row in rows)
+
+    def _line(self, under: str, row: TableRow) -> bytes:
+        values = {name: _json(value) for name, value in row.values.items()}
+        told: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.place}
+        told.update({under: values} if under else values)
+        return dumps(told) + b"\n"
+
+
+def _json(value: Any) -> Any:
+    """Values that JSON cannot represent become text."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -1,0 +1,299 @@
+"""The destination: delivers a run's system metrics in MLflow's format, and everything logged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from runvitals.model.numbers import decimal, whole
+from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
+from runvitals.relay.destination import Context, Destination, Rejected, Retry
+from runvitals.relay.destinations.mlflow import naming
+from runvitals.relay.destinations.mlflow.address import SAMPLES_LABEL, MlflowAddress, is_trusted
+from runvitals.relay.destinations.mlflow.run_lookup import MlflowRun, find_or_create, status_of
+from runvitals.relay.destinations.mlflow.system_metrics import MetricWindow
+from runvitals.relay.destinations.mlflow.tracking_store import (
+    FINISHED,
+    METRICS_PER_REQUEST,
+    PARAMS_PER_REQUEST,
+    RUNNING,
+    SYSTEM_PREFIX,
+    TAGS_PER_REQUEST,
+    MetricPoint,
+    NamedText,
+    TrackingStore,
+)
+
+# MLflow's defaults: one sample per window, every 10 s.
+INTERVAL_S, SAMPLES = 10.0, 1
+_LARGEST_STEP = (1 << 63) - 1
+_MOST_SAMPLES = 1_000_000
+# The only states that the training cannot report to MLflow itself.
+_KILLED_STATES = ("crashed", "stopped")
+_ONLY_BY_CLIENT = ("MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_AUTH")
+
+
+class MlflowDestination(Destination):
+    """Delivers to an MLflow tracking server, database or folder.
+
+    Args:
+        address: see `MlflowAddress`.
+        context: `state` keeps the MLflow run's id, the open window of each monitor, which parameters were
+            sent, and how much of the batch in flight has arrived.
+
+    Raises:
+        ValueError: invalid address.
+        ModuleNotFoundError: the address requires MLflow, which is not installed.
+    """
+
+    name = "mlflow"
+    # One request every 10 s for all windows that are full by then, instead of two for each.
+    interval_s = 10.0
+    prompt = False
+
+    def __init__(
+        self,
+        address: str,
+        context: Context,
+        open_store: Callable[[MlflowAddress, Context], TrackingStore] | None = None,
+    ) -> None:
+        self._address = MlflowAddress.parse(address, context.environ, context.cwd)
+        if self._address.node and not naming.is_metric_name(self._address.node):
+            raise ValueError(
+                f"invalid MLflow node {self._address.node!r}; expected letters, digits, spaces and _ - . : /"
+            )
+        self._context = context
+        self._state = context.state
+        self._store = (open_store or _open_store)(self._address, context)
+
+    def deliver(self, batch: Batch) -> None:
+        """Deliver a batch.
+
+        Raises:
+            Retry: the server is unavailable, or rejected the credentials.
+            Rejected: part of the batch was rejected; the rest was delivered.
+            Gone: the MLflow run was deleted.
+        """
+        run = self._run(batch)
+        draft = self._draft(batch, run)
+        problems: list[str] = []
+        metrics = list(self._system_metrics(batch, draft))
+        metrics += self._logged(batch, problems)
+        params = self._params(batch, problems)
+        tags = {pair.key: pair for pair in self._tags(batch)}  # the last one for each name
+        self._send(batch, run, metrics, params, list(tags.values()), problems)
+        self._note_end(batch, run)
+        # Only now: if anything had failed, the retried batch must have the same effect.
+        if draft is not None:
+            self._state["windows"][batch.writer.name] = draft.state
+        self._state["params"] += [list(pair) for pair in params]
+        self._state["flight"] = None
+        if problems:
+            raise Rejected("; ".join(dict.fromkeys(problems)))
+
+    def close(self) -> None:
+        self._store.close()
+
+    # -- the MLflow run
+
+    def _run(self, batch: Batch) -> str:
+        """The MLflow run's id; also determines whether we set its status."""
+        if "run" not in self._state:
+            if self._address.run:
+                self._state.update(run=self._address.run, ours=False, joined=False)
+            else:
+                again = bool(self._state.get("making"))
+                self._state["making"] = True
+                self._context.save()
+                found = self._home(batch)
+                self._state.update(run=found.run, ours=True, joined=found.joined and not again)
+            self._state.update(windows={}, params=[])
+            self._context.save()
+        return str(self._state["run"])
+
+    def _home(self, batch: Batch) -> MlflowRun:
+        """Find or create the MLflow run. Without it nothing is dropped: a user must resolve the problem."""
+        try:
+            return find_or_create(self._store, self._address.experiment, batch)
+        except Rejected as error:
+            raise Retry(f"could not create the MLflow run: {error}") from None
+
+    def _note_end(self, batch: Batch, run: str) -> None:
+        """Set the status of an MLflow run that we created; of another run only if its processes were killed
+        and it would otherwise stay RUNNING."""
+        for note in batch.notes_of(LIFECYCLE):
+            if note.value.get("what") != "end":
+                continue
+            state = str(note.value.get("state"))
+            if not self._state["ours"] and (state not in _KILLED_STATES or self._state.get("resumed")):
+                continue
+            known = self._store.state(run).status
+            status = status_of(state)
+            if known == RUNNING or (known == FINISHED != status):
+                self._store.set_status(run, status, note.time_ms)
+
+    # -- samples
+
+    def _draft(self, batch: Batch, run: str) -> MetricWindow | None:
+        """The writer's window, saved once the batch has arrived; None for a writer without samples."""
+        if not batch.samples and batch.writer.role != "monitor":
+            return None
+        windows: dict[str, dict[str, Any]] = self._state["windows"]
+        known = windows.get(batch.writer.name)
+        if known is None:
+            if windows and any(note.value.get("what") == "gap" for note in batch.notes_of(LIFECYCLE)):
+                known = list(windows.values())[-1]  # the previous monitor died: continue its window
+            else:
+                known = MetricWindow(None, self._first_step(run, bool(windows))).state
+            windows[batch.writer.name] = known
+            self._context.save()  # asked again, MLflow would count what is sent now
+        return MetricWindow(known, 0)
+
+    def _first_step(self, run: str, again: bool) -> int:
+        """The first step, counted like MLflow: after the largest step of all system metrics of all nodes."""
+        if self._state["ours"] and not again and not self._state["joined"]:
+            return 0
+        known = self._store.state(run)
+        if known.system_step >= 0:
+            self._state["resumed"] = True
+        if again and self._state["ours"] and known.status != RUNNING:
+            self._store.set_status(run, RUNNING, None)
+        return known.system_step + 1
+
+    def _system_metrics(self, batch: Batch, window: MetricWindow | None) -> Iterator[MetricPoint]:
+        if window is None:
+            return
+        prefix = f"{SYSTEM_PREFIX}{self._node(batch)}"
+        points = list(window.add(batch.samples, self._samples(batch), _amd(batch)))
+        if any(note.value.get("what") == "end" for note in batch.notes_of(LIFECYCLE)):
+            points += window.close()
+        for point in points:
+            yield point._replace(key=prefix + point.key)
+
+    def _node(self, batch: Batch) -> str:
+        """`node/`, or "". Distinguishes the hosts of a run if one of them created the MLflow run."""
+        node = self._address.node
+        if node == "host" or (not node and self._state["joined"]):
+            node = naming.metric_name(batch.writer.host)
+        return f"{node}/" if node else ""
+
+    def _samples(self, batch: Batch) -> int:
+        """How many samples make a window: the run's setting, else as many as give MLflow's interval."""
+        said = batch.writer.labels.get(SAMPLES_LABEL, "")
+        if samples := whole(said, _MOST_SAMPLES):
+            return samples
+        environ = self._context.environ
+        interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
+        wanted = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
+        return max(1, round(interval_s * wanted / (batch.writer.interval_s or 1.0)))
+
+    # -- logged values
+
+    def _logged(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
+        """The values of `log()`; those of ranks other than the first get a prefix, to keep their curves
+        apart."""
+        prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
+        found = []
+        for row in batch.logs:
+            step = int(row.step or 0)
+            if abs(step) > _LARGEST_STEP:
+                problems.append(f"step {step} exceeds MLflow's limit")
+                continue
+            for key, value in row.numbers().items():
+                found.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
+        return found
+
+    def _params(self, batch: Batch, problems: list[str]) -> list[NamedText]:
+        """New parameters. MLflow does not allow changes: a changed value is reported and not sent."""
+        known: dict[str, str] = dict(self._state["params"])
+        fresh: dict[str, str] = {}
+        for note in batch.notes_of(INFO):
+            config = note.value.get("config")
+            for key, value in naming.params(config) if isinstance(config, dict) else ():
+                before = fresh.get(key, known.get(key))
+                if before is None:
+                    fresh[key] = value
+                elif before != value:
+                    problems.append(
+                        f"parameter {key} changed from {before} to {value}: MLflow keeps the first value"
+                    )
+        return [NamedText(key, value) for key, value in fresh.items()]
+
+    def _tags(self, batch: Batch) -> Iterator[NamedText]:
+        """The run's results and events as tags."""
+        for note in batch.notes_of(INFO):
+            summary = note.value.get("summary")
+            if isinstance(summary, dict):
+                yield from naming.params(summary, "summary.")
+            if self._state["ours"]:
+                yield from naming.tags(note.value)
+        alerts = [note for note in batch.notes_of(EVENT) if note.value.get("name") == "alert"]
+        for note in alerts:
+            title, body = note.value.get("title", ""), note.value.get("text", "")
+            yield NamedText(f"runvitals.alert.{note.time_ms}", f"{title}: {body}"[: naming.LONGEST_TAG])
+
+    # -- sending
+
+    def _send(
+        self,
+        batch: Batch,
+        run: str,
+        metrics: Sequence[MetricPoint],
+        params: Sequence[NamedText],
+        tags: Sequence[NamedText],
+        problems: list[str],
+    ) -> None:
+        """Send everything in as few requests as MLflow allows; requests that arrived before are skipped."""
+        key = [batch.writer.name, batch.first_seq]
+        flight = self._state.get("flight") or {}
+        arrived = int(flight["arrived"]) if flight.get("batch") == key else 0
+        requests: list[tuple[str, Sequence[Any]]] = []
+        requests += [("params", part) for part in _parts(params, PARAMS_PER_REQUEST)]
+        requests += [("metrics", part) for part in _parts(metrics, METRICS_PER_REQUEST)]
+        requests += [("tags", part) for part in _parts(tags, TAGS_PER_REQUEST)]
+        for number, (what, part) in enumerate(requests):
+            if number < arrived:
+                continue
+            problems += self._log(run, what, part)
+            self._state["flight"] = {"batch": key, "arrived": number + 1}
+
+    def _log(self, run: str, what: str, part: Sequence[Any]) -> list[str]:
+        """Send a request; if it is rejected, send its halves, down to the single rejected item."""
+        try:
+            self._store.log(run, **{what: part})
+        except Rejected as error:
+            if len(part) == 1:
+                return [f"{part[0].key}: {error}"]
+            middle = len(part) // 2
+            return self._log(run, what, part[:middle]) + self._log(run, what, part[middle:])
+        return []
+
+
+def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
+    """REST for HTTP URIs; MLflow's own client for everything else, including other authentication."""
+    by_client = any(context.environ.get(name) for name in _ONLY_BY_CLIENT)
+    if address.is_web and not (by_client and is_trusted(address.uri, context.environ)):
+        from runvitals.relay.destinations.mlflow.rest_store import RestStore
+
+        return RestStore(address.uri, context.environ)
+    from runvitals.relay.destinations.mlflow.client_store import PackageStore
+
+    return PackageStore(address.uri, context.environ)
+
+
+def _amd(batch: Batch) -> frozenset[int]:
+    """The indices of AMD GPUs, from the facts about the machine."""
+    listed = batch.run.machine.get("gpu_amd")
+    devices = listed if isinstance(listed, list) else []
+    indices = (gpu.get("index") for gpu in devices if isinstance(gpu, dict))
+    return frozenset(index for index in indices if isinstance(index, int))
+
+
+def _number(text: str | None) -> float:
+    """The value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
+    return decimal(text or "", 0.0, 1e9) or 0.0
+
+
+def _parts(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(whole), size):
+        yield whole[start : start + size]

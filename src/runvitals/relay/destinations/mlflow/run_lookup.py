@@ -1,0 +1,58 @@
+"""Finds or creates the MLflow run that a run is delivered to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.destinations.mlflow.tracking_store import (
+    FAILED,
+    FINISHED,
+    KILLED,
+    NamedText,
+    TrackingStore,
+)
+
+RUN_TAG, PROJECT_TAG = "runvitals.run", "runvitals.project"
+# Our default project is called "default"; the experiment that every MLflow server has is called "Default".
+_DEFAULT_PROJECT, _DEFAULT_EXPERIMENT = "default", "Default"
+_STATUS = {"finished": FINISHED, "failed": FAILED, "crashed": FAILED, "stopped": KILLED}
+
+
+class MlflowRun(NamedTuple):
+    """The MLflow run of a run; `joined`: it existed before."""
+
+    run: str
+    joined: bool
+
+
+def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> MlflowRun:
+    """Find the MLflow run tagged with this run's id, or create it. All hosts of a run use the same one: if
+    two are created at the same time, both hosts keep the older one and delete the younger.
+
+    Args:
+        experiment: name of the experiment; "": the run's project.
+    """
+    project = batch.run.project
+    name = experiment or (_DEFAULT_EXPERIMENT if project == _DEFAULT_PROJECT else project)
+    where = store.experiment(name)
+    mark = NamedText(RUN_TAG, batch.run.id)
+    there = store.runs_with(where, mark)
+    if there:
+        return MlflowRun(there[0], joined=True)
+    tags = [mark, NamedText(PROJECT_TAG, project), NamedText("mlflow.source.type", "LOCAL")]
+    made = store.make_run(where, batch.run.name, batch.writer.started_ms, tags)
+    there = store.runs_with(where, mark)
+    if there and there[0] != made:
+        store.drop_run(made)
+        return MlflowRun(there[0], joined=True)
+    return MlflowRun(made, joined=False)
+
+
+def status_of(state: str) -> str:
+    """The MLflow status for the state of a run.
+
+    >>> status_of("stopped")
+    'KILLED'
+    """
+    return _STATUS.get(state, FAILED)

@@ -1,0 +1,119 @@
+"""Maps keys to OpenTelemetry names: an instrument, attributes, and a factor to its unit.
+
+https://opentelemetry.io/docs/specs/semconv/system/system-metrics/
+https://opentelemetry.io/docs/specs/semconv/hardware/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import unquote
+
+from runvitals.metrics import CATALOG
+from runvitals.metrics.metric import placeholders
+from runvitals.metrics.unit import UNITS
+from runvitals.relay.batch import Batch
+from runvitals.relay.destinations.timeseries.naming import Labels, MetricFamily, Namer
+from runvitals.relay.destinations.timeseries.naming import named as prometheus_named
+
+LOG = MetricFamily("runvitals.log", "gauge", "1", "What the program logged under the name in runvitals.key.")
+LOG_STEP = MetricFamily("runvitals.log.step", "gauge", "1", "The step of the newest log() call.")
+OTHER = MetricFamily(
+    "runvitals.other", "gauge", "1", "A number whose key is in no list of ours: runvitals.key."
+)
+
+# Up-down counters in the conventions: amounts that can be summed over hosts and devices.
+LEVELS = frozenset(
+    {
+        "process.memory.usage",
+        "process.thread.count",
+        "system.memory.usage",
+        "system.memory.linux.available",
+        "system.paging.usage",
+        "system.filesystem.usage",
+        "hw.gpu.memory.usage",
+    }
+)
+# Units of what is counted.
+_COUNTED = {
+    "process.thread.count": "{thread}",
+    "system.disk.operations": "{operation}",
+    "system.network.errors": "{error}",
+    "system.network.packet.dropped": "{packet}",
+    "hw.errors": "{error}",
+}
+
+
+@lru_cache(16_384)
+def named(key: str) -> tuple[MetricFamily, Labels, float]:
+    """The instrument of a key, its attributes, and the factor to its unit. Kinds are gauge, counter and
+    level.
+
+    Example:
+        >>> named("network.eth0.sent")[0].name, named("network.eth0.sent")[1]
+        ('system.network.io', (('network.interface.name', 'eth0'), ('network.io.direction', 'transmit')))
+    """
+    match = CATALOG.find(key)
+    if match is None or not match.metric.name:
+        return OTHER, (("runvitals.key", key),), 1.0
+    row, unit = match.metric, UNITS[match.metric.unit]
+    attributes = {name: text.format(**match.labels) for name, text in row.attributes.items()}
+    told = {name for text in row.attributes.values() for name in placeholders(text)}
+    _, labels, _ = prometheus_named(key)
+    for name, (label, text) in zip(placeholders(row.key), labels, strict=True):
+        if name not in told:
+            attributes[f"runvitals.{label}"] = text
+    kind = "level" if row.otel in LEVELS else row.kind
+    family = MetricFamily(row.otel, kind, _COUNTED.get(row.otel, unit.otel), row.text)
+    return family, tuple(sorted(attributes.items())), unit.to_base
+
+
+class OtelNamer(Namer):
+    """The instruments of a run's keys. What is the same for a whole batch is in the resource."""
+
+    log, log_step = LOG, LOG_STEP
+    log_label, endpoint_label = "runvitals.key", "runvitals.endpoint"
+    endpoint_prefix = "runvitals.openmetrics."
+
+    def base(self, batch: Batch) -> dict[str, str]:
+        return {}
+
+    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
+        return named(key)
+
+
+def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
+    """The resource attributes of a batch.
+
+    Args:
+        environ: OTEL_SERVICE_NAME (default: the run's project) and OTEL_RESOURCE_ATTRIBUTES.
+
+    Example:
+        >>> resource(batch, {})["service.instance.id"]
+        'brave-otter-1/node1'
+    """
+    run, writer = batch.run, batch.writer
+    where = [run.id, writer.host]
+    found: dict[str, str | int] = {
+        "service.name": run.project,
+        "host.name": writer.host,
+        "runvitals.run.id": run.id,
+        "runvitals.run.name": run.name,
+        "runvitals.project": run.project,
+    }
+    if writer.role != "monitor":
+        if writer.pid is not None:
+            found["process.pid"] = writer.pid
+        if writer.rank is not None:
+            found["runvitals.rank"] = writer.rank
+        where.append(str(writer.pid if writer.rank is None else writer.rank))
+    found.update({f"runvitals.label.{name}": text for name, text in writer.labels.items()})
+    found["service.instance.id"] = "/".join(where)
+    for part in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
+        name, equals, text = part.partition("=")
+        if equals:
+            found[name.strip()] = unquote(text.strip())
+    if environ.get("OTEL_SERVICE_NAME"):
+        found["service.name"] = environ["OTEL_SERVICE_NAME"]
+    return found

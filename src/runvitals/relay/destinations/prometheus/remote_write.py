@@ -1,0 +1,89 @@
+"""The destination `remote_write:URL`: Prometheus, VictoriaMetrics, Mimir, Thanos, and other receivers.
+
+Sending data twice does no harm in Prometheus, which rejects requests with samples it has. VictoriaMetrics
+stores the same samples twice if a response was lost, unless deduplication is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Context
+from runvitals.relay.destinations.prometheus.snappy import compress
+from runvitals.relay.destinations.prometheus.write_request import Version1, Version2
+from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
+from runvitals.relay.destinations.timeseries.naming import Namer
+from runvitals.relay.destinations.timeseries.push_destination import PushingDestination
+from runvitals.relay.engine.credentials import are_for, headers
+from runvitals.relay.engine.http_client import HttpResponse
+from runvitals.relay.engine.url_address import UrlAddress
+
+VARIABLES = "REMOTE_WRITE"
+PATH = "/api/v1/write"
+_UNKNOWN_MESSAGE = 415
+_WRITTEN = "X-Prometheus-Remote-Write-Samples-Written"
+
+
+class RemoteWriteDestination(PushingDestination):
+    """Sends samples, gaps, ends of series, and logged values.
+
+    Args:
+        address: a URL, by default with the path /api/v1/write; after `#` `version=1` (default) or 2, and
+            `headers=FILE`. A server that does not support 2.0 gets 1.0.
+
+    Raises:
+        ValueError: invalid address.
+    """
+
+    name = "remote_write"
+
+    def __init__(self, address: str, context: Context) -> None:
+        found = UrlAddress(self.name, address, ("version", "headers"), PATH)
+        told = (
+            f"set {VARIABLES}_TOKEN, _USER and _PASSWORD, or _HEADERS, which are sent to the server of "
+            f"{VARIABLES}_URL or else to the only one; or use the file of #headers="
+        )
+        super().__init__(context, found.web, found.path, Namer, told)
+        version = found.options.get("version", "1")
+        if version not in ("1", "2"):
+            raise ValueError(f"remote_write: invalid version={version!r}; expected 1 or 2")
+        self._message: Version1 | Version2 = Version2() if version == "2" else Version1()
+        self._headers_file = found.options.get("headers")
+        self._environ = context.environ
+
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
+        answer = self._post(self._message, lines)
+        if isinstance(self._message, Version2) and not _knows_2(answer):
+            self._message = Version1()
+            answer = self._post(self._message, lines)
+        return answer
+
+    def is_there(self, batch: Batch, refusal: str) -> bool:
+        """Prometheus stores a request completely or not at all, and no samples older than the newest."""
+        said = refusal.casefold()
+        return batch.repeated and ("out of order" in said or "duplicate sample" in said)
+
+    def _post(self, message: Version1 | Version2, lines: Sequence[SeriesPoints]) -> HttpResponse:
+        body = compress(message.message(lines))
+        is_known = are_for(self.web.url, self.name, self._environ)
+        sent = {
+            **headers(VARIABLES, self._headers_file, self._environ if is_known else {}),
+            **message.headers,
+            "Content-Encoding": "snappy",
+        }
+        try:
+            answer = self.web.post(self.path, body, sent)
+        except OSError:
+            message.again()
+            raise
+        if not 200 <= answer.status < 300:
+            message.again()
+        return answer
+
+
+def _knows_2(answer: HttpResponse) -> bool:
+    """Whether the server supports 2.0: it then states in each response how much it wrote. Others may even
+    answer 200 without having read anything."""
+    ok = 200 <= answer.status < 300
+    return answer.status != _UNKNOWN_MESSAGE and not (ok and _WRITTEN not in answer.headers)

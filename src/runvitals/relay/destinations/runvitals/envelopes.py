@@ -1,0 +1,204 @@
+"""Encodes a batch as envelopes for `POST /api/v1/ingest`, as docs/reference/ingest.md describes them.
+
+Every record is in exactly one envelope, identified by the number of its first record. The same batch always
+yields the same envelopes, so the server can ignore those it has already stored.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, TIME_MS
+from runvitals.model.names import TRUE_TIME
+from runvitals.relay.batch import Batch, LogRow, Note, Samples
+from runvitals.relay.destinations.runvitals.compression import BodyCompressor
+
+# log() calls with more distinct sets of names than this in one batch are merged into tables with gaps.
+MAX_LOG_TABLES = 16
+MAX_GAPPED_VALUES = 65_536
+_NAN = float("nan")
+_Moved = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
+
+
+class EnvelopeTable:
+    """Rows with the same keys, to be split and encoded. `steps` is only set for `log()` calls."""
+
+    __slots__ = ("columns", "keys", "seqs", "steps", "times_ms")
+
+    def __init__(
+        self, keys: tuple[str, ...], seqs: list[int], times_ms: list[int], columns: list[array[float]]
+    ) -> None:
+        self.keys = keys
+        self.seqs = seqs
+        self.times_ms = times_ms
+        self.columns = columns
+        self.steps: array[float] | None = None
+
+    @property
+    def seq(self) -> int:
+        return self.seqs[0]
+
+    @property
+    def every_ms(self) -> list[int]:
+        return self.times_ms
+
+    def some(self, indexes: Sequence[int]) -> EnvelopeTable:
+        """The rows at these indexes."""
+        table = EnvelopeTable(
+            self.keys,
+            [self.seqs[i] for i in indexes],
+            [self.times_ms[i] for i in indexes],
+            [array("d", [column[i] for i in indexes]) for column in self.columns],
+        )
+        table.steps = None if self.steps is None else array("d", [self.steps[i] for i in indexes])
+        return table
+
+    def record(self) -> dict[str, Any]:
+        """The content of the first row."""
+        row = zip(self.keys, (column[0] for column in self.columns), strict=True)
+        values = {key: value for key, value in row if value == value}
+        return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
+
+    def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
+        """The fields of the table's envelope, with the schema's number instead of the keys if the server
+        assigned one."""
+        body = packer.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
+        fields: dict[str, Any] = {"seq": self.seq, "body": body}
+        if schema is None:
+            fields["keys"] = self.keys
+        else:
+            fields["schema"] = schema
+        if self.steps is not None:
+            fields["step"] = _bytes(self.steps)
+        return fields
+
+
+class EnvelopeRecords:
+    """Notes, which are not tabular."""
+
+    __slots__ = ("notes",)
+
+    def __init__(self, notes: list[Note]) -> None:
+        self.notes = notes
+
+    @property
+    def seq(self) -> int:
+        return self.notes[0].seq
+
+    @property
+    def every_ms(self) -> list[int]:
+        return [note.time_ms for note in self.notes]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
+
+    def some(self, indexes: Sequence[int]) -> EnvelopeRecords:
+        """The notes at these indexes."""
+        return EnvelopeRecords([self.notes[i] for i in indexes])
+
+    def record(self) -> dict[str, Any]:
+        """The content of the first note."""
+        return {"kind": self.notes[0].kind, **self.notes[0].value}
+
+    def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
+        return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
+
+
+Part = EnvelopeTable | EnvelopeRecords
+
+
+def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
+    """Split a batch into tables and records; also returns the time its last `log()` row is sent with.
+
+    Args:
+        last_log_ms: the same time of the previous batch. Rows are sent with strictly ascending times, because
+            the time identifies a row.
+    """
+    found: list[Part] = [_table(samples) for samples in batch.samples]
+    logs, last_log_ms = _log_tables(batch.logs, last_log_ms)
+    found += logs
+    if batch.notes:
+        found.append(EnvelopeRecords(batch.notes))
+    return found, last_log_ms
+
+
+def halves(part: Part) -> tuple[Part, Part]:
+    """Split a table or records of several rows in the middle."""
+    middle = len(part.every_ms) // 2
+    return part.some(range(middle)), part.some(range(middle, len(part.every_ms)))
+
+
+def _table(samples: Samples) -> EnvelopeTable:
+    return EnvelopeTable(samples.keys, samples.seqs, samples.times_ms, samples.columns())
+
+
+def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], int]:
+    moved: list[_Moved] = []
+    ahead_ms = 0
+    for row, earliest_ms in zip(rows, _earliest_after(rows), strict=True):
+        if row.time_ms > earliest_ms + AHEAD_MS:  # a wrong time must not shift the rows after it
+            ahead_ms = max(row.time_ms, ahead_ms + 1)
+            moved.append((row, ahead_ms, row.numbers()))
+            continue
+        last_ms = max(row.time_ms, last_ms + 1)
+        moved.append((row, last_ms, row.numbers()))
+    groups: dict[tuple[str, ...], list[_Moved]] = {}
+    for one in moved:
+        groups.setdefault(tuple(one[2]), []).append(one)
+    groups.pop((), None)
+    if len(groups) > MAX_LOG_TABLES:
+        return [_log_table(keys, members) for keys, members in _merged(groups)], last_ms
+    return [_log_table(keys, members) for keys, members in groups.items()], last_ms
+
+
+def _earliest_after(rows: list[LogRow]) -> list[int]:
+    """For each row, the earliest time among it and later rows that the server may accept."""
+    found: list[int] = []
+    earliest_ms = TIME_MS
+    for row in reversed(rows):
+        if row.time_ms >= OLDEST_SENT_MS:
+            earliest_ms = min(earliest_ms, row.time_ms)
+        found.append(earliest_ms)
+    return found[::-1]
+
+
+def _merged(groups: dict[tuple[str, ...], list[_Moved]]) -> Iterator[tuple[tuple[str, ...], list[_Moved]]]:
+    """Merge groups with different names as long as the resulting table is small."""
+    keys: dict[str, None] = {}
+    rows: list[_Moved] = []
+    for names, members in groups.items():
+        both = {**keys, **dict.fromkeys(names)}
+        if rows and len(both) * (len(rows) + len(members)) > MAX_GAPPED_VALUES:
+            yield tuple(keys), sorted(rows, key=_seq)
+            both, rows = dict.fromkeys(names), []
+        keys = both
+        rows += members
+    yield tuple(keys), sorted(rows, key=_seq)
+
+
+def _seq(row: _Moved) -> int:
+    return row[0].seq
+
+
+def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> EnvelopeTable:
+    times_ms = [time_ms for _, time_ms, _ in members]
+    columns = [array("d", [values.get(key, _NAN) for _, _, values in members]) for key in keys]
+    if any(row.time_ms != time_ms for row, time_ms, _ in members):
+        keys = (*keys, TRUE_TIME)
+        columns.append(array("d", [float(row.time_ms) for row, _, _ in members]))
+    table = EnvelopeTable(keys, [row.seq for row, _, _ in members], times_ms, columns)
+    # A row without a step gets its record number, which also ascends.
+    table.steps = array("d", [float(row.seq if row.step is None else row.step) for row, _, _ in members])
+    return table
+
+
+def _bytes(numbers: array[Any]) -> bytes:
+    """Little-endian."""
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()

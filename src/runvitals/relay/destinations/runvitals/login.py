@@ -1,0 +1,194 @@
+"""Tokens for runvitals servers: from the file written by `runvitals login`, or from `RUNVITALS_TOKEN`.
+
+A token is only sent to its own server. `RUNVITALS_TOKEN` belongs to the server that `RUNVITALS_SERVER` names,
+or, if that is not set, to the one server the user has logged in to. It is not sent to servers named
+elsewhere: in a project's `runvitals.toml`, in `destinations`, or with `--to`. The file is readable only by
+    the user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.journal.paths import config_dir
+from runvitals.relay.engine.http_client import HttpClient
+
+VARIABLE = "RUNVITALS_TOKEN"
+SERVER_VARIABLE = "RUNVITALS_SERVER"
+_ABOUT = "/api/v1/about"
+_CHECK_TIMEOUT_S = 10.0
+
+
+def login_file(environ: Mapping[str, str]) -> str:
+    """The file that holds the tokens: `runvitals/login.toml` in the user's configuration folder."""
+    return os.path.join(config_dir(environ), "login.toml")
+
+
+def token(url: str, environ: Mapping[str, str]) -> str | None:
+    """The token for a server, or None.
+
+    Raises:
+        ValueError: the login file could not be read.
+    """
+    kept = {_key(known): entry.get("token") for known, entry in _servers(login_file(environ)).items()}
+    given = environ.get(VARIABLE)
+    if given and _key(url) == _meant(environ, list(kept)):
+        return given
+    return kept.get(_key(url))
+
+
+def _meant(environ: Mapping[str, str], kept: list[str]) -> str | None:
+    """The server that `RUNVITALS_TOKEN` belongs to."""
+    named = environ.get(SERVER_VARIABLE)
+    if named:
+        return _key(named)
+    return kept[0] if len(kept) == 1 else None
+
+
+def remedy(url: str, environ: Mapping[str, str]) -> str:
+    """What the user can do about a server that rejected the credentials."""
+    text = f"`runvitals login {url}` asks for another token"
+    if not environ.get(VARIABLE):
+        return text
+    if token(url, environ) == environ[VARIABLE]:
+        return f"the token in {VARIABLE} is not, or no longer, valid there; without that variable {text}"
+    return f"{VARIABLE} is only sent to the server that {SERVER_VARIABLE} names; {text}"
+
+
+def stamp(environ: Mapping[str, str]) -> tuple[int, int] | None:
+    """Changes whenever the login file does; None if there is no file."""
+    try:
+        status = os.stat(login_file(environ))
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
+def check(url: str, secret: str) -> None:
+    """Check that a server accepts a token.
+
+    Raises:
+        ValueError: it does not, or it is not a runvitals server.
+        OSError: it could not be reached.
+    """
+    web = HttpClient(url, _CHECK_TIMEOUT_S)
+    try:
+        answer = web.request("GET", _ABOUT, None, {"Authorization": f"Bearer {secret}"})
+    except OSError as error:
+        raise OSError(f"could not connect to {url}: {error}; the token was not saved") from error
+    finally:
+        web.close()
+    if answer.status == 403:  # independent of the token: the server does not use this host name
+        raise ValueError(f"{url} rejected the request (403): {answer.text()}; the token was not saved")
+    if answer.status == 401:
+        raise ValueError(
+            f"{url} rejected the token (401); create one there with `runvitals token create NAME`"
+        )
+    if answer.temporary:
+        said = f"{answer.status} {answer.text()}".strip()
+        raise ValueError(f"{url} could not check the token: {said}; it was not saved")
+    try:
+        about = loads(answer.body)
+        kind = about.get("kind") if answer.status == 200 and isinstance(about, dict) else None
+    except ValueError:
+        kind = None
+    if kind == "local":
+        raise ValueError(
+            f"{url} shows the journals of its machine (`runvitals ui`); runs are sent to a `runvitals server`"
+        )
+    if kind != "server":
+        raise ValueError(f"{url} is not a runvitals server: {_ABOUT} returned {answer.status}")
+
+
+def tokens(environ: Mapping[str, str]) -> list[str]:
+    """All saved tokens.
+
+    Raises:
+        ValueError: the login file could not be read.
+    """
+    return [entry["token"] for entry in _servers(login_file(environ)).values() if "token" in entry]
+
+
+def keep(url: str, secret: str, environ: Mapping[str, str]) -> str:
+    """Save the token of a server; returns the path of the file.
+
+    Raises:
+        OSError: the file could not be written. ValueError: it could not be read.
+    """
+    path = login_file(environ)
+    servers = _servers(path)
+    for known in [known for known in servers if _key(known) == _key(url)]:
+        del servers[known]
+    servers[_key(url)] = {"token": secret}
+    _write(path, servers)
+    return path
+
+
+def forget(url: str | None, environ: Mapping[str, str]) -> list[str]:
+    """Delete the token of one server, or of all; returns the servers whose tokens were deleted.
+
+    Raises:
+        OSError: the file could not be written. ValueError: it could not be read.
+    """
+    path = login_file(environ)
+    servers = _servers(path)
+    gone = [known for known in servers if url is None or _key(known) == _key(url)]
+    if gone:
+        _write(path, {known: entry for known, entry in servers.items() if known not in gone})
+    return gone
+
+
+def _key(url: str) -> str:
+    """A server's URL in a normal form, for comparison."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None  # invalid; reported when connecting
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    host = (parts.hostname or "") if ":" not in (parts.hostname or "") else f"[{parts.hostname}]"
+    place = host if port in (None, usual) else f"{host}:{port}"
+    return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
+
+
+def _servers(path: str) -> dict[str, dict[str, str]]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        with open(path, "rb") as file:
+            table: dict[str, Any] = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"could not read {path}: {error}") from None
+    servers = table.get("servers", {})
+    return {url: entry for url, entry in servers.items() if isinstance(entry, dict)}
+
+
+def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
+    lines = ["# Written by `runvitals login`. Anyone who has a token can write to that server."]
+    for url, entry in servers.items():
+        lines += [
+            "",
+            f"[servers.{_quoted(url)}]",
+            *(f"{name} = {_quoted(text)}" for name, text in entry.items()),
+        ]
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    part = f"{path}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    os.chmod(part, 0o600)
+    os.replace(part, path)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; its escapes are those of JSON."""
+    return dumps(text).decode("ascii")

@@ -1,0 +1,116 @@
+"""The part of W&B's HTTP API that runs need: a GraphQL mutation that creates the run, and the stream of the
+lines of its files. Both are safe to repeat: lines are written at their line numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from runvitals import __version__
+from runvitals.relay.destination import Rejected, Retry
+from runvitals.relay.destinations.wandb.account import authorization
+from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+
+_KEY_WAIT_S = 300.0
+_UNAUTHORIZED = frozenset({401, 403})
+
+# W&B's own client has called it, with more fields, since 2019.
+_UPSERT = """
+mutation UpsertBucket($name: String, $project: String, $entity: String, $displayName: String, $notes: String,
+    $groupName: String, $jobType: String, $config: JSONString, $host: String, $tags: [String!]) {
+  upsertBucket(input: {name: $name, modelName: $project, entityName: $entity, displayName: $displayName,
+      notes: $notes, groupName: $groupName, jobType: $jobType, config: $config, host: $host, tags: $tags}) {
+    bucket { id name project { name entity { name } } }
+    inserted
+  }
+}
+"""
+
+
+class WandbApi:
+    """A W&B server.
+
+    Args:
+        base_url: `https://api.wandb.ai`, or the URL of a self-hosted server.
+        environ: the environment the API key is read from, at every request.
+
+    Raises:
+        ValueError: invalid URL.
+    """
+
+    def __init__(self, base_url: str, environ: Mapping[str, str]) -> None:
+        self._web = HttpClient(base_url)
+        self._environ = environ
+
+    def upsert(self, variables: Mapping[str, Any]) -> tuple[str, str]:
+        """Create or update a run; returns its (entity, project).
+
+        Args:
+            variables: name (the run's id), project, entity, displayName, notes, groupName, jobType, config
+                (JSON text), host, tags; None and missing ones are left unchanged.
+
+        Raises:
+            Retry: a temporary failure.
+            Rejected: a permanent failure.
+        """
+        question = {"query": _UPSERT, "variables": dict(variables), "operationName": "UpsertBucket"}
+        answer = _object(self._post("/graphql", question, "the run"))
+        if answer.get("errors"):
+            said = "; ".join(str(error.get("message", error)) for error in answer["errors"])
+            raise Rejected(f"W&B rejected the run: {said}")
+        try:
+            project = answer["data"]["upsertBucket"]["bucket"]["project"]
+            return str(project["entity"]["name"]), str(project["name"])
+        except (KeyError, TypeError):
+            raise Rejected(f"unexpected response of W&B: {str(answer)[:200]}") from None
+
+    def stream(self, entity: str, project: str, run: str, body: Mapping[str, Any], shared: str = "") -> bool:
+        """Send lines of a run's files; True if a user requested there that the run be stopped.
+
+        Args:
+            body: files, complete, exitcode. Empty: a heartbeat.
+            shared: our client id if several machines write to the run; "": only this one does.
+
+        Raises:
+            Retry: a temporary failure.
+            Rejected: a permanent failure.
+        """
+        path = "/files/" + "/".join(quote(part, safe="") for part in (entity, project, run)) + "/file_stream"
+        more = {"X-Wandb-Use-Async-Filestream": "true", "X-Wandb-Async-Client-Id": shared} if shared else {}
+        return _object(self._post(path, body, "lines of the run", more)).get("stopped") is True
+
+    def _post(
+        self, path: str, body: Mapping[str, Any], what: str, more: Mapping[str, str] | None = None
+    ) -> HttpResponse:
+        secret = authorization(self._web.url, self._environ)
+        if secret is None:
+            raise Retry(
+                f"no API key for {self._web.url}: run `wandb login` or set WANDB_API_KEY", _KEY_WAIT_S
+            )
+        headers = {
+            "Authorization": secret,
+            "Content-Type": "application/json",
+            "User-Agent": f"runvitals/{__version__}",
+            **(more or {}),
+        }
+        answer = self._web.post(path, json.dumps(body).encode(), headers)
+        if answer.status in _UNAUTHORIZED:
+            raise Retry(f"{self._web.url} rejected the API key: {answer.status} {answer.text()}", _KEY_WAIT_S)
+        answer.check(f"{self._web.url}, {what}")
+        return answer
+
+    def close(self) -> None:
+        self._web.close()
+
+
+def _object(answer: HttpResponse) -> dict[str, Any]:
+    try:
+        value = json.loads(answer.body or b"{}")
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise Retry(f"unexpected response of W&B: {answer.text()[:200]}")
+    return value

@@ -1,0 +1,87 @@
+"""Delivery without a relay: sends what is left of a run from the calling process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from runvitals.journal import paths
+from runvitals.relay.destination import Gone, Retry, Unauthorized
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery import DELIVERED, RunDelivery, is_over
+from runvitals.relay.engine.delivery_thread import backoff
+from runvitals.relay.engine.destination_spec import DestinationSpec
+
+# Waits of 1 + 2 + 4 + 8 s, plus up to half of each.
+TRIES = 5
+
+
+def hosts(folder: str) -> list[str]:
+    """The hosts that wrote to a run, as they appear in writer names."""
+    return sorted({paths.role_and_host(writer)[1] for writer in paths.segments(folder)})
+
+
+def deliver_rest(
+    cursor: Cursor,
+    sleep: Callable[[float], None],
+    tries: int = TRIES,
+    environ: Mapping[str, str] = os.environ,
+) -> None:
+    """Deliver everything that is left of one host's part of a run. What was delivered before is not sent
+    again.
+
+    Args:
+        cursor: the position of the delivery.
+        sleep: called with the seconds to wait between two attempts.
+        tries: how many attempts in a row may fail.
+        environ: the environment the destination reads its credentials from.
+
+    Raises:
+        BlockingIOError: another process, probably a relay, is delivering it.
+        Gone: the destination wants no more of it; this is saved.
+        Retry, OSError: the destination is unavailable. The position is saved.
+        ValueError, ImportError: the destination could not be created.
+    """
+    if not cursor.lock():
+        raise BlockingIOError("another process is delivering this run")
+    try:
+        cursor.closed = ""
+        delivery = RunDelivery(cursor, environ=environ)
+        try:
+            _all_of(delivery, sleep, tries)
+            delivery.close()
+        except Gone as error:
+            delivery.finish(f"no longer wanted: {error}")
+            raise
+        except Exception as error:
+            cursor.error = str(error)
+            cursor.save()
+            raise
+        finally:
+            delivery.close()
+        if is_over(cursor.folder, cursor.host) and not cursor.held:
+            delivery.finish(DELIVERED)
+    finally:
+        cursor.unlock()
+
+
+def _all_of(delivery: RunDelivery, sleep: Callable[[float], None], tries: int) -> None:
+    waits = backoff()
+    while True:
+        try:
+            if not delivery.step(0.0, flush=True):
+                return
+        except (Retry, OSError) as error:
+            wait_s = waits.failed(0.0, error.after_s if isinstance(error, Retry) else None)
+            if waits.failures >= tries or isinstance(error, Unauthorized):
+                raise
+            sleep(wait_s)
+        else:
+            waits.worked()
+
+
+def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:
+    """The cursor of a host's part of a run; `cwd` is the base of relative paths if the cursor is new."""
+    cursor = Cursor(folder, DestinationSpec(destination), host)
+    cursor.cwd = cursor.cwd or cwd
+    return cursor

@@ -1,0 +1,151 @@
+"""Credentials for destinations: HTTP headers from environment variables or from a file.
+
+They are never part of an address, which is written into the run's folder and visible in process lists.
+
+Credentials in the environment are only sent to the server they were set for, not to servers named elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from runvitals.monitor.relay_connection import own_variables
+from runvitals.relay.engine.destination_spec import DestinationSpec
+from runvitals.sdk.settings import SETTINGS, SettingError, resolve
+
+_USUAL_PORTS = {"http": 80, "https": 443}
+# The variables that name the servers which the credentials in the environment belong to.
+SERVERS = {
+    "mlflow": ("MLFLOW_TRACKING_URI",),
+    "otel": ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
+    "remote_write": ("REMOTE_WRITE_URL",),
+}
+
+
+def are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
+    """Whether the environment's credentials for a kind of destination belong to the server of a URL.
+
+    They belong to the servers named by the variables in `SERVERS`. If there are none, they belong to the only
+    server of that kind in `RUNVITALS_DESTINATIONS`; if that lists several, they belong to none of them.
+
+    Args:
+        kind: the kind of destination: `remote_write`.
+
+    Example:
+        >>> are_for("https://other", "otel", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine:4318"})
+        False
+    """
+    named = {_origin(one) for one in _servers(kind, environ)}
+    if not named:
+        named = {_origin(one) for one in _addresses(kind, environ)}
+        if len(named) > 1:
+            return False
+    return not named or _origin(url) in named
+
+
+def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment for a run whose destination is only known from a file in its folder: it includes
+    credentials only if the environment or the user's settings name that destination or its server.
+    """
+    kind = destination.partition(":")[0].replace("-", "_")
+    if kind in ("http", "https") or _servers(kind, environ):
+        return environ  # `login.token` decides which server our own tokens are for
+    if destination in (spec.text for spec in named_here(environ)):
+        return environ
+    own = own_variables([destination], environ)
+    return {name: text for name, text in environ.items() if name not in own}
+
+
+def named_here(environ: Mapping[str, str]) -> list[DestinationSpec]:
+    """The destinations named by the environment and the user's settings; empty if these are invalid, which is
+    reported when a run starts.
+    """
+    try:
+        return [DestinationSpec(text) for text in resolve({}, environ, os.sep)["destinations"]]
+    except SettingError:
+        return []
+
+
+def _servers(kind: str, environ: Mapping[str, str]) -> list[str]:
+    return [one for name in SERVERS.get(kind, ()) for one in environ.get(name, "").replace(",", " ").split()]
+
+
+def _addresses(kind: str, environ: Mapping[str, str]) -> list[str]:
+    setting = SETTINGS["destinations"]
+    try:
+        destinations = setting.parse(environ.get(setting.variable, ""), "environment")
+    except SettingError:
+        return []
+    kinds = [text.partition(":") for text in destinations]
+    return [address for name, _, address in kinds if name.replace("-", "_") == kind and "://" in address]
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """What identifies a server: scheme, host and port."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1  # invalid; reported when connecting
+    return parts.scheme, parts.hostname or "", port or _USUAL_PORTS.get(parts.scheme)
+
+
+def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Headers for requests to one destination.
+
+    Args:
+        prefix: of the variables `<prefix>_TOKEN` (a bearer token), `<prefix>_USER` and `<prefix>_PASSWORD`,
+            and `<prefix>_HEADERS` (`Name=value,Name=value`, percent-encoded where needed).
+        file: path of a file with one header per line, `Name: value`; these override the variables. It is read
+            for each request, so it may change.
+
+    Raises:
+        OSError: the file could not be read.
+        ValueError: invalid header; the text does not repeat it.
+
+    Example:
+        >>> headers("REMOTE_WRITE", None, {"REMOTE_WRITE_TOKEN": "secret"})
+        {'Authorization': 'Bearer secret'}
+    """
+    found: dict[str, str] = {}
+    token, user = environ.get(f"{prefix}_TOKEN"), environ.get(f"{prefix}_USER")
+    if token:
+        found["Authorization"] = f"Bearer {token}"
+    elif user:
+        secret = f"{user}:{environ.get(f'{prefix}_PASSWORD', '')}"
+        found["Authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
+    found.update(listed(environ.get(f"{prefix}_HEADERS", ""), f"{prefix}_HEADERS"))
+    if file is not None:
+        found.update(_of_file(file))
+    return found
+
+
+def listed(text: str, where: str) -> dict[str, str]:
+    """Parse `Name=value,Name=value`, the format of OpenTelemetry's variables.
+
+    Raises:
+        ValueError: invalid list.
+
+    Example:
+        >>> listed("X-Scope-OrgID=team%20a,api-key=1", "OTEL_EXPORTER_OTLP_HEADERS")
+        {'X-Scope-OrgID': 'team a', 'api-key': '1'}
+    """
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    return dict(_checked(name, equals, unquote(value), where) for name, equals, value in pairs)
+
+
+def _of_file(path: str) -> dict[str, str]:
+    with open(os.path.expanduser(path), encoding="utf-8") as file:
+        lines = [line for line in file.read().splitlines() if line.strip() and not line.startswith("#")]
+    return dict(_checked(*line.partition(":"), path) for line in lines)
+
+
+def _checked(name: str, between: str, value: str, where: str) -> tuple[str, str]:
+    name, value = name.strip(), value.strip()
+    right = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    if not (between and right and value.isprintable() and value.isascii()):
+        raise ValueError(f"{where} contains an invalid header; expected a NAME and a value on one line")
+    return name, value

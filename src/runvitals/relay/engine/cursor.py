@@ -1,0 +1,317 @@
+"""How far a run has been delivered to a destination: a small file in the run's folder, replaced atomically.
+
+`<run>/relay/<kind>-<checksum of the destination>@<host>.json` covers the writers of one host. For each writer
+it holds the next record to deliver and the range that is being sent. The range is saved before it is sent, so
+after a `kill -9` the next process sends exactly the same range. The delivering process holds the lock file
+next to it. Secrets in a destination's address or in a server's response are never written to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from runvitals.environment import redaction
+from runvitals.journal import paths
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Rejected
+from runvitals.relay.engine.destination_spec import DestinationSpec
+
+FOLDER = "relay"
+VERSION = 1
+REFUSED_BYTES = 4 * 1024 * 1024
+_COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "dropped", "missing")
+
+
+class Position:
+    """The delivery position of one writer.
+
+    Attributes:
+        next_seq: the first record that is not delivered.
+        flight: (first, last) record of the range being sent, or None.
+        about: what the writer's START record says about it.
+        carry: incomplete UTF-8 sequences at the end of console output, by stream, in hexadecimal.
+    """
+
+    __slots__ = ("about", "carry", "flight", "next_seq")
+
+    def __init__(self, value: dict[str, Any] | None = None) -> None:
+        value = value or {}
+        flight = value.get("flight")
+        self.next_seq = int(value.get("next", 0))
+        self.flight: tuple[int, int] | None = None if flight is None else (int(flight[0]), int(flight[1]))
+        self.about: dict[str, Any] = dict(value.get("about", {}))
+        self.carry: dict[str, str] = dict(value.get("carry", {}))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"next": self.next_seq, "flight": self.flight, "about": self.about, "carry": self.carry}
+
+
+class Cursor:
+    """The state of the delivery of one run's writers of one host to one destination.
+
+    Args:
+        folder: the run's folder.
+        spec: the destination.
+        host: the host of the writers, as in writer names.
+
+    Attributes:
+        positions: by writer.
+        state: the destination's own state.
+        held: by writer, ranges (first, last) that the destination accepts later; they lie before `next_seq`.
+        held_why: why the destination last deferred a batch.
+        counts: samples, log rows, notes, points and batches delivered, batches rejected, points dropped with
+            them, records missing.
+        error: text of the last failure, "" if the last attempt succeeded.
+        rejection: text of the last rejection.
+        closed: "" while there may be more; "delivered", or why nothing more is wanted.
+        cwd: the working directory of the training.
+        damaged: why an existing file could not be used, else "".
+    """
+
+    def __init__(self, folder: str, spec: DestinationSpec, host: str) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.host = host
+        self.positions: dict[str, Position] = {}
+        self.state: dict[str, Any] = {}
+        self.held: dict[str, list[tuple[int, int]]] = {}
+        self.held_why = ""
+        self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
+        self.error = ""
+        self.rejection = ""
+        self.closed = ""
+        self.cwd = ""
+        self.delivered_ms = 0
+        self.damaged = ""
+        self._lock_fd = -1
+        self._facts: bytes | None = None
+        self._load()
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.folder, FOLDER, f"{self.spec.slug}@{self.host}.json")
+
+    def position(self, writer: str) -> Position:
+        found = self.positions.get(writer)
+        if found is None:
+            found = self.positions[writer] = Position()
+        return found
+
+    def hold(self, writer: str, first: int, last: int, why: str) -> None:
+        """Remember a range to be delivered later."""
+        stretches = self.held.setdefault(writer, [])
+        if stretches and stretches[-1][1] + 1 == first:
+            first = stretches.pop()[0]
+        stretches.append((first, last))
+        self.held_why = why
+
+    def released(self, writer: str, upto: int) -> None:
+        """Note that the held ranges of a writer were delivered up to a record."""
+        stretches = [(max(first, upto + 1), last) for first, last in self.held[writer] if last > upto]
+        if stretches:
+            self.held[writer] = stretches
+        else:
+            del self.held[writer]
+        if not self.held:
+            self.held_why = ""
+
+    @property
+    def held_records(self) -> int:
+        """The number of held records."""
+        return sum(last - first + 1 for some in self.held.values() for first, last in some)
+
+    @property
+    def refused_path(self) -> str:
+        """The file of permanently rejected records, one JSON object per line."""
+        return self.path.removesuffix(".json") + ".refused.jsonl"
+
+    def set_aside(self, batch: Batch, error: Rejected) -> None:
+        """Save what was rejected, and why, up to `REFUSED_BYTES`, for the user to inspect. The records also
+        stay in the journal.
+
+        Raises:
+            OSError: the file could not be written.
+        """
+        lines: list[dict[str, Any]] = [
+            {"seq": one.seq, "t": one.time_ms, "why": redaction.text(one.why), "record": one.value}
+            for one in error.records
+        ] or [{"seq": batch.first_seq, "last_seq": batch.last_seq, "why": redaction.text(str(error))}]
+        data = b"".join(dumps({"writer": batch.writer.name, **line}) + b"\n" for line in lines)
+        self.rejection = str(error)
+        if error.records:
+            self.rejection += f"; rejected records are in {self.refused_path}"
+        fd = os.open(self.refused_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | paths.OPEN_FLAGS, 0o600)
+        try:
+            room = REFUSED_BYTES - os.fstat(fd).st_size
+            end = len(data) if len(data) <= room else data.rfind(b"\n", 0, max(room, 0)) + 1
+            os.write(fd, data[:end])
+        finally:
+            os.close(fd)
+
+    def _load(self) -> None:
+        if self.spec.is_whole:
+            self._take_old_name()
+        try:
+            with open(self.path, "rb") as file:
+                self._take(loads(file.read()))
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+            self.damaged = f"{self.path} is damaged ({error}): the run is delivered again from its beginning"
+            self.positions, self.state, self.held = {}, {}, {}
+
+    def _take_old_name(self) -> None:
+        """Rename the files of an earlier version, which were named after the destination itself."""
+        old = os.path.join(self.folder, FOLDER, f"{self.spec.old_slug}@{self.host}")
+        if os.path.exists(self.path) or not os.path.exists(f"{old}.json"):
+            return
+        for end in (".facts", ".json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(old + end, self.path.removesuffix(".json") + end)
+
+    def _take(self, value: dict[str, Any]) -> None:
+        if value["version"] != VERSION:
+            raise ValueError(f"version {value['version']}, expected {VERSION}")
+        self.positions = {writer: Position(one) for writer, one in value["writers"].items()}
+        self.state = dict(value["state"])
+        self.counts.update({name: int(count) for name, count in value["counts"].items()})
+        self.error, self.rejection = str(value["error"]), str(value["rejection"])
+        self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
+        held = value.get("held", {}).items()  # not in files of the first versions
+        self.held = {writer: [(int(first), int(last)) for first, last in some] for writer, some in held}
+        self.held_why = str(value.get("held_why", ""))
+        self.delivered_ms = int(value["delivered_ms"])
+
+    def save(self) -> None:
+        """Replace the file atomically and sync it to disk.
+
+        Raises:
+            OSError: the file could not be written.
+        """
+        value = {
+            "version": VERSION,
+            "destination": self.spec.shown,
+            "run": os.path.basename(self.folder),
+            "host": self.host,
+            "writers": {writer: position.as_json() for writer, position in self.positions.items()},
+            "state": self.state,
+            "held": self.held,
+            "held_why": redaction.text(self.held_why),
+            "counts": self.counts,
+            "error": redaction.text(self.error),
+            "rejection": redaction.text(self.rejection),
+            "closed": self.closed,
+            "cwd": self.cwd,
+            "delivered_ms": self.delivered_ms,
+        }
+        _replace(self.path, dumps(value))
+
+    def load_facts(self) -> dict[str, Any] | None:
+        """The run's facts as saved by `save_facts`, or None."""
+        try:
+            with open(self._facts_path(), "rb") as file:
+                value = loads(file.read())
+        except (FileNotFoundError, ValueError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def save_facts(self, facts: dict[str, Any]) -> None:
+        """Save what the run's records said about it so far, if it changed, so that they need not be read
+        again.
+
+        Raises:
+            OSError: the file could not be written.
+        """
+        text = dumps(facts)
+        if text != self._facts:
+            _replace(self._facts_path(), text)
+            self._facts = text
+
+    def _facts_path(self) -> str:
+        return self.path.removesuffix(".json") + ".facts"
+
+    def lock(self) -> bool:
+        """Take the delivery lock; False if another process holds it. The lock ends with the process."""
+        if self._lock_fd >= 0:
+            return True
+        _make_folder(os.path.dirname(self.path))
+        flags = os.O_RDWR | os.O_CREAT | paths.OPEN_FLAGS
+        fd = os.open(self.path.removesuffix(".json") + ".lock", flags, 0o600)
+        if not _flock(fd):
+            os.close(fd)
+            return False
+        self._lock_fd = fd
+        self._load()  # another process may have advanced the position
+        return True
+
+    def unlock(self) -> None:
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+
+def _flock(fd: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        return True  # Windows has no background relay; the user can avoid running `runvitals sync` twice
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a network file system without locks
+    return True
+
+
+def _make_folder(path: str) -> None:
+    """Create the folder, but not its parents: a deleted run must not reappear."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+
+
+def _replace(path: str, data: bytes) -> None:
+    _make_folder(os.path.dirname(path))
+    part = f"{path}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | paths.OPEN_FLAGS, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(part, path)
+
+
+def cursors_of(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
+    """Every cursor in a run's folder that can be read.
+
+    Args:
+        known: destinations with their full text; the file of a destination with secrets holds only part of
+            it.
+    """
+    specs = {spec.slug: spec for spec in known}
+    where = os.path.join(folder, FOLDER)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for name in sorted(os.listdir(where)):
+            cursor = _named(folder, os.path.join(where, name), specs) if name.endswith(".json") else None
+            if cursor is not None:
+                yield cursor
+
+
+def _named(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
+    slug = os.path.basename(path).rpartition("@")[0]
+    try:
+        with open(path, "rb") as file:
+            value = loads(file.read())
+        spec = DestinationSpec(value["destination"])
+        if slug not in (spec.slug, spec.old_slug):
+            spec = known.get(slug) or DestinationSpec(value["destination"], slug)
+        return Cursor(folder, spec, str(value["host"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

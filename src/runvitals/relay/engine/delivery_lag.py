@@ -1,0 +1,58 @@
+"""How far a delivery is behind its journal."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import WriterTail
+from runvitals.relay.engine.cursor import Cursor
+
+MOST_RECORDS = 100_000
+# Records with content; the others describe the file.
+_TOLD = frozenset(
+    {frames.SAMPLE, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO, frames.CONSOLE}
+)
+
+
+class DeliveryLag(NamedTuple):
+    """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 if there are
+    none."""
+
+    records: int
+    since_ms: int
+
+    def seconds(self, now_ms: int) -> float:
+        """Age of the oldest undelivered record."""
+        return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
+
+
+def delivery_lag(cursor: Cursor, most: int = MOST_RECORDS) -> DeliveryLag:
+    """Count the undelivered records of a delivery. Takes about 10 µs per record. Held batches lie before the
+    position and are not counted.
+
+    Args:
+        most: stop counting at this many records.
+
+    Example:
+        >>> delivery_lag(cursor)
+        DeliveryLag(records=12, since_ms=1700000000000)
+    """
+    records, since_ms = 0, 0
+    try:
+        segments = paths.segments(cursor.folder)
+    except FileNotFoundError:
+        return DeliveryLag(0, 0)
+    for writer, numbers in segments.items():
+        if paths.role_and_host(writer)[1] != cursor.host:
+            continue
+        position = cursor.positions.get(writer)
+        tail = WriterTail(cursor.folder, writer, position.next_seq if position is not None else 0)
+        for record in tail.poll(numbers):
+            if record.type not in _TOLD:
+                continue
+            records += 1
+            since_ms = min(since_ms or record.time_ms, record.time_ms or since_ms)
+            if records == most:
+                return DeliveryLag(records, since_ms)
+    return DeliveryLag(records, since_ms)

@@ -1,0 +1,218 @@
+"""A run's ties from the training process: its journal file and its line to the monitor, which is started
+again if it dies.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from runvitals.journal import frames, paths
+from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.writer import Writer
+from runvitals.sdk.data_folder import working_folder
+from runvitals.sdk.delivery import destinations, wait_for_delivery
+from runvitals.sdk.identity import Identity
+from runvitals.sdk.messages import tell
+from runvitals.sdk.monitor_connection import Tie
+from runvitals.sdk.run_clock import clock_of_run
+from runvitals.sdk.settings import SETTINGS
+
+
+def host_name() -> str:
+    return socket.gethostname() or "localhost"
+
+
+def wandb_run() -> dict[str, Any] | None:
+    """The W&B run that the training has open, for the relay to deliver our samples to; `stats`: W&B takes
+    samples of its own for it.
+    """
+    run = getattr(sys.modules.get("wandb"), "run", None)
+    if run is None:
+        return None
+    settings = run.settings
+    off = getattr(settings, "x_disable_stats", None) or getattr(settings, "_disable_stats", None)
+    return {
+        "entity": run.entity,
+        "project": run.project,
+        "id": run.id,
+        "base_url": settings.base_url,
+        "offline": bool(run.offline),
+        "stats": not off,
+        "shared": getattr(settings, "mode", None) == "shared",
+    }
+
+
+def _site_folders() -> list[str]:
+    """Where installed packages lie. Scripts put what they like into `sys.path`; Python heeds texts only."""
+    texts = [path for path in sys.path if isinstance(path, str)]
+    return [path for path in texts if path.endswith(("site-packages", "dist-packages"))]
+
+
+def order(
+    values: Mapping[str, Any],
+    run_id: str,
+    directory: str,
+    attach: Mapping[str, Any],
+    argv: list[str],
+    clock: Clock,
+    identity: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a monitor needs to know: see `runvitals.monitor.launch.connect`.
+
+    Args:
+        identity: what is to be recorded of the run beside its settings; see `Identity.about`.
+    """
+    from runvitals.environment import redaction  # 1 ms that those who only import need not pay
+
+    options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
+    options = {name: value for name, value in options.items() if value}
+    said = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    about: dict[str, Any] = redaction.entries(said)
+    about.update(identity or {})
+    if any(place.partition(":")[0] == "wandb" for place in destinations(values)):
+        about["wandb"] = wandb_run()
+    return {
+        "run": run_id,
+        "directory": directory,
+        "project": values["project"],
+        "host": host_name(),
+        "boot_id": boot_id(),
+        "clock_ms": clock.anchor_ms,
+        "settings": {
+            **{
+                key: values[key]
+                for key in (
+                    "sampling_interval",
+                    "disk_paths",
+                    "process_tree",
+                    "gpu_ids",
+                    "collectors",
+                    "labels",
+                    "host_root",
+                )
+            },
+            # These are written down; the true ones, secrets and all, are handed over beside them.
+            **{name: SETTINGS[name].shown(value) for name, value in options.items()},
+        },
+        "options": options,
+        "destinations": destinations(values),
+        "about": {key: value for key, value in about.items() if value},
+        "attach": {"op": "attach", **attach},
+        "trainer": {
+            "python": sys.version.split()[0],
+            "executable": sys.executable,
+            "argv": argv,
+            "cwd": working_folder(),
+        },
+        "site": _site_folders(),
+    }
+
+
+class MonitorLine:
+    """The journal of this process and the line to its run's monitor.
+
+    Args:
+        values: the resolved settings.
+        identity: the run, and this process among those of it.
+        directory: the data folder.
+        about: what is to be recorded of the run beside its settings; see `Identity.about`.
+
+    Raises:
+        OSError: the journal cannot be begun in that folder.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], identity: Identity, directory: str, about: Mapping[str, Any]
+    ) -> None:
+        run_id = identity.run_id
+        self.directory = directory
+        self.folder = paths.run_dir(run_id, directory)
+        self._run_id = run_id
+        self._values = values
+        self._place = dict(identity.place)
+        self._boot_id = boot_id()
+        self.clock = clock_of_run(self.folder, self._boot_id)
+        self.journal = self.new_journal({})
+        attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
+        argv = list(sys.orig_argv or ())
+        ordered = order(values, run_id, directory, attach, argv, self.clock, about)
+        self._tie = Tie(ordered)
+        if not self._tie.had_one:
+            # Nobody else writes down what the run is called.
+            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": ordered["about"]})
+
+    def new_journal(self, extra: Mapping[str, object]) -> Writer:
+        """A journal file of the calling process."""
+        host = host_name()
+        return Writer(
+            self.folder,
+            f"train.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
+            {
+                "run": self._run_id,
+                "project": self._values["project"],
+                "host": host,
+                "role": "train",
+                "pid": os.getpid(),
+                "boot_id": self._boot_id,
+                "labels": self._values["labels"],
+                **self._place,
+                **extra,
+            },
+            guarded=True,
+            clock=self.clock,
+        )
+
+    def mind(self) -> None:
+        """Start another monitor if ours has died."""
+        self._tie.mind()
+
+    def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
+        """Say that this process is done, and wait for the last sample."""
+        answered = self._tie.ask(message, timeout_s) is not None
+        if not self._tie.had_one:
+            self._write_end(message)
+        elif not answered and timeout_s:
+            tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
+        say = not self._values["quiet"] and not self._place.get("rank")
+        wait_for_delivery(self._values, self._run_id, self.directory, say)
+
+    def _write_end(self, message: Mapping[str, object]) -> None:
+        """Say how the run ends where no monitor could be started that would."""
+        code = message.get("exit_code")
+        state = "failed" if code else "stopped" if message.get("stopped") else "finished"
+        how = {"exit_code": code, "signal": None, "out_of_memory": False}
+        now_ms = self.clock.now_ms()
+        self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", "state": state, **how})
+
+    def forget(self) -> None:
+        """In a forked child: close our copy of the connection, which is the parent's."""
+        self._tie.close()
+
+
+class Earlier(NamedTuple):
+    """What a run that goes on has behind it. Reads the whole journal: for resumed runs only.
+
+    Args:
+        next_step: the step after the last one that was logged.
+        name: what it is called, or None.
+    """
+
+    next_step: int
+    name: str | None
+
+    @classmethod
+    def read(cls, folder: str) -> Earlier:
+        from runvitals.journal.reader import read_run
+
+        next_step, names = 0, {}
+        for record in read_run(folder):
+            if record.type == frames.HISTORY and record.value.get("step") is not None:
+                next_step = max(next_step, int(record.value["step"]) + 1)
+            elif record.type == frames.INFO:
+                about = record.value.get("run") or {}
+                names.update({key: about[key] for key in ("name", "default_name") if about.get(key)})
+        return cls(next_step, names.get("name") or names.get("default_name"))

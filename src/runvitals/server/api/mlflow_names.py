@@ -1,0 +1,90 @@
+"""A run's series under MLflow's names and in its units: `names=mlflow`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar, cast
+
+from fastapi import Depends, Query
+
+from runvitals.buckets import Buckets, Grid
+from runvitals.metrics import mlflow
+from runvitals.query.run_handle import Names
+from runvitals.query.series import Series, renamed_series
+from runvitals.server.api.parameters import TheRun
+from runvitals.server.library import Bucketed, Charted, Chosen, OpenedRun, RunView, SeriesSummary, Version
+
+T = TypeVar("T")
+
+
+class MlflowView:
+    """A view whose series have MLflow's names and units, where MLflow has a name. All else is the view's."""
+
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+        of_host = view.summaries(Chosen((mlflow.OF_HOST,)))
+        self._with_host_memory = {one.host for one in of_host}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        return [self._summary(one) for one in self._view.summaries(chosen, skip)]
+
+    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
+        return [self._series(one) for one in self._view.samples(chosen, t0, t1, at_most)]
+
+    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
+        found = self._view.charted(chosen, t0, t1, on, max_points)
+        buckets = None if found.buckets is None else [self._bucketed(one) for one in found.buckets]
+        return Charted([self._series(one) for one in found.samples], buckets)
+
+    def _named(self, key: str, host: str) -> tuple[str, float]:
+        return mlflow.rename(key, host in self._with_host_memory) or (key, 1.0)
+
+    def _summary(self, one: SeriesSummary) -> SeriesSummary:
+        key, factor = self._named(one.key, one.host)
+        low, high, last = (
+            None if value is None else value * factor for value in (one.min, one.max, one.last)
+        )
+        return replace(one, key=key, min=low, max=high, last=last)
+
+    def _series(self, one: Series) -> Series:
+        return renamed_series(one, *self._named(one.key, one.host))
+
+    def _bucketed(self, one: Bucketed) -> Bucketed:
+        key, factor = self._named(one.key, one.host)
+        return replace(one, key=key, buckets=one.buckets if factor == 1.0 else scaled(one.buckets, factor))
+
+
+def scaled(buckets: Buckets, factor: float) -> Buckets:
+    """Buckets in another unit."""
+    low, high = buckets.min * factor, buckets.max * factor
+    return replace(buckets, min=low, max=high, mean=buckets.mean * factor, last=buckets.last * factor)
+
+
+class MlflowRun:
+    """A run whose readers see `MlflowView`s."""
+
+    def __init__(self, run: OpenedRun) -> None:
+        self._run = run
+
+    def version(self) -> Version | None:
+        return self._run.version()
+
+    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
+        return await self._run.use(lambda view: work(cast(RunView, MlflowView(view))), quick)
+
+
+NamesOf = Annotated[
+    Names, Query(description="`mlflow`: MLflow's names and units of what MLflow has a name for.")
+]
+
+
+def named(run: TheRun, names: NamesOf = "runvitals") -> OpenedRun:
+    """The run of the path, under the names that are asked for."""
+    return MlflowRun(run) if names == "mlflow" else run
+
+
+TheNamedRun = Annotated[OpenedRun, Depends(named)]

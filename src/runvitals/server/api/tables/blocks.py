@@ -1,0 +1,218 @@
+"""Series, buckets and `log()` calls as rows, in blocks of a bounded number of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runvitals.buckets import Floats, Integers
+from runvitals.query.series import Series
+from runvitals.server.library import Bucketed
+from runvitals.server.series import Logged, merged
+
+MOST_CELLS = 1 << 20
+"""In one block: 9 MiB of values and of what says where there are any."""
+Kind = Literal["time", "text", "whole", "number"]
+
+
+class Field(NamedTuple):
+    """A column: `time` is ms UTC, `whole` int64, `number` float64."""
+
+    name: str
+    kind: Kind
+
+
+class Column(NamedTuple):
+    """A block's cells of a field; `there` is false where there is none (NaN is a gap: that is a value)."""
+
+    values: NDArray[Any]
+    there: NDArray[np.bool_] | None
+
+
+Block = list[Column]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Fields, and as many columns in each block."""
+
+    fields: list[Field]
+    blocks: Iterable[Block]
+
+
+class _Part(NamedTuple):
+    """Values of one column in some rows, which ascend."""
+
+    column: int
+    rows: Integers
+    values: NDArray[Any]
+
+
+SAMPLE_PLACES = (Field("t", "time"), Field("host", "text"), Field("role", "text"))
+CALL_PLACES = (Field("step", "number"), Field("t", "time"), Field("host", "text"), Field("rank", "whole"))
+_OF_BUCKETS: tuple[tuple[str, Kind], ...] = (
+    ("", "number"),
+    (":min", "number"),
+    (":max", "number"),
+    (":n", "whole"),
+)
+
+
+def sample_fields(keys: Iterable[str]) -> list[Field]:
+    """The fields of a table of samples.
+
+    Example:
+        >>> [field.name for field in sample_fields(["cpu"])]
+        ['t', 'host', 'role', 'cpu']
+    """
+    return _with_places(SAMPLE_PLACES, [(key, "number") for key in keys])
+
+
+def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Block]:
+    """Samples in order of time, one row for each time of a host's role; series of other keys are left out."""
+    numbers = {key: number for number, key in enumerate(keys, len(SAMPLE_PLACES))}
+    known = [one for one in series if one.key in numbers]
+    times = _Times((one.host, one.role, one.t) for one in known)
+    parts = [_Part(numbers[one.key], times.rows(one.host, one.role, one.t), one.values) for one in known]
+    return _cut(times.leading(), len(numbers), parts)
+
+
+def bucket_table(series: Sequence[Bucketed]) -> Table:
+    """Buckets in order of time: of a key its value, and `key:min`, `key:max`, `key:n`."""
+    keys = sorted({one.key for one in series})
+    numbers = {key: number * len(_OF_BUCKETS) + len(SAMPLE_PLACES) for number, key in enumerate(keys)}
+    times = _Times((one.host, one.role, one.buckets.t) for one in series)
+    parts: list[_Part] = []
+    for one in series:
+        rows = times.rows(one.host, one.role, one.buckets.t)
+        columns = (merged(one.key, one.buckets), one.buckets.min, one.buckets.max, one.buckets.n)
+        parts += [_Part(numbers[one.key] + place, rows, column) for place, column in enumerate(columns)]
+    named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _OF_BUCKETS]
+    blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
+    return Table(_with_places(SAMPLE_PLACES, named), blocks)
+
+
+def call_table(logged: Sequence[Logged]) -> Table:
+    """Calls by process and step: a row for each, whatever names it logged."""
+    names = list(dict.fromkeys(one.key + suffix for one in logged for suffix in one.columns))
+    numbers = {name: number for number, name in enumerate(names, len(CALL_PLACES))}
+    places = list(dict.fromkeys((one.host, one.rank) for one in logged))
+    kinds: dict[str, Kind] = dict.fromkeys(names, "number")
+    parts: list[_Part] = []
+    calls: list[NDArray[Any]] = []
+    first = 0
+    for place in places:
+        own = [one for one in logged if (one.host, one.rank) == place]
+        distinct = {one.step.tobytes() + one.t.tobytes(): _calls(one.step, one.t) for one in own}
+        every: NDArray[Any] = np.unique(np.concatenate(list(distinct.values())))
+        rows = {known: np.searchsorted(every, some) + first for known, some in distinct.items()}
+        for one in own:
+            theirs = rows[one.step.tobytes() + one.t.tobytes()]
+            order = np.argsort(theirs)
+            for suffix, values in one.columns.items():
+                if values.dtype == np.int64:
+                    kinds[one.key + suffix] = "whole"
+                parts.append(_Part(numbers[one.key + suffix], theirs[order], values[order]))
+        calls.append(every)
+        first += len(every)
+    lengths = [len(some) for some in calls]
+    joined = np.concatenate(calls) if calls else np.empty(0, _CALL)
+    ranks = np.repeat(np.array([-1 if rank is None else rank for _, rank in places], np.int64), lengths)
+    leading = [
+        Column(joined["step"], None),
+        Column(joined["t"].astype(np.int64), None),
+        Column(np.repeat(np.array([host for host, _ in places], object), lengths), None),
+        Column(ranks, ranks >= 0),
+    ]
+    fields = _with_places(CALL_PLACES, [(name, kinds[name]) for name in names])
+    return Table(fields, _cut(leading, len(names), parts, [kinds[name] for name in names]))
+
+
+_CALL = np.dtype([("step", np.float64), ("t", np.float64), ("nth", np.int64)])
+
+
+def _calls(steps: Floats, times: Floats) -> NDArray[Any]:
+    """What tells calls apart: step, time, and which of those of the same step and time they are."""
+    order = np.lexsort((times, steps))
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (np.diff(steps[order]) != 0) | (np.diff(times[order]) != 0)
+    places = np.arange(len(order))
+    nth = places - np.maximum.accumulate(np.where(fresh, places, 0))
+    found = np.empty(len(order), _CALL)
+    found["step"], found["t"] = steps, times
+    found["nth"][order] = nth
+    return found
+
+
+class _Times:
+    """The rows of a table: the times of each host's role, put together and in order."""
+
+    def __init__(self, of: Iterable[tuple[str, str, Integers]]) -> None:
+        vectors: dict[tuple[str, str], dict[bytes, Integers]] = {}
+        for host, role, t in of:
+            vectors.setdefault((host, role), {})[t.tobytes()] = t
+        self._places = {place: number for number, place in enumerate(vectors)}
+        own = [np.unique(np.concatenate(list(some.values()))) for some in vectors.values()]
+        t = np.concatenate(own) if own else np.empty(0, np.int64)
+        place = np.repeat(np.arange(len(own)), [len(one) for one in own])
+        order = np.lexsort((place, t))
+        row_of = np.empty(len(order), np.int64)
+        row_of[order] = np.arange(len(order))
+        ends = np.cumsum([len(one) for one in own])
+        self._own = own
+        self._rows = np.split(row_of, ends[:-1]) if own else []
+        self._t, self._place = t[order], place[order]
+        self._known: dict[tuple[int, bytes], Integers] = {}
+
+    def rows(self, host: str, role: str, t: Integers) -> Integers:
+        """In which rows these times are."""
+        number = self._places[host, role]
+        known = (number, t.tobytes())
+        if known not in self._known:
+            self._known[known] = self._rows[number][np.searchsorted(self._own[number], t)]
+        return self._known[known]
+
+    def leading(self) -> list[Column]:
+        hosts, roles = (np.array([place[part] for place in self._places] or [""], object) for part in (0, 1))
+        return [Column(self._t, None), Column(hosts[self._place], None), Column(roles[self._place], None)]
+
+
+def _with_places(places: Sequence[Field], named: Iterable[tuple[str, Kind]]) -> list[Field]:
+    """Fields with names of their own: a key that is called like a place gets an underscore behind it."""
+    found = list(places)
+    taken = {field.name for field in found}
+    for name, kind in named:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found.append(Field(name, kind))
+    return found
+
+
+def _cut(
+    leading: list[Column], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
+) -> Iterator[Block]:
+    """Blocks of rows: the leading columns, and `width` others (numbers, without `kinds`) with the parts."""
+    count = len(leading[0].values)
+    height = max(1, MOST_CELLS // max(1, width))
+    for first in range(0, count, height):
+        end = min(count, first + height)
+        block = [
+            Column(values[first:end], None if there is None else there[first:end])
+            for values, there in leading
+        ]
+        for kind in kinds or ("number",) * width:
+            cells: NDArray[Any] = np.zeros(end - first, np.int64 if kind == "whole" else np.float64)
+            block.append(Column(cells, np.zeros(end - first, bool)))
+        for part in parts:
+            low, high = np.searchsorted(part.rows, (first, end))
+            column = block[part.column]
+            rows = part.rows[low:high] - first
+            column.values[rows] = part.values[low:high]
+            if column.there is not None:
+                column.there[rows] = True
+        yield block

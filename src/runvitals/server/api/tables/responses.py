@@ -1,0 +1,173 @@
+"""Calls of the API answered with a table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import suppress
+
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+
+from runvitals.buckets import grid
+from runvitals.query.series import Series
+from runvitals.server import series
+from runvitals.server.api.responses import problem_headers
+from runvitals.server.api.tables import samples
+from runvitals.server.api.tables.blocks import Table, bucket_table, call_table, sample_blocks, sample_fields
+from runvitals.server.api.tables.formats import MEDIA_TYPES, Format
+from runvitals.server.api.tables.writers import TableWriter, table_writer
+from runvitals.server.library import Chosen, OpenedRun, RunView
+
+_SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
+
+
+_BLOCK_BYTES = 16 * (1 << 20)
+"""What any table holds while it is sent: a block (9 MiB, see `blocks.MOST_CELLS`) and its text."""
+_VALUE_BYTES = 16
+"""Of a value and its time."""
+_COLUMNS_OF_A_BUCKET = 4
+
+
+class TableResponse(StreamingResponse):
+    """A table that is written while it is sent.
+
+    Attributes:
+        held_bytes: about how much memory it holds until it has been sent.
+    """
+
+    held_bytes = 0
+
+
+class CutOff(Exception):
+    """An answer that has begun ends before its end, so that nobody takes it for whole."""
+
+
+async def metrics_table(
+    run: OpenedRun,
+    chosen: Chosen,
+    t0: int | None,
+    t1: int | None,
+    max_points: int | None,
+    format: Format,
+    now_ms: int,
+) -> TableResponse:
+    """What `series.metrics` answers, as a table; without `max_points` of any length.
+
+    What cannot be read is told in a header as far as it is known when the answer begins. Where it is found
+    later, the rest follows, and then the connection is closed before the answer's end.
+
+    Raises:
+        ValueError: t1 before t0.
+    """
+
+    problems: dict[str, None] = {}
+
+    def charted(view: RunView) -> tuple[str, Table | samples.Stretch | list[Series], int]:
+        noted = view.note_problems()
+        if max_points is None:
+            of = samples.stretch(view, chosen, t0, t1)
+            if of.values > samples.WINDOW_VALUES:
+                problems.update(dict.fromkeys(view.run(now_ms).problems))
+            problems.update(noted)
+            return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
+        start, end = series.stretch(view, chosen, t0, t1)
+        found = view.charted(chosen, start, end, grid(start, end, max_points), max_points)
+        problems.update(noted)
+        if found.buckets is None:
+            return view.run_id, found.samples, sum(len(one.t) for one in found.samples)
+        count = sum(_COLUMNS_OF_A_BUCKET * len(one.buckets.t) for one in found.buckets)
+        return view.run_id, bucket_table(found.buckets), count
+
+    run_id, found, values = await run.use(charted)
+    if isinstance(found, samples.Stretch):
+        writer = table_writer(format, sample_fields(found.keys))
+        windows = samples.windows(run, chosen, found)
+        # Before the answer begins: what cannot be read of a table that is not long is told in its head.
+        first = samples.Window([], [])
+        with suppress(StopAsyncIteration):
+            first = await anext(windows)
+        problems.update(dict.fromkeys(first.problems))
+        pieces = _windows(first, windows, found.keys, writer, problems)
+        return _streamed(pieces, run_id, format, problems, values)
+    if isinstance(found, list):
+        keys = sorted({one.key for one in found})
+        found = Table(sample_fields(keys), sample_blocks(keys, found))
+    return _written(found, run_id, format, problems, values)
+
+
+async def history_table(
+    run: OpenedRun, keys: list[str], max_points: int | None, rank: int | None, format: Format
+) -> TableResponse:
+    """What `series.logged` answers, as a table.
+
+    Raises:
+        TooMuch: more values than one answer holds.
+    """
+
+    problems: dict[str, None] = {}
+
+    def read(view: RunView) -> tuple[str, list[series.Logged]]:
+        noted = view.note_problems()
+        logged = list(series.logged_columns(view, keys, max_points, rank))
+        problems.update(noted)
+        return view.run_id, logged
+
+    run_id, logged = await run.use(read)
+    values = sum(len(column) for one in logged for column in one.columns.values())
+    table = await run_in_threadpool(call_table, logged)
+    return _written(table, f"{run_id}-history", format, problems, values)
+
+
+def _written(
+    table: Table, name: str, format: Format, problems: Collection[str], values: int
+) -> TableResponse:
+    writer = table_writer(format, table.fields)
+
+    def pieces() -> Iterator[bytes]:
+        yield writer.begin()
+        for block in table.blocks:
+            yield writer.add(block)
+        yield writer.end()
+
+    return _streamed(iterate_in_threadpool(pieces()), name, format, problems, values)
+
+
+async def _windows(
+    first: samples.Window,
+    others: AsyncIterator[samples.Window],
+    keys: Sequence[str],
+    writer: TableWriter,
+    told: Collection[str],
+) -> AsyncIterator[bytes]:
+    untold: dict[str, None] = {}
+    yield writer.begin()
+    async for piece in iterate_in_threadpool(_rows(writer, keys, first.series)):
+        yield piece
+    async for window in others:
+        untold.update(dict.fromkeys(one for one in window.problems if one not in told))
+        async for piece in iterate_in_threadpool(_rows(writer, keys, window.series)):
+            yield piece
+    yield await run_in_threadpool(writer.end)
+    if untold:
+        raise CutOff(f"a table lacks what could not be read: {'; '.join(untold)}")
+
+
+def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) -> Iterator[bytes]:
+    for block in sample_blocks(keys, window):
+        yield writer.add(block)
+
+
+def _streamed(
+    pieces: AsyncIterator[bytes], name: str, format: Format, problems: Collection[str], values: int
+) -> TableResponse:
+    headers = {
+        **problem_headers(problems),
+        "cache-control": "no-store",
+        "content-disposition": f'attachment; filename="{name}.{_SUFFIXES[format]}"',
+        "vary": "accept",
+    }
+    if format == "parquet":
+        headers["content-encoding"] = "identity"  # its columns are packed already: not once more
+    response = TableResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
+    response.held_bytes = _BLOCK_BYTES + _VALUE_BYTES * values
+    return response

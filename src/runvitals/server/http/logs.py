@@ -1,0 +1,161 @@
+"""What a server writes to stderr: a line each, as text for people or as JSON for programs.
+
+What clients send is never written as it is: control characters become visible, and tokens are not logged at
+all. Beyond a number of lines in ten seconds the rest is counted and not written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TextIO
+
+import anyio
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from runvitals.environment.redaction import hide
+from runvitals.terminal import inert
+
+LogFormat = Literal["text", "json"]
+SLOW_S = 1.0
+"""A request that takes longer gets a line, if it is not one that waits for news."""
+_MOST_LINES = 50
+_PER_S = 10.0
+_LONGEST_PATH = 300
+
+log = logging.getLogger("runvitals.access")
+
+
+def configure(format: LogFormat, stream: TextIO | None = None) -> None:
+    """Write all log records of this process, uvicorn's and ours alike, in one form to stderr."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if format == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("runvitals").setLevel(logging.INFO)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # which a library may have configured before
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+class JsonLines(logging.Formatter):
+    """`{"t", "level", "message", …}`: `t` in ISO 8601, UTC; fields as they were given; ASCII only."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"t": _moment(record), "level": record.levelname.lower(), "message": record.getMessage()}
+        line |= {"logger": record.name, **_fields(record)}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextLines(logging.Formatter):
+    """`<time> <level> <message> (<name>=<value>, …)`, and a traceback indented behind it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = ", ".join(f"{name}={value}" for name, value in _fields(record).items())
+        line = f"{_moment(record)} {record.levelname.lower()} {record.getMessage()}"
+        lines = [inert(f"{line} ({fields})" if fields else line)]
+        if record.exc_info:
+            lines += ["    " + inert(part) for part in self.formatException(record.exc_info).splitlines()]
+        return "\n".join(lines)
+
+
+def _moment(record: logging.LogRecord) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{whole}.{int(record.msecs):03d}Z"
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
+
+
+class AccessLog:
+    """An application with a line for each request that failed, was refused or took long.
+
+    Args:
+        app: a FastAPI application, or another with an event `closing`.
+        clock_s: a monotonic clock.
+    """
+
+    def __init__(self, app: ASGIApp, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._clock_s = clock_s
+        self._allowance = float(_MOST_LINES)
+        self._counted_s = clock_s()
+        self._left_out = 0
+        self.direct = getattr(app, "direct", None)
+        self.closing: anyio.Event = app.state.closing if isinstance(app, FastAPI) else app.closing  # type: ignore[attr-defined]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_s = self._clock_s()
+        status = 0
+        waits = False
+
+        async def noting(message: Message) -> None:
+            nonlocal status, waits
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                waits = status == 200 and _is_stream(scope)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            took_s = self._clock_s() - began_s
+            if status >= 400 or (took_s > SLOW_S and not waits):
+                self._tell(scope, status, took_s)
+
+    def refused(self, client: str, status: int, reason: str) -> None:
+        """A connection was refused before there was a request for the application."""
+        self._write(
+            logging.WARNING, "connection refused", {"status": status, "client": client, "reason": reason}
+        )
+
+    def _tell(self, scope: Scope, status: int, took_s: float) -> None:
+        fields = {
+            "method": scope["method"],
+            "path": hide(scope["path"][:_LONGEST_PATH]),
+            "status": status,
+            "seconds": round(took_s, 3),
+            "client": (scope.get("client") or ("-",))[0],
+        }
+        level = logging.ERROR if status >= 500 else logging.WARNING if status >= 400 else logging.INFO
+        self._write(level, _what(status), fields)
+
+    def _write(self, level: int, what: str, fields: dict[str, Any]) -> None:
+        now_s = self._clock_s()
+        earned = (now_s - self._counted_s) * _MOST_LINES / _PER_S
+        self._allowance = min(float(_MOST_LINES), self._allowance + earned)
+        self._counted_s = now_s
+        if self._allowance < 1:
+            self._left_out += 1
+            return
+        self._allowance -= 1
+        if self._left_out:
+            fields["left_out"] = self._left_out
+            self._left_out = 0
+        log.log(level, what, extra={"fields": fields})
+
+
+def _is_stream(scope: Scope) -> bool:
+    """Whether a request waits because it was asked to."""
+    return scope["path"].endswith("/live") or b"wait=" in scope.get("query_string", b"")
+
+
+def _what(status: int) -> str:
+    if status == 0:
+        return "request without an answer: the client left, or the server ended"
+    if status >= 500:
+        return "request failed"
+    return "request refused" if status >= 400 else "slow request"

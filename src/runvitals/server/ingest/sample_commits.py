@@ -1,0 +1,91 @@
+"""The way of batches from the event loop to the store and back.
+
+A store commits in a thread of its own. What comes within one turn of the event loop is handed over together,
+because waking another thread costs more than all else here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from runvitals.store.samples.contract import CommitAck, SampleBatch, SampleStore, StoreClosed
+
+Settle = Callable[["tuple[bool, ...] | BaseException"], None]
+_Waiting = tuple[Sequence[SampleBatch], Settle]
+log = logging.getLogger("runvitals.server")
+
+
+class Commits:
+    """Batches on their way. Used by one event loop's thread."""
+
+    def __init__(self, store: SampleStore) -> None:
+        self._store = store
+        self._waiting: list[_Waiting] = []
+        self.batches = 0
+
+    async def add(self, batches: Sequence[SampleBatch]) -> tuple[bool, ...]:
+        """Of each batch whether it was new, once they are durable.
+
+        Raises:
+            StoreError, ValueError: what `SampleStore.append` does.
+        """
+        future: asyncio.Future[tuple[bool, ...]] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: tuple[bool, ...] | BaseException) -> None:
+            if future.done():
+                return  # its request was cancelled
+            if isinstance(answer, tuple):
+                future.set_result(answer)
+            else:
+                future.set_exception(answer)
+
+        self.hand_over(batches, settle)
+        return await future
+
+    def hand_over(self, batches: Sequence[SampleBatch], settle: Settle) -> None:
+        """The same for who does not wait for it.
+
+        Args:
+            settle: is told of each batch whether it was new, once they are durable, or what went wrong.
+        """
+        if not self._waiting:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._hand_over, loop)
+        self._waiting.append((batches, settle))
+        self.batches += len(batches)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._submit(waiting, loop)
+
+    def _submit(self, waiting: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            done = self._store.submit([batch for batches, _ in waiting for batch in batches])
+        except StoreClosed as error:
+            self._settle(waiting, error)
+            return
+        done.add_done_callback(lambda done: loop.call_soon_threadsafe(self._done, waiting, done, loop))
+
+    def _done(
+        self, waiting: list[_Waiting], done: Future[CommitAck], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        error = done.exception()
+        if isinstance(error, ValueError) and len(waiting) > 1:
+            for one in waiting:  # one of them is bad; the others are not to suffer for it
+                self._submit([one], loop)
+            return
+        self._settle(waiting, error if error is not None else done.result())
+
+    def _settle(self, waiting: list[_Waiting], answer: CommitAck | BaseException) -> None:
+        start = 0
+        for batches, settle in waiting:
+            end = start + len(batches)
+            self.batches -= len(batches)
+            try:
+                settle(answer.fresh[start:end] if isinstance(answer, CommitAck) else answer)
+            except Exception:  # the others are not to wait for ever
+                log.exception("an answer could not be given")
+            start = end

@@ -1,0 +1,197 @@
+"""The journals of a data folder as a library: however many pages look at a run, its journal is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model import fields
+from runvitals.model.filter import Filter
+from runvitals.model.run import Run
+from runvitals.query.reader import RunReader
+from runvitals.query.run_handle import UnknownRun, find_run
+from runvitals.query.runs import RunList
+from runvitals.query.series import Series
+from runvitals.server.cached_read import Shared
+from runvitals.server.fleet import fleet_of_series
+from runvitals.server.library import Chosen, FleetSeries, Grouping, LatestValues, RunsPage, RunView
+from runvitals.server.local.journal_run import JournalView
+from runvitals.server.local.run_filter import after_place, cursor, matching, ordered
+from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
+from runvitals.store.metadata.run_listing import RunSort
+
+T = TypeVar("T")
+KEPT_BYTES = 512 * 1024 * 1024
+"""Columns of runs that nobody looked at for the longest are let go beyond this."""
+MAX_FLEET = 200
+"""Runs whose journals are read whole to answer one question about many."""
+
+
+class OpenedJournal:
+    """A run that requests share."""
+
+    def __init__(self, run_id: str, directory: str, quick: Workers, thorough: Workers) -> None:
+        self._quick, self._thorough = quick, thorough
+        self._reader = RunReader(run_id, directory)
+        self._view = JournalView(self._reader)
+        self._shared = Shared(self._poll)
+
+    def _poll(self) -> None:
+        self._reader.poll()
+
+    @property
+    def nbytes(self) -> int:
+        return self._reader.nbytes
+
+    def version(self) -> None:
+        """Not known without a look at its files."""
+
+    async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
+        """The result of `work` on the run, up to date.
+
+        Raises:
+            UnknownRun: the run's folder was deleted.
+        """
+        try:
+            return await self._shared.use(lambda: work(self._view), self._quick if quick else self._thorough)
+        except FileNotFoundError:
+            raise UnknownRun(
+                f"run {self._reader.run_id!r} is gone: {self._reader.folder} was deleted"
+            ) from None
+
+
+class JournalLibrary:
+    """All runs of a data folder; a `views.Library`.
+
+    Args:
+        directory: the data folder.
+        clock: the time now, in ms UTC; states of runs depend on it.
+    """
+
+    kind: Literal["local", "server"] = "local"
+
+    def __init__(self, directory: str, clock: Callable[[], int]) -> None:
+        self.directory = directory
+        self.clock = clock
+        self._list = RunList(directory)
+        self._runs: list[Run] = []
+        self._listed = Shared(self._list_runs)
+        self._opened: dict[str, OpenedJournal] = {}
+        self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
+
+    def _list_runs(self) -> None:
+        self._runs = self._list.runs(self.clock())
+
+    async def runs(self) -> list[Run]:
+        """Every run as it stands, newest first."""
+        return await self._listed.use(lambda: self._runs, self._quick)
+
+    async def projects(self) -> list[dict[str, Any]]:
+        """`models.Project` of those that have runs, the one with the newest run first."""
+        found: dict[str, dict[str, Any]] = {}
+        for run in await self.runs():
+            project = found.setdefault(
+                run.project, {"name": run.project, "runs": 0, "running": 0, "newest_ms": run.started_ms}
+            )
+            project["runs"] += 1
+            project["running"] += run.state == "running"
+        return list(found.values())
+
+    async def page(
+        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+    ) -> RunsPage:
+        """Some runs of a filter, in order."""
+        placed = ordered(matching(await self.runs(), wanted), sort)
+        total = len(placed)
+        if after is not None:
+            placed = after_place(placed, sort, after)
+        following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
+        return RunsPage([_with_last(run, last) for _, run in placed[:limit]], total, following)
+
+    async def fields(self, wanted: Filter) -> list[str]:
+        """The fields of configurations and summaries that runs of a filter have."""
+        names: set[str] = set()
+        for run in matching(await self.runs(), wanted):
+            names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
+        return sorted(names)
+
+    async def open(self, run_id: str) -> OpenedJournal:
+        """A run by its whole id.
+
+        Raises:
+            UnknownRun: there is none.
+        """
+        opened = self._opened.pop(run_id, None)
+        if opened is None:
+            await run_in_threadpool(self._check, run_id)
+            opened = self._opened.pop(run_id, None) or OpenedJournal(
+                run_id, self.directory, self._quick, self._thorough
+            )
+        self._opened[run_id] = opened
+        self._let_go()
+        return opened
+
+    def _check(self, run_id: str) -> None:
+        if find_run(run_id, self.directory) != run_id:
+            raise UnknownRun(f"no run {run_id!r} in {self.directory}: the API wants whole ids")
+
+    def _let_go(self) -> None:
+        """Forget the runs that were used least recently. Who still follows one keeps it until they leave."""
+        kept = sum(opened.nbytes for opened in self._opened.values())
+        for run_id in list(self._opened)[:-1]:
+            if kept <= KEPT_BYTES:
+                return
+            kept -= self._opened.pop(run_id).nbytes
+
+    async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+        """The newest sample of each host of the runs of a filter that are running."""
+        found = []
+        for run in matching(await self.runs(), replace(wanted, states=("running",))):
+            times = {host.name: host.last_ms for host in run.hosts}
+            for host, values in run.last.items():
+                shown = {key: value for key, value in values.items() if keys(key) and value == value}
+                t = dict.fromkeys(shown, times.get(host, run.started_ms))
+                found.append(LatestValues(run.id, run.project, host, t, shown))
+        return found
+
+    async def aggregate(
+        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+    ) -> list[FleetSeries]:
+        """One metric over many runs, from their whole journals.
+
+        Raises:
+            ValueError: over more than `MAX_FLEET` runs.
+        """
+        runs = [
+            run
+            for run in matching(await self.runs(), wanted)
+            if run.started_ms <= t1 and run.started_ms + run.duration_ms >= t0
+        ]
+        if len(runs) > MAX_FLEET:
+            raise ValueError(
+                f"{len(runs)} runs from t0 to t1; journals of at most {MAX_FLEET} are read for one answer: "
+                "narrow it by project, state, tag, text or time"
+            )
+        groups: dict[str | None, list[Series]] = {}
+        for run in runs:
+            opened = await self.open(run.id)
+            for one in await opened.use(lambda view: view.samples(Chosen((metric,)), t0, t1)):
+                groups.setdefault(_group(run, one, by), []).append(one)
+        return await run_in_threadpool(fleet_of_series, groups, t0, t1, bucket_ms)
+
+
+def _group(run: Run, series: Series, by: Grouping | None) -> str | None:
+    if by is None:
+        return None
+    return {"project": run.project, "host": series.host, "state": run.state, "run": run.id}[by]
+
+
+def _with_last(run: Run, wanted: Callable[[str], bool]) -> Run:
+    last = {
+        host: {key: value for key, value in values.items() if wanted(key)}
+        for host, values in run.last.items()
+    }
+    return replace(run, last=last)

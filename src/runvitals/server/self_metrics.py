@@ -1,0 +1,91 @@
+"""What the server counts of itself, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from itertools import accumulate
+
+from runvitals.server.housekeeping import Kept
+from runvitals.store.samples.contract import StoreStats
+
+ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Tally:
+    """Counts what was taken in and what was refused. One thread counts: that of the event loop.
+
+    Example:
+        >>> tally = Tally()
+        >>> tally.ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
+        >>> "runvitals_ingest_points_total 600" in tally.exposition(store.stats(), Kept())
+        True
+    """
+
+    def __init__(self) -> None:
+        self._requests = self._envelopes = self._points = self._body_bytes = 0
+        self._refused = Counter[int]()
+        self._acks = [0] * (len(ACK_BUCKETS_S) + 1)
+        self._seconds = 0.0
+
+    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+        """A request was acknowledged, so long after it came."""
+        self._requests += 1
+        self._envelopes += envelopes
+        self._points += points
+        self._body_bytes += body_bytes
+        self._acks[bisect_left(ACK_BUCKETS_S, seconds)] += 1
+        self._seconds += seconds
+
+    def refused(self, status: int) -> None:
+        """A request was not taken in."""
+        self._refused[status] += 1
+
+    def exposition(
+        self, store: StoreStats, kept: Kept, threads: Mapping[str, str | None] | None = None
+    ) -> str:
+        """Everything, with how the store fares, what housekeeping has done, and which threads fail."""
+        lines = []
+        totals = {
+            "requests": self._requests,
+            "envelopes": self._envelopes,
+            "points": self._points,
+            "body_bytes": self._body_bytes,
+        }
+        for name, total in totals.items():
+            lines += _counter(f"runvitals_ingest_{name}_total", total)
+        lines.append("# TYPE runvitals_ingest_refused_total counter")
+        for status, count in sorted(self._refused.items()):
+            lines.append(f'runvitals_ingest_refused_total{{status="{status}"}} {count}')
+        lines += self._histogram("runvitals_ingest_ack_seconds")
+        for name in ("runs", "samples", "unsealed_samples", "waiting_batches", "size_bytes"):
+            lines += [
+                f"# TYPE runvitals_store_{name} gauge",
+                f"runvitals_store_{name} {getattr(store, name)}",
+            ]
+        lines += [
+            "# TYPE runvitals_store_failing gauge",
+            f"runvitals_store_failing {int(store.problem is not None)}",
+            "# TYPE runvitals_store_warnings gauge",
+            f"runvitals_store_warnings {len(store.warnings)}",
+            "# TYPE runvitals_thread_failing gauge",
+        ]
+        for thread, problem in (threads or {}).items():
+            lines.append(f'runvitals_thread_failing{{thread="{thread}"}} {int(problem is not None)}')
+        for name, count in (("samples", kept.samples), ("bytes", kept.bytes), ("runs", kept.runs)):
+            lines += _counter(f"runvitals_housekeeping_dropped_{name}_total", count)
+        done = "runvitals_housekeeping_last_success_timestamp_seconds"
+        lines += [f"# TYPE {done} gauge", f"{done} {kept.done_ms / 1000}"]
+        return "\n".join(lines) + "\n"
+
+    def _histogram(self, name: str) -> list[str]:
+        lines = [f"# TYPE {name} histogram"]
+        totals = list(accumulate(self._acks))
+        for edge, total in zip((*map(str, ACK_BUCKETS_S), "+Inf"), totals, strict=True):
+            lines.append(f'{name}_bucket{{le="{edge}"}} {total}')
+        return [*lines, f"{name}_sum {self._seconds!r}", f"{name}_count {totals[-1]}"]
+
+
+def _counter(name: str, value: int) -> list[str]:
+    return [f"# TYPE {name} counter", f"{name} {value}"]

@@ -1,0 +1,103 @@
+"""A run's lanes: under which numbers the store has its series, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from runvitals.model.names import STEP
+from runvitals.server.library import Chosen
+from runvitals.store.metadata import KeyList, MetadataStore, StoredWriter
+from runvitals.store.metadata.run_states import MONITOR, TRAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One writer of a lane: of a monitor's lane one for each of its lives."""
+
+    writer: str
+    started_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What the store has under one number.
+
+    Args:
+        lives: the oldest first.
+        sampled: key → the metric's number, of series.
+        logged: the same of what was logged, and of STEP and TRUE_TIME.
+    """
+
+    id: int
+    host: str
+    role: str
+    rank: int | None
+    lives: tuple[Life, ...]
+    sampled: Mapping[str, int]
+    logged: Mapping[str, int]
+    lists: tuple[int, ...] = ()
+
+    def is_chosen(self, chosen: Chosen, hosts_of_rank: frozenset[str]) -> bool:
+        """Whether a choice by host, rank and writer has this lane."""
+        if chosen.host is not None and self.host != chosen.host:
+            return False
+        if chosen.writer is not None:
+            return any(chosen.wants_writer(life.writer) for life in self.lives)
+        if chosen.rank is None:
+            return True
+        return self.rank == chosen.rank if self.role == TRAIN else self.host in hosts_of_rank
+
+
+def lanes(
+    catalogue: MetadataStore, run_id: int, writers: Sequence[StoredWriter], before: Sequence[Lane] = ()
+) -> list[Lane]:
+    """The lanes of a run: those of monitors first, then by when they began.
+
+    Args:
+        before: the lanes as they were; what has not changed is taken from them.
+    """
+    lists = catalogue.metrics.lists_of_run(run_id)
+    of_lane: dict[int, list[StoredWriter]] = {}
+    for one in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
+        of_lane.setdefault(one.lane_id, []).append(one)
+    known = {lane.id: lane for lane in before}
+    return [
+        _lane(catalogue, some, [one for w in some for one in lists.get(w.id, ())], known.get(number))
+        for number, some in of_lane.items()
+    ]
+
+
+def _lane(
+    catalogue: MetadataStore, writers: Sequence[StoredWriter], lists: Sequence[KeyList], before: Lane | None
+) -> Lane:
+    first = writers[0]
+    numbers = tuple(one.id for one in lists)
+    if before is not None and before.lists == numbers:
+        sampled, logged = before.sampled, before.logged
+    else:
+        sampled, logged = _keys(catalogue, lists, first.role)
+    return Lane(
+        id=first.lane_id,
+        host=first.host,
+        role=first.role,
+        rank=first.rank,
+        lives=tuple(Life(one.name, one.started_ms, one.last_ms) for one in writers),
+        sampled=sampled,
+        logged=logged,
+        lists=numbers,
+    )
+
+
+def _keys(
+    catalogue: MetadataStore, lists: Sequence[KeyList], role: str
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What was sampled, by key, and what was logged."""
+    keys = catalogue.metrics.keys({number for one in lists for number in one.metric_ids})
+    sampled: dict[str, int] = {}
+    logged: dict[str, int] = {}
+    for one in lists:
+        named = {keys[number]: number for number in one.metric_ids if number in keys}
+        (logged if STEP in named or role == TRAIN else sampled).update(named)
+    return dict(sorted(sampled.items())), logged

@@ -1,0 +1,325 @@
+"""A run of the store as the API looks at it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from runvitals.buckets import Floats, Grid, Integers
+from runvitals.journal.records import STREAMS
+from runvitals.model.limits import STEP as MOST_STEP
+from runvitals.model.names import STEP, TRUE_TIME
+from runvitals.model.run import Event, Run
+from runvitals.query.console import KEPT_BYTES
+from runvitals.query.run_handle import UnknownRun
+from runvitals.query.series import Series
+from runvitals.server import cached_read
+from runvitals.server.library import (
+    Calls,
+    Charted,
+    Chosen,
+    NewCall,
+    NewSample,
+    Piece,
+    Position,
+    SeriesSummary,
+    TooMuch,
+    device_index,
+)
+from runvitals.server.local.journal_run import refuse_beyond, summary
+from runvitals.server.stored.lanes import Lane, lanes
+from runvitals.server.stored.run_facts import detailed_run, events_of
+from runvitals.server.stored.series import StoredSeries, Wanted, wanted_series
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.contract import END_OF_TIME_MS, SampleStore
+
+_LOOK_BACK_MS = 120_000
+_MOST_SHOWN = 5_000
+"""Newest values that are told with what is known of a run."""
+_MOST_SERIES = 10_000
+"""Series that one answer is about: 0.1 ms each. More are for several calls, by their keys."""
+_RATES_SUMMED_UP = 2_000_000
+"""Values of counters that are read so that the lowest and highest rates can be told."""
+
+
+class StoredRun:
+    """A `RunView` of a run in the store. A position is the time of the newest value in each lane."""
+
+    def __init__(self, run_id: str, number: int, store: SampleStore, catalogue: MetadataStore) -> None:
+        self._run_id = run_id
+        self._number = number
+        self._store = store
+        self._catalogue = catalogue
+        self._series = StoredSeries(store)
+        self._lanes: list[Lane] = []
+        self._started_ms = 0
+        self._run: tuple[float, int, Run] | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self._run_id
+
+    def refresh(self) -> None:
+        """Take in who writes to the run, and what."""
+        writers = self._catalogue.writers.of_runs([self._number])[self._number]
+        self._lanes = lanes(self._catalogue, self._number, writers, self._lanes)
+        self._started_ms = min((one.started_ms for one in writers), default=0)
+        self._series.refresh(self._lanes)
+        self._run = None
+
+    def note_problems(self) -> Mapping[str, None]:
+        self._series.noted = {}
+        return self._series.noted
+
+    def run(self, now_ms: int) -> Run:
+        """Everything known of the run but its series.
+
+        Raises:
+            UnknownRun: it was thrown away, or deleted.
+        """
+        if self._run is not None:
+            read_s, read_ms, run = self._run
+            if read_ms == now_ms or time.monotonic() - read_s < cached_read.FRESH_S:
+                return run
+        row = self._catalogue.runs.find(self._run_id, now_ms)
+        if row is None or row.deleted_ms is not None:
+            raise UnknownRun(f"run {self._run_id!r} was thrown away")
+        run = detailed_run(row, self._catalogue, self._store, now_ms, self._shown())
+        run.problems.extend(self._series.damaged)
+        self._run = (time.monotonic(), now_ms, run)
+        return run
+
+    def _shown(self) -> frozenset[int] | None:
+        """The metrics whose newest values are told of the run; None: all."""
+        numbers = {number for lane in self._lanes for number in lane.sampled.values()}
+        return None if len(numbers) <= _MOST_SHOWN else frozenset(sorted(numbers)[:_MOST_SHOWN])
+
+    def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        writers = self._catalogue.writers.of_runs([self._number])[self._number]
+        return events_of(self._number, writers, self._catalogue, skip, limit)
+
+    # Series
+
+    def _wanted(self, chosen: Chosen) -> list[Wanted]:
+        hosts: frozenset[str] = frozenset()
+        if chosen.rank is not None:
+            ranks = self._catalogue.writers.processes(self._number)
+            hosts = frozenset(one.host for one in ranks if one.rank == chosen.rank)
+        devices = None if chosen.device is None else self._devices(chosen.device)
+        wanted = chosen.wanted
+
+        def wants(lane: Lane, key: str) -> bool:
+            return wanted(key) and (devices is None or (lane.host, device_index(key)) in devices)
+
+        theirs = [lane for lane in self._lanes if lane.is_chosen(chosen, hosts)]
+        return wanted_series(theirs, wants)
+
+    def _devices(self, named: str) -> set[tuple[str, str | None]]:
+        """(host, index) of the devices of that index, UUID or PCI address."""
+        if named.isdecimal():
+            return {(lane.host, named) for lane in self._lanes}
+        return {
+            (one.host, str(one.position))
+            for one in self._catalogue.devices.of_run(self._number)
+            if named in (one.uuid, one.pci_address) and one.position is not None
+        }
+
+    def _some(self, wanted: list[Wanted], skip: int = 0) -> list[Wanted]:
+        """As many of them as one answer is about; that there are more is noted."""
+        some = wanted[skip : skip + _MOST_SERIES]
+        if len(wanted) > skip + len(some):
+            left = len(wanted) - skip - len(some)
+            self._series.noted[f"{left:,} more series are left out: choose by `keys`"] = None
+        return some
+
+    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+        wanted = self._some(self._wanted(chosen), skip)
+        extents = self._series.extents(wanted, self._started_ms) if wanted else {}
+        rates = [one for one in wanted if one.rate is not None and one.stored in extents]
+        small = sum(extents[one.stored].n for one in rates) <= _RATES_SUMMED_UP
+        derived = self._series.samples(rates, 0, END_OF_TIME_MS - 1) if small else []
+        exact = {(one.key, one.host, one.role): summary(one) for one in derived}
+        found = []
+        for one in wanted:
+            extent = extents.get(one.stored)
+            if one.place in exact and one.rate is not None:
+                found.append(exact[one.place])
+            elif extent is None:
+                found.append(SeriesSummary(*one.place, 0, 0, 0, None, None, None))
+            elif one.rate is None:
+                found.append(
+                    SeriesSummary(
+                        *one.place,
+                        extent.n,
+                        extent.first_ms,
+                        extent.last_ms,
+                        extent.min,
+                        extent.max,
+                        extent.last,
+                    )
+                )
+            else:
+                span = (extent.n - 1, extent.first_ms, extent.last_ms)
+                found.append(SeriesSummary(*one.place, *span, None, None, None))
+        return found
+
+    def extent(self, chosen: Chosen) -> tuple[int, int] | None:
+        wanted = self._some(self._wanted(chosen))
+        extents = self._series.extents(wanted, self._started_ms) if wanted else {}
+        if not extents:
+            return None
+        first = [extents[one.stored].first_ms for one in wanted if one.rate is None and one.stored in extents]
+        rates = [one for one in wanted if one.rate is not None and one.stored in extents]
+        if rates:  # a rate begins with the second sample of its counter
+            begin = min(extents[one.stored].first_ms for one in rates)
+            begun = self._series.samples(rates, begin, begin + _LOOK_BACK_MS)
+            first += [int(one.t[0]) for one in begun if len(one)]
+        return (min(first), max(one.last_ms for one in extents.values())) if first else None
+
+    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
+        wanted = self._wanted(chosen)
+        if at_most is not None:
+            if len(wanted) > _MOST_SERIES:
+                raise TooMuch(
+                    f"{len(wanted):,} series; one answer is about at most {_MOST_SERIES:,}: choose by `keys`"
+                )
+            counts = self._series.counts(wanted, t0, t1)
+            refuse_beyond(at_most, sum(counts.get(one.stored, 0) for one in wanted))
+        return [one for one in self._series.samples(wanted, t0, t1) if len(one)]
+
+    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
+        wanted = self._some(self._wanted(chosen))
+        buckets = self._series.buckets([one for one in wanted if one.rate is None], on)
+        if all(int(one.buckets.n.sum()) <= max_points for one in buckets):
+            # Perhaps few enough: gaps are not in these numbers, and the grid begins before t0.
+            samples = [one for one in self._series.samples(wanted, t0, t1) if len(one)]
+            if all(len(one) <= max_points for one in samples):
+                return Charted(samples)
+        rates = self._series.buckets([one for one in wanted if one.rate is not None], on)
+        by_place = {(one.key, one.host, one.role): one for one in (*buckets, *rates)}
+        return Charted([], [by_place[one.place] for one in wanted if one.place in by_place])
+
+    # What was logged and printed
+
+    def calls(self, names: Iterable[str]) -> list[Calls]:
+        wanted = set(names)
+        found = []
+        for lane in self._lanes:
+            if STEP in lane.logged:
+                keys = [
+                    key
+                    for key in lane.logged
+                    if key not in (STEP, TRUE_TIME) and (not wanted or key in wanted)
+                ]
+                found.append(Calls(lane.host, lane.rank, self._logged(lane, keys, 0)))
+        return found
+
+    def _logged(
+        self, lane: Lane, keys: Iterable[str], t0: int, t1: int = END_OF_TIME_MS - 1
+    ) -> dict[str, tuple[Floats, Floats, Floats]]:
+        """Name → (steps, times, values) of the calls whose rows lie from `t0` to `t1`."""
+        numbers = [lane.logged[key] for key in (STEP, TRUE_TIME, *keys) if key in lane.logged]
+        answer = self._store.read([lane.id], numbers, t0, t1)
+        self._series.note(answer.damaged)
+        columns = {one.metric: (one.t, one.values) for one in answer.series}
+        if lane.logged[STEP] not in columns:
+            return {}
+        rows, steps = columns[lane.logged[STEP]]
+        times = rows.astype(np.float64)
+        if TRUE_TIME in lane.logged and lane.logged[TRUE_TIME] in columns:
+            told_t, told = columns[lane.logged[TRUE_TIME]]
+            there = ~np.isnan(told)
+            times[np.searchsorted(rows, told_t[there])] = told[there]
+        found = {}
+        for key in keys:
+            t, values = columns.get(lane.logged[key], _NOTHING)
+            place = np.searchsorted(rows, t)
+            place = np.minimum(place, len(rows) - 1)
+            # A client may send the same key as a series, too; what was stored may have a step that is none.
+            own = (rows[place] == t) & (np.abs(steps[place]) <= MOST_STEP)
+            if own.any():
+                found[key] = steps[place[own]], times[place[own]], values[own]
+        return found
+
+    def printed(self) -> tuple[bool, list[Piece]]:
+        output = self._catalogue.console.tail(self._number, KEPT_BYTES)
+        writers = {one.id: one for one in self._catalogue.writers.of_runs([self._number])[self._number]}
+        pieces = [
+            Piece(
+                one.time_ms,
+                STREAMS[one.stream],
+                one.text,
+                writers[one.writer_id].host,
+                writers[one.writer_id].rank,
+            )
+            for one in output.pieces
+            if one.writer_id in writers
+        ]
+        return output.dropped_bytes > 0, pieces
+
+    # What is new
+
+    def position(self) -> Position:
+        times = self._store.last_times([lane.id for lane in self._lanes])
+        return {str(lane): time_ms for lane, time_ms in times.items()}
+
+    def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
+        """The lanes that have news, from when and until when."""
+        for lane in self._lanes:
+            known, newest = before.get(str(lane.id), -1), now.get(str(lane.id), -1)
+            if newest > known:
+                yield lane, known + 1, newest
+
+    def count_between(self, before: Position, now: Position) -> int:
+        total = 0
+        for lane, t0, t1 in self._news(before, now):
+            on = Grid(t0, t1 - t0 + 1, 1)
+            answer = self._store.read_buckets([lane.id], None, on)
+            total += max((int(one.buckets.n.sum()) for one in answer.series), default=0)
+        return total
+
+    def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
+        for lane, t0, t1 in self._news(before, now):
+            keys = {number: key for key, number in lane.sampled.items()}
+            if not keys:
+                continue
+            rows: dict[int, dict[str, float]] = {}
+            for one in self._store.read([lane.id], list(keys), t0, t1).series:
+                for t, value in zip(one.t.tolist(), one.values.tolist(), strict=True):
+                    rows.setdefault(t, {})[keys[one.metric]] = value
+            for t in sorted(rows):
+                yield NewSample(f"{lane.id}.{self._life(lane, t)}", lane.host, lane.role, t, rows[t])
+
+    def _life(self, lane: Lane, t: int) -> int:
+        """Which life of its monitor a sample is of."""
+        return sum(life.started_ms <= t for life in lane.lives[1:])
+
+    def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
+        number, _, life = source.partition(".")
+        lane = next(lane for lane in self._lanes if str(lane.id) == number)
+        t1 = before.get(number, -1)
+        t0 = max(t1 - _LOOK_BACK_MS, lane.lives[int(life)].started_ms if int(life) else 0)
+        if t1 < t0:
+            return {}
+        keys = {metric: key for key, metric in lane.sampled.items()}
+        return {
+            keys[one.metric]: (int(one.t[-1]), float(one.values[-1]))
+            for one in self._store.read([lane.id], list(keys), t0, t1).series
+        }
+
+    def calls_between(self, before: Position, now: Position) -> Iterator[NewCall]:
+        for lane, t0, t1 in self._news(before, now):
+            if STEP not in lane.logged:
+                continue
+            keys = [key for key in lane.logged if key not in (STEP, TRUE_TIME)]
+            rows: dict[tuple[float, float], dict[str, float]] = {}
+            for key, (steps, times, values) in self._logged(lane, keys, t0, t1).items():
+                for step, t, value in zip(steps.tolist(), times.tolist(), values.tolist(), strict=True):
+                    rows.setdefault((t, step), {})[key] = value
+            for t, step in sorted(rows):
+                yield NewCall(lane.host, lane.rank, step, int(t), rows[t, step])
+
+
+_NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))

@@ -1,0 +1,188 @@
+"""What the catalogue knows of runs, as readers of journals know it: `query.model.Run`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from runvitals.model.records import LOST, lost_records
+from runvitals.model.run import Ending, Event, Host, Rank, Run, State
+from runvitals.store import metadata as stored
+from runvitals.store.metadata import MetadataStore, RunRow, RunSections, StoredWriter, hosts
+from runvitals.store.metadata.log_summaries import summary_of
+from runvitals.store.metadata.run_states import MONITOR
+from runvitals.store.metadata.search_columns import LOGGED
+from runvitals.store.samples.contract import SampleStore
+
+_MANY_EVENTS = 10_000
+_MOST_LOSSES = 100_000
+_SHOWN_IN_LISTS = ("run", "summary", LOGGED)
+LastValues = dict[str, dict[str, tuple[int, float]]]
+"""Host → key → (time, value)."""
+
+
+def events_of(
+    run_id: int, writers: Sequence[StoredWriter], catalogue: MetadataStore, skip: int, limit: int
+) -> list[Event]:
+    """Some of a run's events: the newest but `skip`, in order of time."""
+    by_id = {one.id: one for one in writers}
+    return [_event(one, by_id) for one in catalogue.events.of_run(run_id, skip, limit)]
+
+
+def listed_runs(
+    rows: Sequence[RunRow],
+    catalogue: MetadataStore,
+    store: SampleStore,
+    wanted: Collection[int] | None,
+    now_ms: int,
+) -> list[Run]:
+    """Runs as a table shows them: what a table does not show is empty."""
+    ids = [row.id for row in rows]
+    writers = catalogue.writers.of_runs(ids)
+    sections = catalogue.sections.read(ids, _SHOWN_IN_LISTS)
+    last = last_values([one for some in writers.values() for one in some], catalogue, store, wanted)
+    return [
+        _run(row, writers[row.id], sections[row.id], _values(last.get(row.id, {})), now_ms) for row in rows
+    ]
+
+
+def detailed_run(
+    row: RunRow,
+    catalogue: MetadataStore,
+    store: SampleStore,
+    now_ms: int,
+    shown: Collection[int] | None = None,
+) -> Run:
+    """Everything known of a run but its series.
+
+    Args:
+        shown: the metrics whose newest values are told; None: all.
+    """
+    writers = catalogue.writers.of_runs([row.id])[row.id]
+    by_id = {one.id: one for one in writers}
+    newest = catalogue.events.of_run(row.id)
+    left_out = max(0, catalogue.events.count(row.id) - len(newest)) if len(newest) >= _MANY_EVENTS else 0
+    events = [_event(one, by_id) for one in newest]
+    last = last_values(writers, catalogue, store, shown)
+    run = _run(row, writers, catalogue.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms)
+    run.events[:] = events
+    if left_out:
+        run.problems.append(
+            f"{left_out:,} older events are left out here: /events?skip={len(newest)} has them"
+        )
+    run.ranks[:] = _ranks(catalogue.writers.processes(row.id), writers)
+    told = catalogue.events.of_run(row.id, limit=_MOST_LOSSES, name=LOST) if left_out else newest
+    lost = sum(lost_records(event.data) for event in told if event.name == LOST)
+    return Run(**{**_fields(run), "lost_records": lost})
+
+
+def _fields(run: Run) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in Run.__dataclass_fields__}
+
+
+def _run(
+    row: RunRow,
+    writers: Sequence[StoredWriter],
+    sections: RunSections,
+    last: dict[str, dict[str, float]],
+    now_ms: int,
+) -> Run:
+    about = sections.shared.get("run", {})
+    machines = sections.by_host.get("machine", {})
+    commands = (_texts(machine.get("command")) for machine in machines.values())
+    said = _texts(about.get("tags"))
+    return Run(
+        id=row.uid,
+        project=row.project,
+        name=row.name,
+        group=row.group,
+        job_type=row.job_type,
+        tags=said if set(said) == set(row.tags) else list(row.tags),
+        notes=str(about.get("notes") or ""),
+        command=_texts(about.get("command")) or next((words for words in commands if words), []),
+        ending=_ending(row.ending),
+        started_ms=row.started_ms,
+        ended_ms=row.ended_ms,
+        duration_ms=row.duration_ms,
+        config=sections.shared.get("config", {}),
+        summary=summary_of(sections),
+        settings=sections.shared.get("settings", {}),
+        machines=machines,
+        sources=sections.by_host.get("sources", {}),
+        hosts=[_host(one) for one in hosts(writers, now_ms)],
+        ranks=[],
+        events=[],
+        lost_records=0,
+        problems=[],
+        last=last,
+        stop_requested_ms=row.stop_requested_ms,
+    )
+
+
+def _ending(ending: stored.Ending) -> Ending:
+    return Ending(cast(State, ending.state), ending.exit_code, ending.signal, ending.out_of_memory)
+
+
+def _host(host: stored.HostState) -> Host:
+    return Host(
+        host.name, _ending(host.ending), host.started_ms, host.last_ms, host.interval_s, host.monitors
+    )
+
+
+def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Event:
+    writer = writers.get(event.writer_id or 0)
+    host, rank = (writer.host, writer.rank) if writer is not None else ("", None)
+    return Event(event.time_ms, event.name, event.level, event.text, host, rank, event.data)
+
+
+def _ranks(processes: Sequence[stored.WatchedProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
+    """The processes that attached, and those that only their writers tell of."""
+    found = {
+        (one.host, one.pid): Rank(
+            one.host,
+            one.pid,
+            one.rank,
+            one.local_rank,
+            one.world_size,
+            one.exit_code,
+            one.signal,
+            one.out_of_memory,
+            one.ended_ms,
+        )
+        for one in processes
+    }
+    for one in writers:
+        if one.role != MONITOR and one.pid is not None:
+            found.setdefault((one.host, one.pid), Rank(one.host, one.pid, one.rank))
+    return sorted(found.values(), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid))
+
+
+def last_values(
+    writers: Iterable[StoredWriter],
+    catalogue: MetadataStore,
+    store: SampleStore,
+    wanted: Collection[int] | None,
+) -> dict[int, LastValues]:
+    """By run: the newest value of each of these metrics, or all, that its monitors sample (of clients: that
+    they send).
+    """
+    sampled = {one.lane_id: one for one in writers if one.role != "train"}
+    found: dict[int, LastValues] = {}
+    answers = store.latest(sorted(sampled), wanted)
+    numbers = {number for one in answers for number in one.metrics.tolist()}
+    keys = catalogue.metrics.keys(numbers)
+    for one in answers:
+        writer = sampled[one.run]
+        values = found.setdefault(writer.run_id, {}).setdefault(writer.host, {})
+        for number, t, value in zip(one.metrics.tolist(), one.t.tolist(), one.values.tolist(), strict=True):
+            if number in keys and not keys[number].startswith("_"):
+                values[keys[number]] = (t, value)
+    return found
+
+
+def _values(last: LastValues) -> dict[str, dict[str, float]]:
+    return {host: {key: value for key, (_, value) in values.items()} for host, values in last.items()}
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

@@ -1,0 +1,314 @@
+"""Series out of the store: samples and buckets, with rates derived, and gaps where a monitor was gone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+import numpy as np
+
+from runvitals import deadline
+from runvitals.buckets import Buckets, Floats, Grid, Integers, reduce
+from runvitals.query.rates import Rate, derive, rate_of
+from runvitals.query.series import Series
+from runvitals.server.library import Bucketed
+from runvitals.server.local.journal_run import within
+from runvitals.server.stored.lanes import Lane
+from runvitals.store.samples.contract import (
+    END_OF_TIME_MS,
+    DamagedData,
+    ReadResult,
+    SampleStore,
+    SeriesBuckets,
+    SeriesSamples,
+)
+
+_LOOK_BACK_MS = (120_000, 3_600_000, END_OF_TIME_MS)
+"""How far before a range the sample is looked for that a range's first rate is counted from."""
+_NEAR_MS = 300_000
+"""A key that is sampled at least so often has a gap between two lives of its monitor."""
+_WIDE_MS = 28 * 86_400_000
+_NARROW_MS = 10_000
+_MOST_DAMAGED = 1000
+
+Columns = dict[tuple[int, int], tuple[Integers, Floats]]
+"""(lane, metric) → times and values."""
+
+
+class Wanted(NamedTuple):
+    """A series that is wanted: one that is stored, or the rate of one."""
+
+    lane: Lane
+    key: str
+    metric: int
+    rate: Rate | None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return (self.rate.key if self.rate else self.key, self.lane.host, self.lane.role)
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        """(lane, metric), as the store knows it."""
+        return self.lane.id, self.metric
+
+
+def wanted_series(lanes: Iterable[Lane], wants: Callable[[Lane, str], bool]) -> list[Wanted]:
+    """The stored series that are wanted, and the rates that are, each after its counter's place."""
+    found: list[Wanted] = []
+    for lane in lanes:
+        for key, metric in lane.sampled.items():
+            deadline.check()
+            if wants(lane, key):
+                found.append(Wanted(lane, key, metric, None))
+            rate = rate_of(key)
+            if rate is not None and wants(lane, rate.key):
+                found.append(Wanted(lane, key, metric, rate))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The values of a stored series: how many, from when to when, and their extremes."""
+
+    n: int
+    first_ms: int
+    last_ms: int
+    min: float
+    max: float
+    last: float
+
+
+class StoredSeries:
+    """Reads the series of a run's lanes.
+
+    Attributes:
+        names: (lane, metric) → the key and the host, to tell of what cannot be read.
+        damaged: what could not be read so far.
+        noted: the same, since somebody last set it to be empty.
+    """
+
+    def __init__(self, store: SampleStore) -> None:
+        self._store = store
+        self._gaps: dict[tuple[int, int, int], int] = {}  # (lane, metric, life's start) → time of the gap
+        self._looked: set[tuple[int, int]] = set()  # (lane, life's start): gaps that are not known yet
+        self._first: dict[tuple[int, int], int] = {}
+        self.names: dict[tuple[int, int], tuple[str, str]] = {}
+        self.damaged: dict[str, None] = {}
+        self.noted: dict[str, None] = {}
+
+    def refresh(self, lanes: Iterable[Lane]) -> None:
+        """There may be more by now."""
+        self._looked.clear()
+        self.names = {
+            (lane.id, metric): (key, lane.host)
+            for lane in lanes
+            for known in (lane.sampled, lane.logged)
+            for key, metric in known.items()
+        }
+
+    def samples(self, wanted: Sequence[Wanted], t0: int, t1: int) -> list[Series]:
+        """The samples from `t0` to `t1`, both included, of every wanted series."""
+        stored = self._read_with_gaps([one for one in wanted if one.rate is None], t0, t1)
+        counters = self._counters([one for one in wanted if one.rate is not None], t0, t1)
+        found = []
+        for one in wanted:
+            deadline.check()
+            t, values = (stored if one.rate is None else counters).get(one.stored, _NOTHING)
+            if one.rate is not None:
+                t, values = derive(t, values, one.rate.factor)
+            series = Series(*one.place, t, values)
+            found.append(series if one.rate is None else within(series, t0, t1))
+        return found
+
+    def buckets(self, wanted: Sequence[Wanted], on: Grid) -> list[Bucketed]:
+        """Every wanted series on a grid; series with no sample there are left out."""
+        end = on.t0_ms + on.count * on.width_ms - 1
+        plain = [one for one in wanted if one.rate is None]
+        stored = self._read_buckets(plain, on)
+        for one in plain:
+            if one.stored in stored:
+                gaps = [t for t in self._gaps_of(one) if on.t0_ms <= t <= end]
+                stored[one.stored] = _with_empty(stored[one.stored], on, gaps)
+        derived = self.samples([one for one in wanted if one.rate is not None], on.t0_ms, end)
+        of_rates = {(one.key, one.host, one.role): reduce(on, one.t, one.values) for one in derived}
+        found = []
+        for one in wanted:
+            buckets = stored.get(one.stored) if one.rate is None else of_rates.get(one.place)
+            if buckets is not None and len(buckets.t):
+                found.append(Bucketed(*one.place, buckets))
+        return found
+
+    def counts(self, wanted: Sequence[Wanted], t0: int, t1: int) -> dict[tuple[int, int], int]:
+        """About how many samples of the wanted series lie from `t0` to `t1`: gaps are not counted."""
+        on = Grid(t0, t1 - t0 + 1, 1)
+        return {place: int(one.n.sum()) for place, one in self._read_buckets(wanted, on).items()}
+
+    def extents(self, wanted: Sequence[Wanted], from_ms: int) -> dict[tuple[int, int], Extent]:
+        """What the stored series amount to; `from_ms`: about when the run began."""
+        # Buckets as wide as a month, of which one begins when the run began: a chunk lies in one of them, so
+        # that it need not be decoded.
+        first = from_ms % _WIDE_MS
+        on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
+        there = {place: one for place, one in self._read_buckets(wanted, on).items() if int(one.n.sum())}
+        newest = self._newest(there)
+        self._find_first(there, on.width_ms)
+        # Where what is in the first bucket cannot be read, no more is known than that the run had begun.
+        began = {place: self._first.get(place, from_ms) for place in there}
+        return {
+            place: Extent(
+                n=int(one.n.sum()),
+                first_ms=began[place],
+                last_ms=newest.get(place, began[place]),
+                min=float(np.nanmin(one.min)),
+                max=float(np.nanmax(one.max)),
+                last=float(one.last[np.flatnonzero(one.n)[-1]]),
+            )
+            for place, one in there.items()
+        }
+
+    def _newest(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        if not places:
+            return {}
+        return {
+            (one.run, metric): t
+            for one in self._store.latest(*_ids(places))
+            for metric, t in zip(one.metrics.tolist(), one.t.tolist(), strict=True)
+        }
+
+    def _find_first(self, there: dict[tuple[int, int], Buckets], width_ms: int) -> None:
+        """Note when the first value of each series is: within its first bucket, there in a narrower one."""
+        places: dict[int, list[tuple[int, int]]] = {}
+        for place, one in there.items():
+            start = int(one.t[np.flatnonzero(one.n)[0]])
+            if not start <= self._first.get(place, -1) < start + width_ms:
+                places.setdefault(start, []).append(place)
+        for start, some in places.items():
+            if width_ms <= _NARROW_MS:
+                for place, (t, values) in self._read(some, start, start + width_ms - 1).items():
+                    there_are = np.flatnonzero(~np.isnan(values))
+                    if len(there_are):
+                        self._first[place] = int(t[there_are[0]])
+                continue
+            narrower = max(_NARROW_MS, width_ms // 500)
+            on = Grid(start, narrower, -(-width_ms // narrower))
+            found = self._collect(self._store.read_buckets(*_ids(some), on), set(some))
+            self._find_first({place: one for place, one in found.items() if one.n.any()}, narrower)
+
+    def _counters(self, wanted: Sequence[Wanted], t0: int, t1: int) -> Columns:
+        """Samples of counters, from the last one before `t0` on."""
+        found = self._read_with_gaps(wanted, t0, t1)
+        start = t0
+        missing = {one.stored: one for one in wanted}
+        for back_ms in _LOOK_BACK_MS:
+            end, start = start - 1, max(0, t0 - back_ms)
+            if not missing or end < start:
+                break
+            for place, (t, values) in self._read_with_gaps(list(missing.values()), start, end).items():
+                if len(t):
+                    later = found.get(place, _NOTHING)
+                    found[place] = np.append(t[-1:], later[0]), np.append(values[-1:], later[1])
+                    del missing[place]
+        return found
+
+    def _read_with_gaps(self, wanted: Sequence[Wanted], t0: int, t1: int) -> Columns:
+        found = self._read([one.stored for one in wanted], t0, t1)
+        for one in wanted:
+            gaps = [t for t in self._gaps_of(one) if t0 <= t <= t1]
+            if gaps:
+                t, values = found.get(one.stored, _NOTHING)
+                rows = np.searchsorted(t, gaps)
+                found[one.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
+        return found
+
+    def _gaps_of(self, one: Wanted) -> list[int]:
+        """Halfway between the last sample of each life of a monitor and the first of the next."""
+        lives = one.lane.lives
+        if len(lives) < 2:
+            return []
+        found = set()
+        for before, life in itertools.pairwise(lives):
+            place = (one.lane.id, life.started_ms)
+            if (*one.stored, life.started_ms) not in self._gaps and place not in self._looked:
+                self._looked.add(place)
+                self._find_gaps(one.lane, min(before.last_ms, life.started_ms), life.started_ms)
+            found.add(self._gaps.get((*one.stored, life.started_ms)))
+        return sorted(t for t in found if t is not None)
+
+    def _find_gaps(self, lane: Lane, last_ms: int, start_ms: int) -> None:
+        """Of all series of a lane, between two of its lives. One that is not found yet may come."""
+        answer = self._store.read(
+            [lane.id], list(lane.sampled.values()), last_ms - _NEAR_MS, start_ms + _NEAR_MS
+        )
+        for series in answer.series:
+            row = int(np.searchsorted(series.t, start_ms))
+            if 0 < row < len(series.t):
+                middle = (int(series.t[row - 1]) + int(series.t[row])) // 2
+                self._gaps[lane.id, series.metric, start_ms] = middle
+
+    def _read(self, places: Iterable[tuple[int, int]], t0: int, t1: int) -> Columns:
+        asked = set(places)
+        if not asked or t1 < t0:
+            return {}
+        answer = self._store.read(*_ids(asked), t0, t1)
+        self._note(answer)
+        return {
+            (one.run, one.metric): (one.t, one.values)
+            for one in answer.series
+            if (one.run, one.metric) in asked
+        }
+
+    def _read_buckets(self, wanted: Sequence[Wanted], on: Grid) -> dict[tuple[int, int], Buckets]:
+        asked = {one.stored for one in wanted}
+        return self._collect(self._store.read_buckets(*_ids(asked), on), asked) if asked else {}
+
+    def _collect(
+        self, answer: ReadResult[SeriesBuckets], asked: set[tuple[int, int]]
+    ) -> dict[tuple[int, int], Buckets]:
+        self._note(answer)
+        return {(one.run, one.metric): one.buckets for one in answer.series if (one.run, one.metric) in asked}
+
+    def _note(self, answer: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:
+        self.note(answer.damaged)
+
+    def note(self, damaged: Iterable[DamagedData]) -> None:
+        """Keep what could not be read, to tell of it."""
+        for one in damaged:
+            text = self._told(one)
+            self.noted[text] = None
+            if len(self.damaged) < _MOST_DAMAGED:
+                self.damaged[text] = None
+
+    def _told(self, one: DamagedData) -> str:
+        key, host = self.names.get((one.run or 0, -1 if one.metric is None else one.metric), ("", ""))
+        what = f"samples of {key} on {host}" if key else "samples"
+        return f"{what} from {_moment(one.t0_ms)} to {_moment(one.t1_ms)} cannot be read: {one.reason}"
+
+
+def _moment(t_ms: int) -> str:
+    return datetime.fromtimestamp(t_ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
+
+
+def _ids(places: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """The lanes and the metrics to ask for."""
+    lanes, metrics = zip(*places, strict=True)
+    return sorted(set(lanes)), sorted(set(metrics))
+
+
+def _with_empty(buckets: Buckets, on: Grid, times: Sequence[int]) -> Buckets:
+    """With a bucket for each of these times, without a value where there is none."""
+    starts = {on.t0_ms + (t - on.t0_ms) // on.width_ms * on.width_ms for t in times}
+    new = np.array(sorted(starts.difference(buckets.t.tolist())), np.int64)
+    if not len(new):
+        return buckets
+    rows = np.searchsorted(buckets.t, new)
+    columns = (
+        np.insert(column, rows, np.nan) for column in (buckets.min, buckets.max, buckets.mean, buckets.last)
+    )
+    return Buckets(np.insert(buckets.t, rows, new), np.insert(buckets.n, rows, 0), *columns)

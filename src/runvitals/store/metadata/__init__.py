@@ -1,0 +1,62 @@
+"""The catalogue: projects, runs, writers, metrics, devices, facts, tags, events and tokens.
+
+Everything about runs but their samples, in SQLite or PostgreSQL. It hands out the numbers that the
+SampleStore knows metrics and series by.
+
+Example:
+    >>> catalogue = open_metadata_store("/var/lib/runvitals/catalogue.db")
+    >>> otter = WriterRegistration("brave-otter-1", "monitor.node1.19f3a", "digits")
+    >>> [joined] = catalogue.writers.join([otter], now_ms)
+    >>> catalogue.sections.merge([SectionUpdate(joined.run_id, "config", {"lr": 0.1}, now_ms)])
+    >>> wanted = Filter(project="digits", where=(Predicate.parse("config.lr > 0.01"),))
+    >>> [run.uid for run in catalogue.runs.page(wanted, RunSort("started_ms"), now_ms).runs]
+    ['brave-otter-1']
+"""
+
+from runvitals.model.filter import Filter, Predicate
+from runvitals.store.metadata.console import ConsoleLine, ConsolePage
+from runvitals.store.metadata.database import MetadataStoreError
+from runvitals.store.metadata.devices import DeviceRecord
+from runvitals.store.metadata.events import StoredEvent
+from runvitals.store.metadata.metadata_store import MetadataStore, open_metadata_store
+from runvitals.store.metadata.metrics import KeyList
+from runvitals.store.metadata.projects import Project, UnknownProject
+from runvitals.store.metadata.run_listing import RunPage, RunSort
+from runvitals.store.metadata.run_locks import UnknownRun
+from runvitals.store.metadata.run_rows import RunRow
+from runvitals.store.metadata.run_states import Ending, HostState, StoredWriter, hosts
+from runvitals.store.metadata.sections import RunSections, SectionUpdate
+from runvitals.store.metadata.tokens import AccessToken
+from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration
+from runvitals.store.metadata.writers import WatchedProcess, WriterEnd, WriterHeartbeat
+
+__all__ = [
+    "AccessToken",
+    "ConsoleLine",
+    "ConsolePage",
+    "DeviceRecord",
+    "Ending",
+    "Filter",
+    "HostState",
+    "KeyList",
+    "MetadataStore",
+    "MetadataStoreError",
+    "Predicate",
+    "Project",
+    "RegisteredWriter",
+    "RunPage",
+    "RunRow",
+    "RunSections",
+    "RunSort",
+    "SectionUpdate",
+    "StoredEvent",
+    "StoredWriter",
+    "UnknownProject",
+    "UnknownRun",
+    "WatchedProcess",
+    "WriterEnd",
+    "WriterHeartbeat",
+    "WriterRegistration",
+    "hosts",
+    "open_metadata_store",
+]

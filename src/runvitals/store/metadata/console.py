@@ -1,0 +1,162 @@
+"""What programs printed: the newest of each run, up to a limit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, select, tuple_, update
+
+from runvitals.store.metadata.database import Database, add_rows, among
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.tables import console, console_kept
+from runvitals.store.metadata.text import check_integers, plain_text
+
+KEPT_BYTES = 4 << 20
+"""Of a run's output, as UTF-8. More than this, and the oldest quarter goes; the journal has all of it."""
+_KEPT_AFTER_CUT = KEPT_BYTES * 3 // 4
+STREAMS = (1, 2)
+"""stdout and stderr."""
+_NAMES_AT_ONCE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLine:
+    """A piece of a program's output, which may begin and end within a line.
+
+    Args:
+        writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once.
+        time_ms: ms UTC, by the writer's clock.
+        stream: 1 stdout, 2 stderr.
+    """
+
+    run_id: int
+    writer_id: int
+    seq: int
+    time_ms: int
+    stream: int
+    text: str
+
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: a number that is not allowed.
+        """
+        check_integers("console output", seq=self.seq, time_ms=self.time_ms)
+        if self.stream not in STREAMS:
+            raise ValueError(f"stream {self.stream}: 1 (stdout) and 2 (stderr) are allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolePage:
+    """The end of a run's output, in order of time. `dropped_bytes`: of older output that was let go."""
+
+    pieces: list[ConsoleLine]
+    dropped_bytes: int
+
+
+class ConsoleTable:
+    """The output of all runs.
+
+    Example:
+        >>> catalogue.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
+        >>> [piece.text for piece in catalogue.console.tail(run_id).pieces]
+        ['epoch 1\\n']
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, pieces: Sequence[ConsoleLine]) -> None:
+        """Store output, all of it or none; what is there already is passed over. Durable.
+
+        Raises:
+            ValueError: a number that is not allowed.
+            UnknownRun: a run that is not there.
+        """
+        for one in pieces:
+            one.check()
+        if pieces:
+            self._database.write(lambda connection: _add(connection, pieces))
+
+    def tail(self, run_id: int, most_bytes: int = KEPT_BYTES) -> ConsolePage:
+        """The newest output of a run, of at most so many bytes (but a piece at least, if there is one)."""
+        with self._database.read() as connection:
+            kept = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
+            dropped_bytes = connection.execute(kept).scalar() or 0
+            newest = (
+                select(console)
+                .where(console.c.run_id == run_id)
+                .order_by(console.c.time_ms.desc(), console.c.id.desc())
+            )
+            pieces: list[ConsoleLine] = []
+            size = 0
+            for row in connection.execution_options(yield_per=256).execute(newest):
+                size += row.size
+                if size > most_bytes and pieces:
+                    break
+                pieces.append(
+                    ConsoleLine(row.run_id, row.writer_id, row.seq, row.time_ms, row.stream, row.text)
+                )
+        return ConsolePage(pieces[::-1], dropped_bytes)
+
+
+def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
+    lock_known_runs(connection, {one.run_id for one in pieces})
+    there = _there(connection, pieces)
+    # By name: a request may bring the same piece twice.
+    rows = {(one.writer_id, one.seq): _row(one) for one in pieces if (one.writer_id, one.seq) not in there}
+    add_rows(connection, console, list(rows.values()))
+    added: dict[int, int] = defaultdict(int)
+    for row in rows.values():
+        added[row["run_id"]] += row["size"]
+    for run_id, size in added.items():
+        _count(connection, run_id, size)
+
+
+def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
+    names = [(one.writer_id, one.seq) for one in pieces]
+    found: set[tuple[int, int]] = set()
+    for first in range(0, len(names), _NAMES_AT_ONCE):
+        some = tuple_(console.c.writer_id, console.c.seq).in_(names[first : first + _NAMES_AT_ONCE])
+        found.update(map(tuple, connection.execute(select(console.c.writer_id, console.c.seq).where(some))))
+    return found
+
+
+def _row(one: ConsoleLine) -> dict[str, Any]:
+    text = plain_text(one.text)
+    return {**asdict(one), "text": text, "size": len(text.encode("utf-8"))}
+
+
+def _count(connection: Connection, run_id: int, added: int) -> None:
+    """Keep count of a run's output, and let the oldest go where it is too much."""
+    add_rows(connection, console_kept, [{"run_id": run_id, "bytes": 0, "dropped_bytes": 0}])
+    mine = console_kept.c.run_id == run_id
+    size = connection.execute(select(console_kept.c.bytes).where(mine)).scalar_one() + added
+    dropped = _drop(connection, run_id, size - _KEPT_AFTER_CUT) if size > KEPT_BYTES else 0
+    values = {"bytes": size - dropped, "dropped_bytes": console_kept.c.dropped_bytes + dropped}
+    connection.execute(update(console_kept).where(mine).values(values))
+
+
+def _drop(connection: Connection, run_id: int, most: int) -> int:
+    """Delete the oldest pieces of a run, of `most` bytes at most; how many bytes those had."""
+    oldest = (
+        select(console.c.id, console.c.size)
+        .where(console.c.run_id == run_id)
+        .order_by(console.c.time_ms, console.c.id)
+    )
+    dropped = 0
+    gone: list[int] = []
+    for number, size in connection.execute(oldest):
+        if dropped + size > most:
+            break
+        dropped += size
+        gone.append(number)
+    _delete(connection, gone)
+    return dropped
+
+
+def _delete(connection: Connection, numbers: Iterable[int]) -> None:
+    connection.execute(delete(console).where(among(connection, console.c.id, numbers)))

@@ -1,0 +1,312 @@
+"""The database beneath the catalogue: SQLite or PostgreSQL, connections, transactions.
+
+SQLite is in WAL mode: readers see the last commit and wait for nobody; writers come one after the other,
+those of this process in order, those of others by waiting up to `BUSY_S`. PostgreSQL is used at READ
+COMMITTED; what must not change under a writer is locked by it, in ascending order of ids.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Integer,
+    Table,
+    any_,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
+
+from runvitals import deadline
+from runvitals.store import private_files
+from runvitals.store.open_file_identity import OpenedFile
+from runvitals.store.samples.sqlite_chunks.database import open_as_it_is
+
+T = TypeVar("T")
+Insert = sqlite.Insert | postgresql.Insert
+
+BUSY_S = 30.0
+"""How long a writer of SQLite waits for other processes' writers."""
+OLDEST_SQLITE = (3, 34, 0)
+"""The first with an index of trigrams."""
+_PAGES_KIB = 16 * 1024
+_NAMES_AT_ONCE = 500
+_LOOK_STEPS = 50_000
+"""So many steps of SQLite's machine, about a millisecond, lie between two looks at a question's deadline."""
+_TRIES = 5
+_BEGIN = "runvitals_begin"
+# Two transactions that waited for each other, and one that came too late to be put in order: neither has left
+# anything behind, and both succeed when they are done again.
+_AGAIN = ("40P01", "40001")
+
+
+class MetadataStoreError(Exception):
+    """The catalogue cannot be used as asked; the text names the database and the way out."""
+
+
+class Database:
+    """A database by its address.
+
+    Args:
+        address: `postgresql://user:password@host/name`, `sqlite:////absolute/path`, or the path of a SQLite
+            file, which need not be there yet; its folder must.
+
+    Raises:
+        ValueError: an address of another kind.
+        CatalogueError: SQLite is too old, or its file cannot be made.
+    """
+
+    _file: OpenedFile | None = None
+
+    def __init__(self, address: str) -> None:
+        url = _parse(address)
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.name = url.render_as_string(hide_password=True)
+        self.engine = _sqlite(url) if self.is_sqlite else _postgresql(url)
+        self._writing = threading.Lock()
+        self._path = url.database if self.is_sqlite else None
+
+    def opened(self) -> None:
+        """From now on the file is not to be deleted or replaced; `problem` tells of it."""
+        # Not before it was written to: some file systems give a file another identity then.
+        self._file = OpenedFile(self._path) if self._path else None
+
+    def problem(self) -> str | None:
+        """Why nothing that is written would last: the file is not the one that was opened."""
+        return self._file.problem() if self._file else None
+
+    def _refuse_if_lost(self) -> None:
+        problem = self.problem()
+        if problem is not None:
+            raise OperationalError("BEGIN", None, sqlite3.OperationalError(problem))
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection that sees what was committed. On SQLite all that it reads is of one moment.
+
+        Raises:
+            OperationalError: also where the file is not the one that was opened.
+        """
+        self._refuse_if_lost()
+        with self.engine.connect() as connection, connection.begin():
+            left_s = deadline.left_s()
+            if left_s is not None and not self.is_sqlite:  # SQLite asks by itself: see `_prepare`
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(left_s * 1000) + 1}")
+            yield connection
+
+    def write(self, work: Callable[[Connection], T], durable: bool = True) -> T:
+        """Do some work in one transaction; the result of it.
+
+        Args:
+            work: is done again from the start where two transactions got into each other's way.
+            durable: whether it outlives a power cut once this returns. Without it, 0.1 s of work may be lost
+                (on SQLite: whatever came after the last durable commit), never half a transaction.
+        """
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return self._write(work, durable)
+            except DBAPIError as error:
+                if attempt == _TRIES or getattr(error.orig, "sqlstate", None) not in _AGAIN:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _write(self, work: Callable[[Connection], T], durable: bool) -> T:
+        self._refuse_if_lost()
+        if not self.is_sqlite:
+            with self.engine.begin() as connection:
+                if not durable:
+                    connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                return work(connection)
+        synchronous = "FULL" if durable else "NORMAL"
+        begin = (f"PRAGMA synchronous = {synchronous}", "BEGIN IMMEDIATE")
+        with self._writing, self.engine.connect() as connection:
+            connection = connection.execution_options(**{_BEGIN: begin})
+            with connection.begin():
+                return work(connection)
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self.engine.dispose()
+
+
+class ReadOnlyDatabase(Database):
+    """A database as it is: nothing is made, brought up to date or written; also on a disk that is read-only.
+
+    Raises:
+        ValueError: an address of another kind.
+        CatalogueError: there is no such file, or it cannot be read.
+    """
+
+    def __init__(self, address: str) -> None:
+        url = _parse(address)
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.name = url.render_as_string(hide_password=True)
+        self._writing = threading.Lock()
+        if not self.is_sqlite:
+            self.engine = _postgresql(url)
+            return
+        path = url.database or ""
+        try:
+            connection = open_as_it_is(path)
+        except (OSError, sqlite3.Error) as error:
+            raise MetadataStoreError(f"the catalogue {path} cannot be read: {error}") from error
+        self.engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+        event.listen(self.engine, "begin", _begin)
+
+
+def _parse(address: str) -> URL:
+    if "://" not in address:
+        return URL.create("sqlite", database=os.path.abspath(address))
+    try:
+        url = make_url(address)
+        if url.drivername in ("postgres", "postgresql"):
+            url = url.set(drivername="postgresql+psycopg")
+        url.get_dialect()
+    except (ArgumentError, NoSuchModuleError):
+        url = None
+    if url is None or url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
+        scheme = address.partition("://")[0]
+        raise ValueError(
+            f"a catalogue at {scheme}://… is not possible: postgresql://user@host/name, "
+            "sqlite:////path/of/a/file and the path of a file are"
+        )
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise ValueError("a catalogue in memory is not possible: its connections would not share it")
+    return url
+
+
+def sqlite_path(address: str) -> str | None:
+    """The file of a catalogue at this address; None where it is in PostgreSQL.
+
+    Raises:
+        ValueError: an address of another kind.
+    """
+    url = _parse(address)
+    return url.database if url.get_backend_name() == "sqlite" else None
+
+
+def _sqlite(url: URL) -> Engine:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise MetadataStoreError(
+            f"this Python has SQLite {sqlite3.sqlite_version}, the catalogue needs {oldest} or newer: "
+            "use another Python, or PostgreSQL"
+        )
+    path = url.database or ""
+    try:
+        # Configurations are nobody else's business: the file, and so what SQLite puts beside it, is private.
+        private_files.make(path)
+        private_files.take_back(path)
+    except OSError as error:
+        raise MetadataStoreError(f"the catalogue {path} cannot be opened: {error.strerror}") from error
+    engine = create_engine(url, connect_args={"timeout": BUSY_S}, pool_size=8, max_overflow=24)
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin` says so, not where Python guesses
+    for pragma in ("journal_mode = WAL", "foreign_keys = ON", f"cache_size = -{_PAGES_KIB}"):
+        connection.execute(f"PRAGMA {pragma}").close()
+    connection.set_progress_handler(deadline.passed, _LOOK_STEPS)
+
+
+def _begin(connection: Connection) -> None:
+    for statement in connection.get_execution_options().get(_BEGIN, ("BEGIN",)):
+        connection.exec_driver_sql(statement)
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        return create_engine(url, pool_size=8, max_overflow=24, pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise MetadataStoreError(
+            f"PostgreSQL needs the package psycopg ({error}): pip install 'runvitals[postgres]'"
+        ) from error
+
+
+def insert(connection: Connection, table: Table) -> Insert:
+    """An INSERT that can say what is to happen on a conflict. Both databases say it in the same way."""
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    return postgresql.insert(table)
+
+
+def add_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows, but for those that are there already."""
+    if rows:
+        connection.execute(insert(connection, table).on_conflict_do_nothing(), rows)
+
+
+def put_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows by their primary keys, or replace those that are there."""
+    if not rows:
+        return
+    statement = insert(connection, table)
+    keys = [column.name for column in table.primary_key]
+    others = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), rows)
+
+
+def update_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Set columns of rows, each by its id, which it names `which`."""
+    if rows:
+        columns: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "which"}
+        connection.execute(update(table).where(table.c.id == bindparam("which")).values(columns), rows)
+
+
+def among(connection: Connection, column: ColumnElement[int], ids: Iterable[int]) -> ColumnElement[bool]:
+    """Whether a column is one of many integers, which travel as one parameter."""
+    if connection.dialect.name == "sqlite":
+        listed = func.json_each(json.dumps(list(ids))).table_valued("value")
+        return column.in_(select(listed.c.value))
+    return column == any_(literal(list(ids), postgresql.ARRAY(Integer)))
+
+
+def ids_of(connection: Connection, column: Column[str], names: Iterable[str]) -> dict[str, int]:
+    """The ids of those rows whose unique column holds one of the names."""
+    table = column.table
+    wanted = sorted(set(names))
+    found: dict[str, int] = {}
+    for first in range(0, len(wanted), _NAMES_AT_ONCE):
+        some = wanted[first : first + _NAMES_AT_ONCE]
+        rows = connection.execute(select(column, table.c.id).where(column.in_(some)))
+        found.update(rows.all())
+    return found
+
+
+def ids_made(
+    connection: Connection, column: Column[str], names: Iterable[str], **others: object
+) -> dict[str, int]:
+    """The ids of rows by their unique column, made where there are none, each by one writer only.
+
+    Args:
+        others: the remaining columns of new rows.
+    """
+    wanted = set(names)
+    found = ids_of(connection, column, wanted)
+    missing = sorted(wanted - found.keys())  # in order, so that two writers cannot wait for each other
+    if missing:
+        add_rows(connection, column.table, [{column.name: name, **others} for name in missing])
+        found.update(ids_of(connection, column, missing))
+    return found

@@ -1,0 +1,129 @@
+"""What happened in runs: alerts, lost records, collectors that failed, markers; and what the server adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.store.metadata.database import Database, add_rows
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.tables import event
+from runvitals.store.metadata.text import MAX_NAME, check_integers, shortened
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """Something that happened.
+
+    Args:
+        writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once, however often
+            it is sent. Both None for what the server itself has to say.
+        time_ms: ms UTC, by the writer's clock.
+        level: info, warning or error.
+        data: everything else about it, a JSON object.
+        id: its place among all events; 0 until it is stored.
+    """
+
+    run_id: int
+    time_ms: int
+    name: str
+    level: str = "info"
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    writer_id: int | None = None
+    seq: int | None = None
+    id: int = 0
+
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: data that is no JSON, or a number beyond 64 bits.
+        """
+        _row(self)
+
+
+class EventTable:
+    """All events of all runs.
+
+    Example:
+        >>> alert = StoredEvent(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)
+        >>> catalogue.events.add([alert])
+        >>> [event.text for event in catalogue.events.of_run(run_id)]
+        ['loss is NaN']
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        """Store events, all of them or none; what is there already stays as it is. Durable.
+
+        Raises:
+            ValueError: data that is no JSON, or a number beyond 64 bits.
+            UnknownRun: a run that is not there.
+        """
+        rows = [_row(one) for one in events]
+        runs = {one.run_id for one in events}
+        if rows:
+            self._database.write(lambda connection: _add(connection, runs, rows))
+
+    def of_run(
+        self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None
+    ) -> list[StoredEvent]:
+        """The newest events of a run, in order of time.
+
+        Args:
+            skip: so many of the newest are left out: those of the pages before.
+            name: only events of this name.
+        """
+        statement = _of_run(select(event), run_id, name)
+        statement = statement.order_by(event.c.time_ms.desc(), event.c.id.desc()).offset(skip).limit(limit)
+        with self._database.read() as connection:
+            rows = list(connection.execute(statement))
+        return [
+            StoredEvent(
+                run_id=row.run_id,
+                time_ms=row.time_ms,
+                writer_id=row.writer_id,
+                seq=row.seq,
+                id=row.id,
+                **loads(row.body),
+            )
+            for row in reversed(rows)
+        ]
+
+    def count(self, run_id: int) -> int:
+        """How many events a run has."""
+        with self._database.read() as connection:
+            return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
+
+
+def _of_run(statement: Select[Any], run_id: int, name: str | None) -> Select[Any]:
+    statement = statement.select_from(event).where(event.c.run_id == run_id)
+    return statement if name is None else statement.where(event.c.name == name)
+
+
+def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:
+    lock_known_runs(connection, runs)
+    add_rows(connection, event, rows)
+
+
+def _row(one: StoredEvent) -> dict[str, Any]:
+    check_integers(f"event {one.name!r}", time_ms=one.time_ms, seq=one.seq)
+    try:
+        body = dumps({"name": one.name, "level": one.level, "text": one.text, "data": one.data})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"event {one.name!r} of run {one.run_id} is no JSON: {error}") from None
+    return {
+        "run_id": one.run_id,
+        "writer_id": one.writer_id,
+        "seq": one.seq,
+        "time_ms": one.time_ms,
+        "level": shortened(one.level, MAX_NAME),
+        "name": shortened(one.name, MAX_NAME),
+        "body": body.decode("ascii"),
+    }

@@ -1,0 +1,219 @@
+"""Filters as SQL, each condition in two ways: a list of the runs that meet it, and a check of one run.
+
+Which is quick depends on how many runs meet it. Few: they are listed through an index, and only they are
+looked at. Many: runs are gone through in the order in which they are wanted, each is checked, and a page is
+full soon. Databases guess this from statistics, and guess badly where values are unevenly spread; so each
+condition is counted first, up to a limit (0.1 µs a run, of a text 0.6 µs), and the counts decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    column,
+    exists,
+    false,
+    func,
+    literal,
+    select,
+    table,
+    true,
+    union_all,
+)
+
+from runvitals.model.fields import NUMBER
+from runvitals.model.filter import Filter, Predicate, is_field
+from runvitals.store.metadata.database import ids_of
+from runvitals.store.metadata.run_states import RUNNING, state_at
+from runvitals.store.metadata.tables import device, project, run, run_device, run_field, run_tag, run_text
+from runvitals.store.metadata.tables import field as field_table
+from runvitals.store.metadata.text import LAST_CHARACTER, plain_text
+
+FEW = 10_000
+"""Runs that are always listed: they cost 2 µs each, however the conditions depend on each other."""
+COUNTED = 30_000
+"""Where counting stops. A condition that so many runs meet is never listed."""
+MAX_WORDS, MAX_WORD = 20, 200
+"""Words that a search looks for, and letters of each."""
+_TRIGRAMS = 12  # of a long word, that an index is asked for; the word itself is looked for in what that finds
+_FULLTEXT = table("run_text_fts", column("rowid"), column("run_text_fts"))
+_TERMS = table("run_text_terms", column("doc"), column("term"))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that holds for some runs.
+
+    Args:
+        check: of a row of `run`.
+        listing: the ids of all runs for which it holds, through an index; None where there is no index.
+        exact: whether `listing` has no others, too.
+    """
+
+    check: ColumnElement[bool]
+    listing: Select[Any] | None = None
+    exact: bool = True
+
+
+class Plan(NamedTuple):
+    """How to find runs: what holds for them, and whether a list of runs is a part of that."""
+
+    where: list[ColumnElement[bool]]
+    listed: bool
+
+
+def plan(
+    connection: Connection,
+    wanted: Filter,
+    now_ms: int,
+    needed: int | None,
+    project_indexed: bool = True,
+) -> Plan:
+    """How to find the runs of a filter.
+
+    Args:
+        needed: how many runs are wanted, in an order that an index has; None: all of them, or another order.
+        project_indexed: whether that index has an order of its own for each project.
+    """
+    conditions = list(_conditions(connection, wanted, now_ms, project_indexed))
+    driver: Condition | None = None
+    smallest, share = COUNTED, 1.0
+    total = connection.execute(select(func.max(run.c.id))).scalar() or 0
+    for one in conditions:
+        if one.listing is None:
+            continue
+        counted = select(func.count()).select_from(one.listing.limit(COUNTED).subquery())
+        meeting = connection.execute(counted).scalar_one()
+        share *= min(1.0, meeting / max(total, 1))
+        if meeting < smallest:
+            driver, smallest = one, meeting
+    gone_through = math.inf if needed is None else needed / max(share, 1e-9)
+    if driver is None or driver.listing is None or (smallest > FEW and smallest > gone_through):
+        return Plan([one.check for one in conditions], listed=False)
+    others = [one.check for one in conditions if one is not driver or not one.exact]
+    return Plan([run.c.id.in_(driver.listing), *others], listed=True)
+
+
+def _conditions(
+    connection: Connection, wanted: Filter, now_ms: int, project_indexed: bool
+) -> Iterator[Condition]:
+    yield Condition(run.c.deleted_ms.is_not(None) if wanted.deleted else run.c.deleted_ms.is_(None))
+    if wanted.states:
+        yield _in_states(wanted.states, now_ms)
+    if wanted.project is not None:
+        number = ids_of(connection, project.c.name, [plain_text(wanted.project)]).get(
+            plain_text(wanted.project)
+        )
+        yield _in_project(number, project_indexed)
+    names = {one.field for one in wanted.where if is_field(one.field)}
+    numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in names})
+    for predicate in wanted.where:
+        yield _predicate(predicate, numbers.get(plain_text(predicate.field)))
+    for tag in wanted.tags:
+        tagged = select(run_tag.c.run_id).where(run_tag.c.tag == plain_text(tag))
+        yield Condition(exists(tagged.where(run_tag.c.run_id == run.c.id).correlate(run)), tagged)
+    if wanted.device is not None:
+        yield _with_device(wanted.device)
+    words = plain_text(wanted.text).casefold().split()[:MAX_WORDS]
+    if words:
+        yield _text(connection, [word[:MAX_WORD] for word in words])
+
+
+def _with_device(identity: str) -> Condition:
+    using = (
+        select(run_device.c.run_id)
+        .join(device, device.c.id == run_device.c.device_id)
+        .where(device.c.identity == plain_text(identity), func.coalesce(run_device.c.used, true()))
+    )
+    return Condition(exists(using.where(run_device.c.run_id == run.c.id).correlate(run)), using)
+
+
+def _in_states(states: tuple[str, ...], now_ms: int) -> Condition:
+    until, settled = run.c.alive_until_ms, [state for state in states if state != RUNNING]
+    ways: list[ColumnElement[bool]] = []
+    if settled:
+        of_state = run.c.settled_state.in_(settled)
+        ways = [and_(until.is_(None), of_state), and_(until < now_ms, of_state)]
+    if RUNNING in states:
+        ways.append(until >= now_ms)
+    listed = union_all(*(select(run.c.id).where(way) for way in ways)).subquery()
+    return Condition(state_at(now_ms).in_(states), select(listed))
+
+
+def _in_project(number: int | None, indexed: bool) -> Condition:
+    if number is None:
+        return Condition(false())
+    if indexed:
+        return Condition(run.c.project_id == number)
+    # The sum keeps SQLite from going through all of the project's runs when it turned out that they are many.
+    check = run.c.project_id + literal(0) == number
+    return Condition(check, select(run.c.id).where(run.c.project_id == number))
+
+
+def compared(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:
+    return operand.op(operator, is_comparison=True)(value)  # `!=` and all the others are the same in SQL
+
+
+def _predicate(predicate: Predicate, number: int | None) -> Condition:
+    value = predicate.scalar
+    if not is_field(predicate.field):
+        shown = value.number if value.kind == NUMBER else plain_text(str(predicate.value))
+        return Condition(compared(COLUMNS[predicate.field], predicate.operator, shown))
+    if number is None:  # a field that no run has
+        return Condition(false())
+    holds = [run_field.c.field_id == number, run_field.c.kind == value.kind]
+    if value.kind == NUMBER:
+        holds.append(compared(run_field.c.number, predicate.operator, value.number))
+    else:
+        holds += [run_field.c.number == 0.0, compared(run_field.c.text, predicate.operator, value.text)]
+    meeting = select(run_field.c.run_id).where(*holds)
+    return Condition(exists(meeting.where(run_field.c.run_id == run.c.id).correlate(run)), meeting)
+
+
+COLUMNS: dict[str, ColumnElement[str] | ColumnElement[int]] = {
+    "id": run.c.uid,
+    "name": run.c.name,
+    "group": run.c.group_name,
+    "job_type": run.c.job_type,
+    "started_ms": run.c.started_ms,
+    "last_ms": run.c.last_ms,
+    "duration_ms": run.c.last_ms - run.c.started_ms,
+    "exit_code": run.c.exit_code,
+    "signal": run.c.signal,
+}
+"""Columns of a run by the names that people use."""
+
+
+def _text(connection: Connection, words: list[str]) -> Condition:
+    text = select(run_text.c.text).where(run_text.c.run_id == run.c.id).correlate(run).scalar_subquery()
+    if connection.dialect.name == "sqlite":
+        check = and_(*(func.instr(text, word) > 0 for word in words))
+        return Condition(check, _listed_by_sqlite(words), exact=False)
+    check = and_(*(func.strpos(text, word) > 0 for word in words))
+    if all(len(word) < 3 for word in words):  # no index of PostgreSQL knows of less than three letters
+        return Condition(check)
+    found = (run_text.c.text.contains(word, autoescape=True) for word in words)
+    return Condition(check, select(run_text.c.run_id).where(*found))
+
+
+def _listed_by_sqlite(words: list[str]) -> Select[Any]:
+    """The runs whose texts have some trigrams of the words, which together have all letters of most."""
+    trigrams: set[str] = set()
+    for word in words:
+        last = len(word) - 3
+        places = {*range(0, last, max(3, last // _TRIGRAMS)), last} if last >= 0 else ()
+        trigrams.update(word[place : place + 3] for place in places)
+    if trigrams:
+        match = " AND ".join('"{}"'.format(trigram.replace('"', '""')) for trigram in sorted(trigrams))
+        return select(_FULLTEXT.c.rowid).where(_FULLTEXT.c.run_text_fts.op("MATCH")(match))
+    longest = max(words, key=len)
+    begins = (_TERMS.c.term >= longest, _TERMS.c.term <= longest + 2 * LAST_CHARACTER)
+    return select(_TERMS.c.doc).where(*begins).distinct()

@@ -1,0 +1,112 @@
+"""What the rows of `log()` come to, by run: folded in as they arrive, each once.
+
+It lies in the section `logged`, and what it follows from in the section `tally`, with how far each writer's
+rows are in it. What was set by hand is in the section `summary`, and goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from runvitals.model.fields import MAX_FIELDS
+from runvitals.model.summary import Definitions, Tally, is_state
+from runvitals.store.metadata import search_columns
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.search_columns import LOGGED
+from runvitals.store.metadata.section_documents import (
+    SectionDocument,
+    SectionKey,
+    read_documents,
+    write_documents,
+)
+from runvitals.store.metadata.sections import RunSections
+
+TALLY = "tally"
+_STATE, _SEQS = "state", "seqs"
+_METRICS, _SUMMARY = "metrics", "summary"
+_MOST_WRITERS = 5000
+
+
+class LoggedValues(NamedTuple):
+    """What the values of one metric in some rows come to. `number`: how many there are."""
+
+    number: int
+    total: float
+    least: float
+    greatest: float
+    last: float
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRows:
+    """Rows of `log()` that a writer sent at once.
+
+    Args:
+        writer: its name.
+        names: what tells this list of names from others of the writer.
+        seq: the number of the first row; rows of the same names come in the order of their numbers.
+        metrics: by name.
+    """
+
+    run_id: int
+    writer: str
+    names: int
+    seq: int
+    metrics: Mapping[str, LoggedValues]
+
+
+def fold(connection: Connection, every: Sequence[LoggedRows]) -> None:
+    """Take rows into the summaries of their runs, unless they are in already.
+
+    Raises:
+        UnknownRun: one of the runs is not there.
+    """
+    runs = lock_known_runs(connection, {rows.run_id for rows in every})
+    documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
+    shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
+    before = search_columns.fields_of(documents, shown)
+    for place in shown:
+        fresh = [rows for rows in every if rows.run_id == place.run_id]
+        defined = documents.get(place._replace(section=_METRICS), SectionDocument()).values
+        known = documents.get(place._replace(section=TALLY), SectionDocument())
+        documents[place._replace(section=TALLY)], documents[place] = _folded(known, fresh, defined)
+    write_documents(
+        connection, {place: documents[place] for place in documents if place.section in (LOGGED, TALLY)}
+    )
+    search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
+
+
+def _folded(
+    known: SectionDocument, every: Iterable[LoggedRows], defined: Mapping[str, Any]
+) -> tuple[SectionDocument, SectionDocument]:
+    """The tally with some rows more, and what the summary has of it."""
+    tally = Tally()
+    tally.definitions = Definitions()
+    tally.definitions.define(defined)
+    if is_state(known.values.get(_STATE)):
+        tally.restore(known.values[_STATE])
+    seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
+    set_ms = known.set_ms
+    for rows in every:
+        of_writer = seqs.pop(rows.writer, {})
+        if rows.seq > of_writer.get(str(rows.names), -1):
+            of_writer[str(rows.names)] = rows.seq
+            for name, values in rows.metrics.items():
+                if name in tally.values or len(tally.values) < MAX_FIELDS:
+                    tally.add_many(name, *values)
+                    set_ms = max(set_ms, values.last_ms)
+        seqs[rows.writer] = of_writer  # the last in line is the last heard of
+    while len(seqs) > _MOST_WRITERS:
+        del seqs[next(iter(seqs))]
+    said = SectionDocument({_STATE: tally.state(), _SEQS: seqs}, set_ms)
+    return said, SectionDocument(tally.shown(tally.values), set_ms)
+
+
+def summary_of(sections: RunSections) -> dict[str, Any]:
+    """A run's summary: what its rows come to, and before that what was set by hand."""
+    return {**sections.shared.get(LOGGED, {}), **sections.shared.get(_SUMMARY, {})}

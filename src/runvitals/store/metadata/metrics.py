@@ -1,0 +1,206 @@
+"""Numbers for the keys of metrics, and for the lists of keys that batches bring along.
+
+A metric's number is given once and never changes, so what is known here stays true and is kept in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from runvitals.model.limits import NAME_CHARACTERS
+from runvitals.store.metadata.database import Database, add_rows, among, ids_made, ids_of
+from runvitals.store.metadata.tables import metric, schema, writer, writer_schema
+from runvitals.store.metadata.text import LAST_CHARACTER, checked_name, plain_text
+
+MAX_KEY = NAME_CHARACTERS
+"""Characters of a metric's key."""
+_KEPT = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyList:
+    """An ordered list of keys, as the batches of a writer have them: the metrics' numbers."""
+
+    id: int
+    metric_ids: tuple[int, ...]
+
+
+class MetricTable:
+    """The metrics that any run has ever had.
+
+    Example:
+        >>> catalogue.metrics.ids(["cpu", "gpu.0.powerWatts"])
+        {'cpu': 1, 'gpu.0.powerWatts': 2}
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ids: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        self._schemas: dict[int, KeyList] = {}
+        self._lists: dict[int, KeyList] = {}
+
+    def ids(self, keys: Iterable[str]) -> dict[str, int]:
+        """The numbers of metrics by key, given now to those that have none.
+
+        Raises:
+            ValueError: a key that is empty, or longer than 512 characters.
+        """
+        wanted = {key: checked_name("metric", key, MAX_KEY) for key in keys}
+        known, unknown = self._ids, {plain for plain in wanted.values() if plain not in self._ids}
+        if unknown:
+            with self._database.read() as connection:
+                found = ids_of(connection, metric.c.key, unknown)
+            missing = unknown - found.keys()
+            if missing:
+                found.update(self._database.write(lambda c: ids_made(c, metric.c.key, missing)))
+            known = {**known, **found}
+            self._remember(found)
+        return {key: known[plain] for key, plain in wanted.items()}
+
+    def find(self, keys: Iterable[str]) -> dict[str, int]:
+        """The numbers of those of these keys that any run has."""
+        with self._database.read() as connection:
+            return ids_of(connection, metric.c.key, map(plain_text, keys))
+
+    def beginning(self, prefix: str = "") -> dict[str, int]:
+        """The numbers of all metrics whose keys begin so."""
+        first = plain_text(prefix)
+        statement = select(metric.c.key, metric.c.id).where(metric.c.key >= first)
+        if first:
+            statement = statement.where(metric.c.key < first + LAST_CHARACTER)
+        with self._database.read() as connection:
+            return dict(connection.execute(statement).all())
+
+    def keys(self, ids: Iterable[int]) -> dict[int, str]:
+        """The keys of metrics by number; what is no metric's number is left out."""
+        wanted = set(ids)
+        unknown = wanted - self._keys.keys()
+        found: dict[int, str] = {}
+        if unknown:
+            with self._database.read() as connection:
+                statement = select(metric.c.id, metric.c.key).where(among(connection, metric.c.id, unknown))
+                found = dict(connection.execute(statement).all())
+            self._remember({key: number for number, key in found.items()})
+        known = self._keys
+        return {
+            number: found.get(number) or known[number]
+            for number in wanted
+            if number in known or number in found
+        }
+
+    def _remember(self, ids: dict[str, int]) -> None:
+        if len(self._ids) + len(ids) > _KEPT:
+            self._ids, self._keys = {}, {}
+        self._ids.update(ids)
+        self._keys.update((number, key) for key, number in ids.items())
+
+    def schema(self, keys: Sequence[str]) -> KeyList:
+        """The number of an ordered list of keys, given now if it has none. The same list has the same number.
+
+        Raises:
+            ValueError: a key that is none, or one that occurs twice.
+        """
+        ids = self.ids(keys)
+        numbers = tuple(ids[key] for key in keys)
+        if len(set(numbers)) != len(numbers):
+            twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+            raise ValueError(f"metric {twice!r} occurs twice in one list of keys")
+        packed = pack_numbers(numbers)
+        digest = hashlib.sha256(packed).digest()
+        by_digest = select(schema.c.id).where(schema.c.digest == digest)
+
+        def make(connection: Connection) -> int:
+            add_rows(connection, schema, [{"digest": digest, "metric_ids": packed}])
+            return int(connection.execute(by_digest).scalar_one())
+
+        with self._database.read() as connection:
+            number = connection.execute(by_digest).scalar()
+        return KeyList(self._database.write(make) if number is None else number, numbers)
+
+    def schema_of(self, schema_id: int) -> KeyList:
+        """The list of keys of a number.
+
+        Raises:
+            LookupError: there is none of this number.
+        """
+        known = self._schemas.get(schema_id)
+        if known is not None:
+            return known
+        with self._database.read() as connection:
+            statement = select(schema.c.metric_ids).where(schema.c.id == schema_id)
+            packed = connection.execute(statement).scalar()
+        if packed is None:
+            raise LookupError(f"schema {schema_id} is not known here: send the keys themselves")
+        if len(self._schemas) > _KEPT // 100:
+            self._schemas = {}
+        found = self._schemas[schema_id] = KeyList(schema_id, _unpacked(packed))
+        return found
+
+    def record(self, used: Iterable[tuple[int, int]]) -> None:
+        """Remember which schemas writers sent batches of: pairs of writer id and schema id, once or often."""
+        rows = [{"writer_id": a, "schema_id": b} for a, b in sorted(set(used))]
+        self._database.write(lambda connection: add_rows(connection, writer_schema, rows))
+
+    def of_run(self, run_id: int) -> dict[int, set[int]]:
+        """The metrics that a run has: their numbers by writer id."""
+        found = self.lists_of_run(run_id)
+        return {writer_id: {n for one in lists for n in one.metric_ids} for writer_id, lists in found.items()}
+
+    def lists_of_run(self, run_id: int) -> dict[int, list[KeyList]]:
+        """The lists of metrics that a run's writers sent batches of, by writer id; the oldest lists first."""
+        statement = (
+            select(writer_schema.c.writer_id, writer_schema.c.schema_id)
+            .join(writer, writer.c.id == writer_schema.c.writer_id)
+            .where(writer.c.run_id == run_id)
+        )
+        with self._database.read() as connection:
+            pairs = sorted((number, writer_id) for writer_id, number in connection.execute(statement))
+            lists = self._lists_of(connection, {number for number, _ in pairs})
+        found: dict[int, list[KeyList]] = defaultdict(list)
+        for number, writer_id in pairs:
+            found[writer_id].append(lists[number])
+        return dict(found)
+
+    def _lists_of(self, connection: Connection, numbers: set[int]) -> dict[int, KeyList]:
+        """Lists by number: from memory, as they never change, or read now."""
+        known = self._lists
+        unknown = numbers - known.keys()
+        if unknown:
+            rows = connection.execute(
+                select(schema.c.id, schema.c.metric_ids).where(among(connection, schema.c.id, unknown))
+            )
+            new = {number: KeyList(number, _unpacked(packed)) for number, packed in rows}
+            known = {**(known if len(known) + len(new) <= _KEPT else {}), **new}
+            self._lists = known
+            if numbers - known.keys():  # what was kept had to go
+                return self._lists_of(connection, numbers)
+        return known
+
+    def given_after(self, number: int) -> dict[int, str]:
+        """The metrics that were given numbers after this one: their keys, by number."""
+        with self._database.read() as connection:
+            statement = select(metric.c.id, metric.c.key).where(metric.c.id > number)
+            return dict(connection.execute(statement).all())
+
+
+def pack_numbers(numbers: Iterable[int]) -> bytes:
+    """A list of metrics as the table `schema` has it."""
+    packed = array("i", numbers)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def _unpacked(packed: bytes) -> tuple[int, ...]:
+    numbers = array("i", packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return tuple(numbers)

@@ -1,0 +1,104 @@
+"""Projects: names that runs are gathered under."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import func, select, update
+from sqlalchemy.exc import IntegrityError
+
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import project, run
+from runvitals.store.metadata.text import MAX_NAME, checked_name, shortened
+
+DEFAULT_PROJECT = "default"
+
+
+class UnknownProject(LookupError):
+    """There is no project of this number or name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project that has runs. `newest_ms`: start of its newest run."""
+
+    id: int
+    name: str
+    runs: int
+    running: int
+    newest_ms: int
+
+
+def project_name(text: object) -> str:
+    """The project that a writer means: `default` where it says none; of a very long name the beginning."""
+    return shortened(str(text), MAX_NAME) if text else DEFAULT_PROJECT
+
+
+class ProjectTable:
+    """All projects."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, now_ms: int) -> list[Project]:
+        """The projects that have runs, the one with the newest run first."""
+        listed = run.c.deleted_ms.is_(None)
+        by_project = (
+            select(
+                run.c.project_id, func.count().label("runs"), func.max(run.c.started_ms).label("newest_ms")
+            )
+            .where(listed)
+            .group_by(run.c.project_id)
+            .subquery()
+        )
+        running = select(run.c.project_id).where(listed, run.c.alive_until_ms >= now_ms)
+        statement = (
+            select(project.c.id, project.c.name, by_project.c.runs, by_project.c.newest_ms)
+            .join(by_project, by_project.c.project_id == project.c.id)
+            .order_by(by_project.c.newest_ms.desc(), project.c.id.desc())
+        )
+        with self._database.read() as connection:
+            alive = Counter(connection.execute(running).scalars())
+            return [
+                Project(row.id, row.name, row.runs, alive[row.id], row.newest_ms)
+                for row in connection.execute(statement)
+            ]
+
+    def id(self, name: str) -> int:
+        """The number of a project.
+
+        Raises:
+            UnknownProject: no run was ever in it.
+        """
+        with self._database.read() as connection:
+            found = connection.execute(
+                select(project.c.id).where(project.c.name == project_name(name))
+            ).scalar()
+        if found is None:
+            raise UnknownProject(f"there is no project {name!r}")
+        return int(found)
+
+    def rename(self, project_id: int, name: str) -> None:
+        """Give a project another name. Runs that come later under the old one are in a new project.
+
+        Raises:
+            ValueError: there is a project of that name, or it cannot be one.
+            UnknownProject: there is no project of this number.
+        """
+        statement = (
+            update(project).where(project.c.id == project_id).values(name=checked_name("project", name))
+        )
+        try:
+            changed = self._database.write(lambda connection: connection.execute(statement).rowcount)
+        except IntegrityError:
+            raise ValueError(f"there is a project {name!r} already") from None
+        if not changed:
+            raise UnknownProject(f"there is no project of number {project_id}")
+
+    def delete(self, project_id: int, now_ms: int) -> int:
+        """Throw away all runs of a project, as `Runs.delete` does; how many those were."""
+
+        theirs = (run.c.project_id == project_id, run.c.deleted_ms.is_(None))
+        statement = update(run).where(*theirs).values(deleted_ms=now_ms)
+        return self._database.write(lambda connection: connection.execute(statement).rowcount)

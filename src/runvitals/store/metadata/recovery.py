@@ -1,0 +1,132 @@
+"""Bringing back what a catalogue has lost: from a damaged file of it, or from what there are samples of."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy.exc import IntegrityError, StatementError
+
+from runvitals.store import sqlite_salvage
+from runvitals.store.metadata.database import add_rows, ids_made
+from runvitals.store.metadata.metadata_store import MetadataStore
+from runvitals.store.metadata.metrics import pack_numbers
+from runvitals.store.metadata.run_states import LOST
+from runvitals.store.metadata.search_columns import search_text
+from runvitals.store.metadata.tables import (
+    metadata,
+    metric,
+    project,
+    run,
+    run_text,
+    schema,
+    writer,
+    writer_schema,
+)
+
+PROJECT = "recovered"
+_WRITER = "api.recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredRun:
+    """A run that there are samples of and nothing else.
+
+    Args:
+        lane: the number that they are stored under.
+        metrics: their numbers.
+        first_ms, last_ms: the times of the first and the last one.
+    """
+
+    lane: int
+    metrics: tuple[int, ...]
+    first_ms: int
+    last_ms: int
+
+
+def fill_from_damaged(catalogue: MetadataStore, path: str) -> int:
+    """Copy what can be read of a damaged SQLite file into an empty catalogue; how many rows that was.
+
+    Rows that refer to others that are lost are left out.
+    """
+
+    def work(connection: Connection) -> int:
+        with closing(sqlite_salvage.opened(path)) as source:
+            return sum(_copy(connection, source, table) for table in metadata.sorted_tables)
+
+    return catalogue.write(work)
+
+
+def _copy(connection: Connection, source: sqlite3.Connection, table: Table) -> int:
+    count = 0
+    names = {column.name for column in table.c}
+    for row in sqlite_salvage.rows(source, table.name):
+        try:
+            with connection.begin_nested():
+                connection.execute(insert(table).values({k: v for k, v in row.items() if k in names}))
+        except (IntegrityError, StatementError):  # of what is lost, or itself no row of this table
+            continue
+        count += 1
+    return count
+
+
+def recover(catalogue: MetadataStore, runs: Sequence[RecoveredRun]) -> None:
+    """Make runs for samples that no run is known of, and keys for their metrics."""
+    catalogue.write(lambda connection: _recover(connection, runs))
+
+
+def _recover(connection: Connection, runs: Sequence[RecoveredRun]) -> None:
+    first_ms = min(one.first_ms for one in runs)
+    (project_id,) = ids_made(connection, project.c.name, [PROJECT], created_ms=first_ms).values()
+    _name_metrics(connection, {number for one in runs for number in one.metrics})
+    for one in runs:
+        uid = f"recovered-{one.lane}"
+        about = {
+            "uid": uid,
+            "name": uid,
+            "project_id": project_id,
+            "group_name": "",
+            "job_type": "",
+            "created_ms": one.first_ms,
+            "started_ms": one.first_ms,
+            "last_ms": one.last_ms,
+            "settled_state": LOST,
+        }
+        connection.execute(insert(run).values(about))
+        run_id = connection.execute(select(run.c.id).where(run.c.uid == uid)).scalar_one()
+        add_rows(connection, run_text, [{"run_id": run_id, "text": search_text(uid, {}, {})}])
+        connection.execute(insert(writer).values(_writer(one, run_id)))
+        rows = [{"writer_id": one.lane, "schema_id": _schema(connection, one.metrics)}]
+        add_rows(connection, writer_schema, rows)
+
+
+def _writer(one: RecoveredRun, run_id: int) -> dict[str, object]:
+    return {
+        "id": one.lane,
+        "run_id": run_id,
+        "name": _WRITER,
+        "lane_id": one.lane,
+        "role": "api",
+        "host": "unknown",
+        "started_ms": one.first_ms,
+        "last_ms": one.last_ms,
+        "heard_ms": 0,
+    }
+
+
+def _name_metrics(connection: Connection, numbers: Iterable[int]) -> None:
+    """Give keys to metrics that have none any more."""
+    known = set(connection.execute(select(metric.c.id)).scalars())
+    missing = sorted(set(numbers) - known)
+    add_rows(connection, metric, [{"id": number, "key": f"recovered.metric_{number}"} for number in missing])
+
+
+def _schema(connection: Connection, numbers: tuple[int, ...]) -> int:
+    packed = pack_numbers(numbers)
+    digest = hashlib.sha256(packed).digest()
+    add_rows(connection, schema, [{"digest": digest, "metric_ids": packed}])
+    return int(connection.execute(select(schema.c.id).where(schema.c.digest == digest)).scalar_one())

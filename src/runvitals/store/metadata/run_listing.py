@@ -1,0 +1,196 @@
+"""Lists of runs: filtered, sorted by anything, page by page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal, select, tuple_
+
+from runvitals.model.fields import NUMBER, TEXT
+from runvitals.model.filter import Filter, is_field
+from runvitals.store.metadata.database import ids_of
+from runvitals.store.metadata.filter_sql import COLUMNS, Plan, plan
+from runvitals.store.metadata.run_rows import RunRow, read_rows
+from runvitals.store.metadata.run_states import state_at
+from runvitals.store.metadata.tables import field, project, run, run_field
+from runvitals.store.metadata.text import check_integers, plain_text
+
+SORTED_COLUMNS = (
+    "id",
+    "name",
+    "group",
+    "job_type",
+    "state",
+    "project",
+    "started_ms",
+    "last_ms",
+    "duration_ms",
+)
+_TEXTS = ("id", "name", "group", "job_type", "state", "project")
+_MISSING = 2  # the kind of what has no value: after numbers and texts
+_PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSort:
+    """The order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
+
+    Numbers come before texts, and runs without a value last, in both directions.
+
+    Raises:
+        ValueError: nothing that can be sorted by.
+    """
+
+    by: str = "started_ms"
+    descending: bool = True
+
+    def __post_init__(self) -> None:
+        if self.by not in SORTED_COLUMNS and not is_field(self.by):
+            raise ValueError(
+                f"runs cannot be sorted by {self.by!r}: "
+                f"{', '.join(SORTED_COLUMNS)}, config.… and summary.… are allowed"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Some runs of a list. `next`: what to ask for the page after it with; None on the last."""
+
+    runs: list[RunRow]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PagePosition:
+    """Where a page ended: the last run's kind of value, value and id."""
+
+    kind: int
+    value: float | str
+    id: int
+
+
+def page(
+    connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
+) -> RunPage:
+    """`Runs.page` on a connection."""
+    as_of_ms, place = (now_ms, None) if after is None else _read_cursor(after, sort)
+    if is_field(sort.by):
+        places = _by_field(connection, wanted, sort, limit + 1, place, as_of_ms)
+    else:
+        places = _by_column(connection, wanted, sort, limit + 1, place, as_of_ms)
+    following = _cursor(sort, places[limit - 1], as_of_ms) if len(places) > limit else None
+    return RunPage(read_rows(connection, [place.id for place in places[:limit]], now_ms), following)
+
+
+def _by_column(
+    connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
+) -> list[PagePosition]:
+    by = {**COLUMNS, "state": state_at(now_ms), "project": _PROJECT}[sort.by]
+    needed = limit if sort.by in ("started_ms", "name", "id") else None
+    theirs = plan(connection, wanted, now_ms, needed)
+    statement = _ordered(select(run.c.id, by.label("value")).where(*theirs.where), by, run.c.id, sort, place)
+    return [PagePosition(0, row.value, row.id) for row in connection.execute(statement.limit(limit))]
+
+
+def _ordered(
+    statement: Select[Any],
+    by: ColumnElement[Any],
+    then: ColumnElement[int],
+    sort: RunSort,
+    place: PagePosition | None,
+) -> Select[Any]:
+    if place is not None:
+        here, last = tuple_(by, then), tuple_(literal(place.value), literal(place.id))
+        statement = statement.where(here < last if sort.descending else here > last)
+    if sort.descending:
+        return statement.order_by(by.desc(), then.desc())
+    return statement.order_by(by, then)
+
+
+def _by_field(
+    connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
+) -> list[PagePosition]:
+    """Numbers, then texts, then runs without a value: each is an order that an index has."""
+    number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
+    theirs = plan(connection, wanted, now_ms, limit, project_indexed=False)
+    first = NUMBER if place is None else place.kind
+    found: list[PagePosition] = []
+    for kind in range(NUMBER if number is not None else _MISSING, _MISSING + 1):
+        if kind < first or len(found) >= limit:
+            continue
+        start = place if place is not None and kind == place.kind else None
+        if kind == _MISSING:
+            statement = _without_value(theirs, number, start)
+        else:
+            statement = _with_value(theirs, number, kind, sort, start)
+        rows = connection.execute(statement.limit(limit - len(found)))
+        found += [PagePosition(kind, row.value, row.id) for row in rows]
+    return found
+
+
+def _with_value(
+    theirs: Plan, number: int | None, kind: int, sort: RunSort, place: PagePosition | None
+) -> Select[Any]:
+    by = run_field.c.number if kind == NUMBER else run_field.c.text
+    # With a list of runs their fields are looked up; the sum keeps SQLite from going through the index of all
+    # runs' values instead.
+    of_kind = run_field.c.kind + literal(0) if theirs.listed else run_field.c.kind
+    statement = (
+        select(run.c.id, by.label("value"))
+        .join(run_field, run_field.c.run_id == run.c.id)
+        .where(run_field.c.field_id == number, of_kind == kind, *theirs.where)
+    )
+    if kind == TEXT:
+        statement = statement.where(run_field.c.number == 0.0)
+    return _ordered(statement, by, run_field.c.run_id, sort, place)
+
+
+def _without_value(theirs: Plan, number: int | None, place: PagePosition | None) -> Select[Any]:
+    """The newest first, whatever the direction."""
+    statement = select(run.c.id, run.c.started_ms.label("value")).where(*theirs.where)
+    if number is not None:
+        having = select(run_field.c.run_id).where(run_field.c.field_id == number)
+        statement = statement.where(~exists(having.where(run_field.c.run_id == run.c.id).correlate(run)))
+    return _ordered(statement, run.c.started_ms, run.c.id, RunSort(), place)
+
+
+def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
+    """`Runs.count` on a connection."""
+    statement = select(run.c.id).where(*plan(connection, wanted, now_ms, up_to).where)
+    if up_to is not None:
+        statement = statement.limit(up_to)
+    return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
+
+
+def _cursor(sort: RunSort, place: PagePosition, as_of_ms: int) -> str:
+    text = json.dumps([sort.by, sort.descending, as_of_ms, place.kind, place.value, place.id])
+    return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
+
+
+def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
+    no_cursor = ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
+    try:
+        text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
+        by, descending, as_of_ms, kind, value, run_id = json.loads(text)
+        check_integers("after", as_of_ms=as_of_ms, kind=kind, run_id=run_id)
+    except (ValueError, TypeError):  # not base64, not JSON, not six values, not numbers
+        raise no_cursor from None
+    if [by, descending] != [sort.by, sort.descending]:
+        raise ValueError(
+            f"after={after!r} belongs to a list sorted by {by}: ask for the same order on each page"
+        )
+    is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
+    if None in (as_of_ms, kind, run_id) or not _can_be_value(value, is_text):
+        raise no_cursor
+    return as_of_ms, PagePosition(kind, value, run_id)
+
+
+def _can_be_value(value: object, is_text: bool) -> bool:
+    if isinstance(value, str):
+        return is_text and plain_text(value) == value
+    if isinstance(value, int):
+        return not is_text and abs(value) < 2**63
+    return not is_text and isinstance(value, float)

@@ -1,0 +1,114 @@
+"""A run as a table of runs shows it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from runvitals.store.metadata.database import among
+from runvitals.store.metadata.run_states import RUNNING, Ending
+from runvitals.store.metadata.tables import project, run, run_tag
+
+_NEAR_MS = 600_000
+"""A writer that is heard, and whose newest record is further off than this, has a clock of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as it stands at the moment it was asked about. Times are ms UTC.
+
+    Args:
+        id: its number, which is never given again.
+        uid: its id as people know it.
+        ended_ms: None while it is running.
+        duration_ms: so far.
+        deleted_ms: when it was thrown away; None: it was not.
+        stop_requested_ms: when a person asked for its end; None: nobody did.
+    """
+
+    id: int
+    uid: str
+    project_id: int
+    project: str
+    name: str
+    group: str | None
+    job_type: str | None
+    tags: tuple[str, ...]
+    ending: Ending
+    started_ms: int
+    last_ms: int
+    ended_ms: int | None
+    duration_ms: int
+    created_ms: int
+    deleted_ms: int | None
+    stop_requested_ms: int | None
+
+    @property
+    def state(self) -> str:
+        return self.ending.state
+
+
+# In the order in which `_run_row` takes them: by name, SQLAlchemy's rows cost 15 µs each.
+_COLUMNS = (
+    run.c.id,
+    run.c.uid,
+    run.c.project_id,
+    project.c.name,
+    run.c.name,
+    run.c.group_name,
+    run.c.job_type,
+    run.c.started_ms,
+    run.c.last_ms,
+    run.c.alive_until_ms,
+    run.c.settled_state,
+    run.c.exit_code,
+    run.c.signal,
+    run.c.out_of_memory,
+    run.c.created_ms,
+    run.c.deleted_ms,
+    run.c.stop_requested_ms,
+)
+
+
+def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> list[RunRow]:
+    """Runs in the order asked; what is no run's number is left out."""
+    statement = (
+        select(*_COLUMNS)
+        .join(project, project.c.id == run.c.project_id)
+        .where(among(connection, run.c.id, run_ids))
+    )
+    rows = {row[0]: row for row in connection.execute(statement)}
+    tags: dict[int, list[str]] = defaultdict(list)
+    of_runs = among(connection, run_tag.c.run_id, run_ids)
+    for run_id, tag in connection.execute(select(run_tag).where(of_runs).order_by(run_tag.c.tag)):
+        tags[run_id].append(tag)
+    return [_run_row(rows[run_id], tuple(tags[run_id]), now_ms) for run_id in run_ids if run_id in rows]
+
+
+def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
+    run_id, uid, project_id, project_name, name, group, job_type, started_ms, last_ms, until_ms, *others = row
+    state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms = others
+    running = until_ms is not None and until_ms >= now_ms
+    end_ms = now_ms if running and abs(now_ms - last_ms) <= _NEAR_MS else last_ms
+    return RunRow(
+        id=run_id,
+        uid=uid,
+        project_id=project_id,
+        project=project_name,
+        name=name,
+        group=group or None,
+        job_type=job_type or None,
+        tags=tags,
+        ending=Ending(RUNNING) if running else Ending(state, exit_code, signal, out_of_memory),
+        started_ms=started_ms,
+        last_ms=last_ms,
+        ended_ms=None if running else last_ms,
+        duration_ms=max(0, end_ms - started_ms),
+        created_ms=created_ms,
+        deleted_ms=deleted_ms,
+        stop_requested_ms=stop_requested_ms,
+    )

@@ -1,0 +1,235 @@
+"""Runs: found, listed, counted, renamed, tagged, thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+
+from runvitals.model.filter import Filter
+from runvitals.store.metadata import run_listing, sections
+from runvitals.store.metadata.database import Database, among, ids_of
+from runvitals.store.metadata.filter_sql import plan
+from runvitals.store.metadata.run_listing import RunPage, RunSort
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.run_rows import RunRow, read_rows
+from runvitals.store.metadata.run_states import state_at
+from runvitals.store.metadata.search_columns import tags_of
+from runvitals.store.metadata.section_documents import SectionDocument, SectionKey, read_documents
+from runvitals.store.metadata.sections import SectionUpdate
+from runvitals.store.metadata.tables import field, project, run, run_field, run_tag
+from runvitals.store.metadata.text import checked_name, plain_text
+
+MAX_PAGE = 1000
+COUNTED_BY = ("project", "state", "tag")
+_NEWEST = 1000
+
+
+class RunTable:
+    """All runs.
+
+    Example:
+        >>> page = catalogue.runs.page(Filter(project="digits"), RunSort("summary.loss", descending=False))
+        >>> [run.name for run in page.runs]
+        ['brave-otter-2', 'brave-otter-1']
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, uid: str, now_ms: int) -> RunRow | None:
+        """A run by its id as people know it, also one that was thrown away; None: there is none."""
+        with self._database.read() as connection:
+            numbers = list(ids_of(connection, run.c.uid, [plain_text(uid)]).values())
+            found = read_rows(connection, numbers, now_ms)
+        return found[0] if found else None
+
+    def get(self, run_ids: Sequence[int], now_ms: int) -> dict[int, RunRow]:
+        """Runs by number; what is no run's number is left out."""
+        with self._database.read() as connection:
+            return {row.id: row for row in read_rows(connection, run_ids, now_ms)}
+
+    def page(
+        self,
+        wanted: Filter,
+        sort: RunSort,
+        now_ms: int,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> RunPage:
+        """Some of the runs of a filter, in order. 1 to 50 ms in a catalogue of 100,000 runs.
+
+        Pages are stable: a run that comes meanwhile moves none to another page, and states are those of the
+        moment of the first page.
+
+        Args:
+            limit: 1 to 1000.
+            after: `next` of the page before; None for the first page.
+
+        Raises:
+            ValueError: a limit or an `after` that is not allowed.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise ValueError(f"limit {limit}: 1 to {MAX_PAGE} is allowed")
+        with self._database.read() as connection:
+            return run_listing.page(connection, wanted, sort, limit, after, now_ms)
+
+    def count(self, wanted: Filter, now_ms: int, up_to: int | None = None) -> int:
+        """How many runs a filter has. With `up_to` counting stops there, which is quicker."""
+        with self._database.read() as connection:
+            return run_listing.count(connection, wanted, now_ms, up_to)
+
+    def ids(self, wanted: Filter, now_ms: int) -> list[int]:
+        """The numbers of all runs of a filter, ascending."""
+        with self._database.read() as connection:
+            theirs = plan(connection, wanted, now_ms, needed=None).where
+            return list(connection.execute(select(run.c.id).where(*theirs).order_by(run.c.id)).scalars())
+
+    def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
+        """How many of the runs of a filter are in each project or state, or have each tag; the most first.
+
+        Raises:
+            ValueError: `by` is none of `COUNTED_BY`.
+        """
+        columns: dict[str, ColumnElement[str]] = {
+            "project": project.c.name,
+            "state": state_at(now_ms),
+            "tag": run_tag.c.tag,
+        }
+        if by not in columns:
+            raise ValueError(f"runs cannot be counted by {by!r}, only by {', '.join(COUNTED_BY)}")
+        what = columns[by].label("what")
+        with self._database.read() as connection:
+            theirs = plan(connection, wanted, now_ms, needed=None).where
+            statement = select(what, func.count()).where(*theirs).group_by(what)
+            if by == "tag":
+                statement = statement.join(run_tag, run_tag.c.run_id == run.c.id)
+            if by == "project":
+                statement = statement.join(project, project.c.id == run.c.project_id)
+            found = dict(connection.execute(statement).all())
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def fields(self, wanted: Filter, now_ms: int) -> list[str]:
+        """The fields that the newest 1,000 runs of a filter have: what their table can show and sort by."""
+        with self._database.read() as connection:
+            theirs = plan(connection, wanted, now_ms, needed=_NEWEST).where
+            newest = select(run.c.id).where(*theirs).order_by(run.c.started_ms.desc()).limit(_NEWEST)
+            statement = (
+                select(field.c.name)
+                .where(field.c.id.in_(select(run_field.c.field_id).where(run_field.c.run_id.in_(newest))))
+                .order_by(field.c.name)
+            )
+            return list(connection.execute(statement).scalars())
+
+    def set_about(self, run_id: int, values: dict[str, Any], now_ms: int) -> None:
+        """Change a run's `run` section as a person does: name, notes, group, job_type, project, tags.
+
+        It wins over what journals have said so far, and over what they said before `now_ms` and is still on
+        its way.
+
+        Raises:
+            ValueError: a value that cannot be stored.
+            UnknownRun: there is no run of this number.
+        """
+        checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
+        self._database.write(lambda connection: _say(connection, {run_id: checked}, now_ms))
+
+    def tag(
+        self, run_ids: Iterable[int], now_ms: int, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> None:
+        """Give tags to runs and take some from them.
+
+        Raises:
+            ValueError: a tag that is empty or longer than 256 characters.
+            UnknownRun: of none of the runs anything has changed then.
+        """
+        added = [checked_name("tag", tag) for tag in add]
+
+        def work(connection: Connection) -> None:
+            wanted = lock_known_runs(connection, run_ids)
+            said = read_documents(connection, wanted, ["run"])
+            changes: dict[int, dict[str, Any]] = {}
+            for run_id in wanted:
+                before = tags_of(said.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
+                after = [tag for tag in dict.fromkeys([*before, *added]) if tag not in remove]
+                if after != before:
+                    changes[run_id] = {"tags": after}
+            _say(connection, changes, now_ms)
+
+        self._database.write(work)
+
+    def request_stop(self, run_id: int, now_ms: int) -> None:
+        """Note that a person wants the run to end. Whoever hears from its writers tells them.
+
+        Raises:
+            UnknownRun: there is no run of this number.
+        """
+        self._set([run_id], stop_requested_ms=now_ms)
+
+    def stops_requested(self, run_ids: Iterable[int]) -> dict[int, int]:
+        """Of these runs those that a person wants to end, and since when."""
+        with self._database.read() as connection:
+            statement = select(run.c.id, run.c.stop_requested_ms).where(
+                among(connection, run.c.id, run_ids), run.c.stop_requested_ms.is_not(None)
+            )
+            return dict(connection.execute(statement).all())
+
+    def deleted(self, run_ids: Iterable[int]) -> set[int]:
+        """Of these runs those that were thrown away."""
+        with self._database.read() as connection:
+            theirs = among(connection, run.c.id, run_ids)
+            statement = select(run.c.id).where(theirs, run.c.deleted_ms.is_not(None))
+            return set(connection.execute(statement).scalars())
+
+    def delete(self, run_ids: Iterable[int], now_ms: int) -> None:
+        """Throw runs away: no list has them any more but that of `Filter(deleted=True)`. `restore` undoes it.
+
+        Raises:
+            UnknownRun: one of them is not there; then none has been thrown away.
+        """
+        self._set(run_ids, deleted_ms=now_ms)
+
+    def restore(self, run_ids: Iterable[int]) -> None:
+        """Undo `delete`.
+
+        Raises:
+            UnknownRun: one of them is gone for good, or never was.
+        """
+        self._set(run_ids, deleted_ms=None)
+
+    def thrown_away(self, before_ms: int) -> list[int]:
+        """The numbers of runs that were thrown away before a moment: those to `purge`, samples first."""
+        with self._database.read() as connection:
+            statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
+            return list(connection.execute(statement).scalars())
+
+    def purge(self, run_ids: Iterable[int]) -> None:
+        """Forget runs for good, with everything but their samples: delete those first, by the lanes.
+
+        Only runs that were thrown away go, and their numbers are never given again.
+        """
+        self._database.write(
+            lambda connection: connection.execute(
+                delete(run).where(among(connection, run.c.id, run_ids), run.c.deleted_ms.is_not(None))
+            )
+        )
+
+    def _set(self, run_ids: Iterable[int], **columns: int | None) -> None:
+        def work(connection: Connection) -> None:
+            found = lock_known_runs(connection, run_ids)
+            connection.execute(update(run).where(among(connection, run.c.id, found)).values(columns))
+
+        self._database.write(work)
+
+
+def _say(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:
+    """Set keys of runs' `run` sections, whatever clocks the records had that set them before."""
+    said = read_documents(connection, lock_known_runs(connection, changes), ["run"])
+    updates = []
+    for run_id, values in changes.items():
+        about = said.get(SectionKey(run_id, "run", ""), SectionDocument())
+        latest_ms = max([now_ms, *(about.time_of(key) for key in values if key in about.values)])
+        updates.append(SectionUpdate(run_id, "run", values, latest_ms))
+    if updates:
+        sections.merge(connection, updates)

@@ -1,0 +1,176 @@
+"""What follows from a run's sections: the columns, tags, fields and text that it is found and sorted by.
+
+All of it can be made again from the sections; nothing of it is ever shown in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from runvitals.model import fields
+from runvitals.model.fields import NUMBER, Scalar
+from runvitals.store.metadata.database import add_rows, among, ids_made, put_rows, update_rows
+from runvitals.store.metadata.projects import project_name
+from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
+from runvitals.store.metadata.tables import field, project, run, run_field, run_tag, run_text
+from runvitals.store.metadata.text import MAX_NAME, shortened
+
+LOGGED = "logged"
+"""The section of what rows of `log()` come to; see `summaries`."""
+SECTIONS = ("run", "config", "summary", LOGGED)
+"""The sections that anything follows from."""
+_SUMMARY = "summary"
+MAX_NOTES = 2000
+MAX_SEARCHED = 8000
+"""Characters of the notes, and of everything about a run, that a search looks at."""
+# A search for one or two letters looks for trigrams that begin with them; so the last letters have one too.
+_AFTER_LAST = "\n\n"
+
+FieldsOfRuns = Mapping[int, Mapping[str, Scalar]]
+Documents = Mapping[SectionKey, SectionDocument]
+
+
+class SectionChange(Protocol):
+    """An update of a section."""
+
+    @property
+    def section(self) -> str: ...
+    @property
+    def values(self) -> dict[str, Any]: ...
+    @property
+    def time_ms(self) -> int: ...
+
+
+def projects_made(connection: Connection, updates: Iterable[SectionChange]) -> dict[str, int]:
+    """The numbers of the projects that are named, made where they are not there."""
+    named = {
+        project_name(one.values["project"]): one.time_ms
+        for one in updates
+        if one.section == "run" and "project" in one.values
+    }
+    return ids_made(connection, project.c.name, named, created_ms=max(named.values(), default=0))
+
+
+def fields_of(documents: Documents, places: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
+    """The leaves of those of these sections that have fields, by run."""
+    found: dict[int, dict[str, Scalar]] = {}
+    for place in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in places}:
+        if place.section in fields.SECTIONS:
+            of_run = found.setdefault(place.run_id, {})
+            of_run.update(fields.leaves(place.section, _values(documents, place)))
+    return found
+
+
+def _values(documents: Documents, place: SectionKey) -> dict[str, Any]:
+    """A section's values; of the summary also what was logged, unless it was set by hand."""
+    values = documents[place].values if place in documents else {}
+    logged = documents.get(place._replace(section=LOGGED)) if place.section == _SUMMARY else None
+    return values if logged is None else {**logged.values, **values}
+
+
+def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRuns) -> None:
+    """Bring the fields of runs from one state to another."""
+    numbers = ids_made(
+        connection, field.c.name, {name for leaves in (*before.values(), *after.values()) for name in leaves}
+    )
+    gone: list[dict[str, Any]] = []
+    new: list[dict[str, Any]] = []
+    for run_id, leaves in after.items():
+        known = before.get(run_id, {})
+        gone += [{"of_run": run_id, "of_field": numbers[name]} for name in known.keys() - leaves.keys()]
+        new += [
+            {
+                "run_id": run_id,
+                "field_id": numbers[name],
+                "kind": leaf.kind,
+                "number": leaf.number,
+                "text": leaf.text,
+            }
+            for name, leaf in leaves.items()
+            if known.get(name) != leaf
+        ]
+    if gone:
+        one = (run_field.c.run_id == bindparam("of_run"), run_field.c.field_id == bindparam("of_field"))
+        connection.execute(delete(run_field).where(*one), gone)
+    put_rows(connection, run_field, new)
+
+
+def write_abouts(
+    connection: Connection, documents: Documents, run_ids: Iterable[int], moved: Mapping[int, int]
+) -> None:
+    """Bring the columns and tags of runs up to what their `run` sections say.
+
+    Args:
+        moved: runs whose project was said now, and its number.
+    """
+    rows: list[dict[str, Any]] = []
+    tags: list[dict[str, Any]] = []
+    for run_id, uid, project_id in connection.execute(
+        select(run.c.id, run.c.uid, run.c.project_id).where(among(connection, run.c.id, run_ids))
+    ):
+        about = documents[SectionKey(run_id, "run", "")].values
+        rows.append(
+            {
+                "which": run_id,
+                "project_id": moved.get(run_id, project_id),
+                "name": shortened(str(about.get("name") or about.get("default_name") or uid), MAX_NAME),
+                "group_name": shortened(str(about.get("group") or ""), MAX_NAME),
+                "job_type": shortened(str(about.get("job_type") or ""), MAX_NAME),
+            }
+        )
+        tags += [{"run_id": run_id, "tag": tag} for tag in tags_of(about)]
+    update_rows(connection, run, rows)
+    connection.execute(delete(run_tag).where(among(connection, run_tag.c.run_id, run_ids)))
+    add_rows(connection, run_tag, tags)
+
+
+def tags_of(about: Mapping[str, Any]) -> list[str]:
+    """The tags that a `run` section names, each once, in their order."""
+    tags = about.get("tags")
+    if not isinstance(tags, list):
+        return []
+    return list(dict.fromkeys(shortened(str(tag), MAX_NAME) for tag in tags))
+
+
+def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[int]) -> None:
+    """Bring what searches look at up to what the sections say."""
+    statement = select(run.c.id, run.c.uid).where(among(connection, run.c.id, run_ids))
+    nothing = SectionDocument()
+    put_rows(
+        connection,
+        run_text,
+        [
+            {
+                "run_id": run_id,
+                "text": search_text(
+                    uid,
+                    documents.get(SectionKey(run_id, "run", ""), nothing).values,
+                    documents.get(SectionKey(run_id, "config", ""), nothing).values,
+                ),
+            }
+            for run_id, uid in connection.execute(statement)
+        ],
+    )
+
+
+def search_text(uid: str, about: dict[str, Any], config: dict[str, Any]) -> str:
+    """A run's id, name, group, job type, tags and notes, and the values of its configuration, case folded."""
+    said = [str(about.get(key) or "") for key in ("name", "default_name", "group", "job_type")]
+    notes = str(about.get("notes") or "")[:MAX_NOTES]
+    values = [_shown(leaf) for leaf in fields.leaves("config", config).values()]
+    text = "\n".join(part for part in (uid, *said, *tags_of(about), notes, *values) if part)
+    return shortened(text, MAX_SEARCHED).casefold() + _AFTER_LAST
+
+
+def _shown(leaf: Scalar) -> str:
+    """A value as a person would type it: 64, not 64.0."""
+    if leaf.kind == NUMBER:
+        return (
+            str(int(leaf.number))
+            if abs(leaf.number) < 2**53 and leaf.number.is_integer()
+            else repr(leaf.number)
+        )
+    return leaf.text

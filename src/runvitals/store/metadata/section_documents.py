@@ -1,0 +1,111 @@
+"""A section of a run: a JSON object, and when each of its keys was set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.store.metadata.database import among, put_rows
+from runvitals.store.metadata.tables import section
+
+
+class SectionKey(NamedTuple):
+    """Whose section: of which run, and of which host where hosts differ (else "")."""
+
+    run_id: int
+    section: str
+    host: str
+
+
+@dataclass(slots=True)
+class SectionDocument:
+    """The values, and when they were set, in ms: most at `set_ms`, the last time; `older` has the others, and
+    when keys were taken out that are not there any more.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    set_ms: int = 0
+    older: dict[str, int] = field(default_factory=dict)
+
+    def time_of(self, key: str) -> int:
+        """When a key that is there was set, or one that was taken out was."""
+        return self.older.get(key, self.set_ms)
+
+    def remove(self, keys: Iterable[str], time_ms: int) -> set[str]:
+        """Take keys out, but for those that were set later. What was set before does not come back.
+
+        Returns:
+            the keys that are out.
+        """
+        gone = {key for key in keys if not self._was_set(key) or time_ms >= self.time_of(key)}
+        for key in gone:
+            self.values.pop(key, None)
+            self.older[key] = time_ms
+        return gone
+
+    def _was_set(self, key: str) -> bool:
+        return key in self.values or key in self.older
+
+    def merge(self, values: Mapping[str, Any], time_ms: int) -> set[str]:
+        """Set keys, but for those that were set later already.
+
+        Returns:
+            the keys that were set.
+
+        Example:
+            >>> document = SectionDocument()
+            >>> document.merge({"lr": 0.1, "seed": 1}, 2000) == {"lr", "seed"}
+            True
+            >>> document.merge({"lr": 0.5, "gpus": 8}, 1000), document.values
+            ({'gpus'}, {'lr': 0.1, 'seed': 1, 'gpus': 8})
+        """
+        won = {key for key in values if not self._was_set(key) or time_ms >= self.time_of(key)}
+        if not won:
+            return won
+        if not self.values:
+            self.set_ms = time_ms
+        if time_ms > self.set_ms:
+            self.older = {key: self.time_of(key) for key in (*self.values, *self.older)}
+            self.set_ms = time_ms
+        for key in won:
+            if time_ms < self.set_ms:
+                self.older[key] = time_ms
+            else:
+                self.older.pop(key, None)
+        self.values.update((key, value) for key, value in values.items() if key in won)
+        return won
+
+
+def read_documents(
+    connection: Connection, run_ids: Iterable[int], sections: Collection[str] | None = None
+) -> dict[SectionKey, SectionDocument]:
+    """The sections of runs, all or those of some names."""
+    statement = select(section).where(among(connection, section.c.run_id, run_ids))
+    if sections is not None:
+        statement = statement.where(section.c.name.in_(sections))
+    return {
+        SectionKey(row.run_id, row.name, row.host): SectionDocument(
+            loads(row.body), row.set_ms, loads(row.older)
+        )
+        for row in connection.execute(statement)
+    }
+
+
+def write_documents(connection: Connection, documents: Mapping[SectionKey, SectionDocument]) -> None:
+    """Store sections as they are now."""
+    rows = [
+        {
+            "run_id": place.run_id,
+            "name": place.section,
+            "host": place.host,
+            "body": dumps(document.values).decode("ascii"),
+            "set_ms": document.set_ms,
+            "older": dumps(document.older).decode("ascii"),
+        }
+        for place, document in sorted(documents.items())
+    ]
+    put_rows(connection, section, rows)

@@ -1,0 +1,153 @@
+"""Facts of a run in sections: JSON objects that many records write, key by key, the latest by time wins.
+
+That is the journal's rule, and like there it holds whatever the order is in which records arrive. Sections
+that differ from host to host (`machine`, `sources`) are kept by host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.store.metadata import search_columns
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.projects import project_name
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.section_documents import (
+    SectionDocument,
+    SectionKey,
+    read_documents,
+    write_documents,
+)
+from runvitals.store.metadata.text import check_integers, checked_name, plain_text
+
+BY_HOST = ("machine", "sources")
+"""Sections that are kept by host."""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionUpdate:
+    """Some keys of a section, as one record has them.
+
+    Args:
+        section: run, config, summary, machine, settings, sources, or another.
+        values: a JSON object. Any text, NaN and infinities come back as they are.
+        time_ms: when the record was written, by its writer's clock.
+        removed: keys that are taken out, before the values are set.
+        host: of a section that is kept by host: whose facts these are.
+    """
+
+    run_id: int
+    section: str
+    values: dict[str, Any]
+    time_ms: int
+    host: str = ""
+    removed: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> SectionKey:
+        return SectionKey(
+            self.run_id, self.section, checked_name("host", self.host) if self.section in BY_HOST else ""
+        )
+
+    def checked(self) -> SectionUpdate:
+        """The same, as it will be read back.
+
+        Raises:
+            ValueError: something that cannot be stored, and what is allowed.
+        """
+        if not isinstance(self.values, dict):
+            raise ValueError(
+                f"section {self.section!r}: a JSON object is allowed, not {type(self.values).__name__}"
+            )
+        check_integers(f"section {self.section!r}", time_ms=self.time_ms)
+        try:
+            values = loads(dumps(self.values))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"section {self.section!r} of run {self.run_id} is no JSON object: {error}"
+            ) from None
+        section = checked_name("section", self.section, 64)
+        return SectionUpdate(self.run_id, section, values, self.time_ms, self.host, self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSections:
+    """The sections of a run by name; those in `BY_HOST` by name and host."""
+
+    shared: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by_host: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+
+
+class SectionTable:
+    """All sections of all runs.
+
+    Example:
+        >>> update = SectionUpdate(run_id, "config", {"lr": 0.1, "layers": [64, 64]}, now_ms)
+        >>> catalogue.sections.merge([update])
+        >>> catalogue.sections.read([run_id])[run_id].shared["config"]["lr"]
+        0.1
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def merge(self, updates: Sequence[SectionUpdate]) -> None:
+        """Take in what records say; also what can be searched and sorted by. Durable, all or nothing.
+
+        Raises:
+            ValueError: something that cannot be stored.
+            UnknownRun: one of the runs is not there.
+        """
+        checked = [update.checked() for update in updates]
+        for update in checked:
+            update.place  # noqa: B018 - its host is checked here
+        if checked:
+            self._database.write(lambda connection: merge(connection, checked))
+
+    def read(self, run_ids: Iterable[int], names: Sequence[str] | None = None) -> dict[int, RunSections]:
+        """The sections of runs, all or those of some names. A run without any has an empty answer."""
+        found = {run_id: RunSections() for run_id in run_ids}
+        with self._database.read() as connection:
+            plain = None if names is None else [plain_text(name) for name in names]
+            documents = read_documents(connection, found, plain)
+        for place, document in documents.items():
+            if place.section in BY_HOST:
+                found[place.run_id].by_host.setdefault(place.section, {})[place.host] = document.values
+            else:
+                found[place.run_id].shared[place.section] = document.values
+        return found
+
+
+def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
+    """`Sections.merge` within a transaction, of updates that were checked."""
+    # Projects before runs, as where writers join: else two transactions could wait for each other.
+    projects = search_columns.projects_made(connection, updates)
+    runs = lock_known_runs(connection, {one.run_id for one in updates})
+    places = {one.place for one in updates}
+    documents = read_documents(
+        connection, runs, {place.section for place in places}.union(search_columns.SECTIONS)
+    )
+    before = search_columns.fields_of(documents, places)
+    moved: dict[int, int] = {}
+    changed: set[SectionKey] = set()
+    for one in updates:
+        document = documents.setdefault(one.place, SectionDocument())
+        gone = document.remove(one.removed, one.time_ms)
+        won = document.merge(one.values, one.time_ms)
+        if won or gone:
+            changed.add(one.place)
+        if one.section == "run" and "project" in won:
+            moved[one.run_id] = projects[project_name(one.values["project"])]
+    write_documents(connection, {place: documents[place] for place in changed})
+    search_columns.write_fields(connection, before, search_columns.fields_of(documents, changed))
+    search_columns.write_abouts(
+        connection, documents, {place.run_id for place in changed if place.section == "run"}, moved
+    )
+    search_columns.write_texts(
+        connection, documents, {place.run_id for place in changed if place.section in ("run", "config")}
+    )

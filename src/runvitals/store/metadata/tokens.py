@@ -1,0 +1,102 @@
+"""Tokens that writers show to be let in.
+
+A token is 256 random bits. Only its SHA-256 is kept: who reads the database learns no token, and with so many
+bits there is nothing that a salt or a slow hash would make harder to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert, select, update
+
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import token
+from runvitals.store.metadata.text import checked_name
+
+PREFIX = "rvt_"
+"""What a token begins with, so that scanners for secrets know one when they see it."""
+_NOTED_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """What is known of a token. Times are ms UTC; `last_used_ms` is right to a minute."""
+
+    id: int
+    name: str
+    created_ms: int
+    last_used_ms: int | None
+    revoked_ms: int | None
+
+
+_SHOWN = [column for column in token.c if column.name != "digest"]
+
+
+class TokenTable:
+    """All tokens, also those that were revoked.
+
+    Example:
+        >>> secret, token = catalogue.tokens.create("cluster A", now_ms)
+        >>> catalogue.tokens.check(secret, now_ms).name
+        'cluster A'
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, name: str, now_ms: int) -> tuple[str, AccessToken]:
+        """A new token and what is known of it. The token itself cannot be had again.
+
+        Raises:
+            ValueError: a name that is empty or longer than 256 characters.
+        """
+        secret = PREFIX + secrets.token_urlsafe(32)
+        named, digest = checked_name("token", name), _digest(secret)
+
+        def work(connection: Connection) -> AccessToken:
+            connection.execute(insert(token).values(name=named, digest=digest, created_ms=now_ms))
+            number = connection.execute(select(token.c.id).where(token.c.digest == digest)).scalar_one()
+            return AccessToken(number, named, now_ms, None, None)
+
+        return secret, self._database.write(work)
+
+    def check(self, secret: str, now_ms: int) -> AccessToken | None:
+        """The token that a writer shows; None where it is none, or was revoked."""
+        statement = select(*_SHOWN).where(token.c.digest == _digest(secret), token.c.revoked_ms.is_(None))
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        if row is None:
+            return None
+        found = AccessToken(**row._asdict())
+        if found.last_used_ms is None or now_ms - found.last_used_ms >= _NOTED_MS:
+            used = update(token).where(token.c.id == found.id).values(last_used_ms=now_ms)
+            self._database.write(lambda connection: connection.execute(used), durable=False)
+        return found
+
+    def all(self) -> list[AccessToken]:
+        """Every token, in the order in which they were made."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(*_SHOWN).order_by(token.c.id))
+            return [AccessToken(**row._asdict()) for row in rows]
+
+    def revoke(self, token_id: int, now_ms: int) -> None:
+        """Let a token in no more. Revoking twice changes nothing.
+
+        Raises:
+            LookupError: there is no token of this number.
+        """
+
+        def work(connection: Connection) -> bool:
+            theirs = update(token).where(token.c.id == token_id)
+            connection.execute(theirs.where(token.c.revoked_ms.is_(None)).values(revoked_ms=now_ms))
+            return connection.execute(select(token.c.id).where(token.c.id == token_id)).first() is not None
+
+        if not self._database.write(work):
+            raise LookupError(f"there is no token of number {token_id}")
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,205 @@
+"""How a writer comes into a run: its project, its run and itself get their numbers.
+
+A **lane** is what the SampleStore stores series under, as its `run`: one for all lives of a host's monitor,
+so that a series goes on when the monitor had to be started again, and one for each other writer, so that the
+ranks of one host do not write over each other. Its number is the id of its first writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, case, func, select, update
+
+from runvitals.journal.paths import check_run_id, check_writer, role_and_host
+from runvitals.store.metadata.database import add_rows, among, ids_made, ids_of
+from runvitals.store.metadata.projects import DEFAULT_PROJECT, project_name
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.run_states import LOST, MONITOR, restate
+from runvitals.store.metadata.search_columns import search_text
+from runvitals.store.metadata.section_documents import SectionKey, read_documents
+from runvitals.store.metadata.tables import project, run, run_text, writer
+from runvitals.store.metadata.text import check_integers, checked_name
+
+_NO_LANE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRegistration:
+    """A writer that has something to write.
+
+    Args:
+        run: the run's id, as people know it. A run that is not there is made.
+        writer: its name within the run.
+        project: None where the writer does not say.
+        role, host: by default what the name tells.
+        started_ms: of its life, by its own clock; by default now.
+        interval_s: the longest time between two signs of life that is as it should be: of a client that
+            sends every 10 s what it samples every second, 10.
+    """
+
+    run: str
+    writer: str
+    project: str | None = None
+    role: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    rank: int | None = None
+    interval_s: float | None = None
+    started_ms: int | None = None
+
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: a name or number that cannot be stored, and what is allowed.
+        """
+        check_run_id(self.run)
+        check_writer(self.writer)
+        for what in ("role", "host"):
+            if getattr(self, what) is not None:
+                checked_name(what, getattr(self, what))
+        if self.interval_s is not None and not 0 < self.interval_s <= 86400:
+            raise ValueError(f"interval_s {self.interval_s!r} of {self.writer}: over 0 to 86400 is allowed")
+        check_integers(f"writer {self.writer}", pid=self.pid, rank=self.rank, started_ms=self.started_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredWriter:
+    """The numbers of a writer, and the host it said it is on.
+
+    `deleted`: a person threw the run away; it wants no more samples.
+    """
+
+    run_id: int
+    writer_id: int
+    lane_id: int
+    deleted: bool
+    host: str
+
+
+def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> list[RegisteredWriter | None]:
+    """The numbers of writers that have joined before, None for the others, in the order asked."""
+    runs = ids_of(connection, run.c.uid, (one.run for one in joining))
+    statement = (
+        select(
+            run.c.uid,
+            writer.c.name,
+            writer.c.run_id,
+            writer.c.id,
+            writer.c.lane_id,
+            run.c.deleted_ms,
+            writer.c.host,
+        )
+        .join(run, run.c.id == writer.c.run_id)
+        .where(among(connection, writer.c.run_id, runs.values()))
+        .where(writer.c.name.in_({one.writer for one in joining}))
+    )
+    found = {
+        (row.uid, row.name): RegisteredWriter(
+            row.run_id, row.id, row.lane_id, row.deleted_ms is not None, row.host
+        )
+        for row in connection.execute(statement)
+    }
+    return [found.get((one.run, one.writer)) for one in joining]
+
+
+def join(
+    connection: Connection, joining: Sequence[WriterRegistration], now_ms: int
+) -> list[RegisteredWriter]:
+    """The numbers of writers, made where they are not there."""
+    names = {project_name(one.project) for one in joining}
+    projects = ids_made(connection, project.c.name, names | {DEFAULT_PROJECT}, created_ms=now_ms)
+    runs = _runs_made(connection, joining, projects, now_ms)
+    lock_known_runs(connection, runs.values())
+    known = joined(connection, joining)
+    new = {(one.run, one.writer): one for one, before in zip(joining, known, strict=True) if before is None}
+    if new:
+        add_rows(connection, writer, [_row(runs[one.run], one, now_ms) for one in new.values()])
+        affected = {runs[one.run] for one in new.values()}
+        _give_lanes(connection, affected)
+        _leave_default_project(connection, new.values(), runs, projects)
+        restate(connection, affected)
+    return [one for one in joined(connection, joining) if one]
+
+
+def _runs_made(
+    connection: Connection, joining: Sequence[WriterRegistration], projects: dict[str, int], now_ms: int
+) -> dict[str, int]:
+    """The numbers of the runs by their ids."""
+    named: dict[str, str] = {}
+    for one in joining:
+        if one.project or one.run not in named:
+            named[one.run] = project_name(one.project)
+    found = ids_of(connection, run.c.uid, named)
+    missing = sorted(named.keys() - found.keys())
+    if missing:
+        new = {
+            "group_name": "",
+            "job_type": "",
+            "created_ms": now_ms,
+            "started_ms": now_ms,
+            "last_ms": now_ms,
+            "settled_state": LOST,
+        }
+        rows = [{"uid": uid, "name": uid, "project_id": projects[named[uid]], **new} for uid in missing]
+        add_rows(connection, run, rows)
+        found.update(ids_of(connection, run.c.uid, missing))
+        texts = [{"run_id": found[uid], "text": search_text(uid, {}, {})} for uid in missing]
+        add_rows(connection, run_text, texts)
+    return found
+
+
+def _row(run_id: int, one: WriterRegistration, now_ms: int) -> dict[str, object]:
+    role, host = role_and_host(one.writer)
+    started_ms = now_ms if one.started_ms is None else one.started_ms
+    return {
+        "run_id": run_id,
+        "name": one.writer,
+        "lane_id": _NO_LANE,
+        "role": checked_name("role", one.role or role),
+        "host": checked_name("host", one.host or host),
+        "pid": one.pid,
+        "rank": one.rank,
+        "interval_s": one.interval_s,
+        "started_ms": started_ms,
+        "last_ms": started_ms,
+        "heard_ms": now_ms,
+    }
+
+
+def _give_lanes(connection: Connection, run_ids: Iterable[int]) -> None:
+    same = writer.alias()
+    first = (
+        select(func.min(same.c.id))
+        .where(same.c.run_id == writer.c.run_id, same.c.host == writer.c.host, same.c.role == MONITOR)
+        .scalar_subquery()
+    )
+    connection.execute(
+        update(writer)
+        .where(among(connection, writer.c.run_id, run_ids), writer.c.lane_id == _NO_LANE)
+        .values(lane_id=case((writer.c.role == MONITOR, first), else_=writer.c.id))
+    )
+
+
+def _leave_default_project(
+    connection: Connection, new: Iterable[WriterRegistration], runs: dict[str, int], projects: dict[str, int]
+) -> None:
+    """A run whose first writers named no project goes to the one that a later writer names.
+
+    But for a run whose project was said in so many words, in its `run` section.
+    """
+    named = {runs[one.run]: projects[project_name(one.project)] for one in new if one.project}
+    statement = select(run.c.id).where(
+        among(connection, run.c.id, named), run.c.project_id == projects[DEFAULT_PROJECT]
+    )
+    unnamed = [
+        run_id
+        for run_id in connection.execute(statement).scalars()
+        if named[run_id] != projects[DEFAULT_PROJECT]
+    ]
+    said = read_documents(connection, unnamed, ["run"])
+    for run_id in unnamed:
+        about = said.get(SectionKey(run_id, "run", ""))
+        if about is None or not about.values.get("project"):
+            connection.execute(update(run).where(run.c.id == run_id).values(project_id=named[run_id]))

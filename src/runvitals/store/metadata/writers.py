@@ -1,0 +1,216 @@
+"""The writers of runs: how they come in, are heard from, and end. And the processes that they watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, func, select, update
+
+from runvitals.store.metadata.database import Database, among, insert
+from runvitals.store.metadata.run_locks import lock_known_runs, lock_runs
+from runvitals.store.metadata.run_states import ENDED_STATES, Ending, StoredWriter, read_writers, restate
+from runvitals.store.metadata.tables import process, run, writer
+from runvitals.store.metadata.text import check_integers, checked_name
+from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration, join, joined
+
+
+@dataclass(frozen=True, slots=True)
+class WriterHeartbeat:
+    """A sign of life: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's."""
+
+    writer_id: int
+    heard_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriterEnd:
+    """A writer's last record: how its host's part of the run ended, and when by the writer's clock."""
+
+    writer_id: int
+    ending: Ending
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedProcess:
+    """A process that attached to a run; None where it is not known (and then does not undo what is)."""
+
+    run_id: int
+    host: str
+    pid: int
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    ended_ms: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool | None = None
+
+
+class WriterTable:
+    """All writers of all runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def join(self, joining: Sequence[WriterRegistration], now_ms: int) -> list[RegisteredWriter]:
+        """The numbers of writers, their runs and projects made where they are not there. Durable.
+
+        May be said as often as liked, by any number of servers at once: the same names have the same numbers.
+        What a writer says of itself the first time stays.
+
+        Raises:
+            ValueError: a name that cannot be stored; then none of them has joined.
+
+        Example:
+            >>> writer = WriterRegistration("brave-otter-1", "monitor.node1.19f3a")
+            >>> [joined] = catalogue.writers.join([writer], now_ms)
+            >>> joined.lane_id
+            17
+        """
+        for one in joining:
+            one.check()
+        with self._database.read() as connection:
+            known = joined(connection, joining)
+        if all(known):
+            return [one for one in known if one]
+        return self._database.write(lambda connection: join(connection, joining, now_ms))
+
+    def heard(self, signs: Sequence[WriterHeartbeat]) -> None:
+        """Note signs of life. A power cut may undo the newest ones: the next come soon.
+
+        Writers that are not there any more, because their run was deleted for good, are passed over.
+        """
+        if signs:
+            self._database.write(lambda connection: _heard(connection, signs), durable=False)
+
+    def move_heard(self, now_ms: int, by_ms: int) -> None:
+        """Move when writers were heard along with a clock that was set by so much at `now_ms`.
+
+        Runs that were lost long before then stay as they are: they are lost by either clock.
+        """
+
+        def work(connection: Connection) -> None:
+            since_ms = min(now_ms, now_ms + by_ms)
+            ids = connection.execute(select(run.c.id).where(run.c.alive_until_ms >= since_ms)).scalars()
+            found = lock_runs(connection, list(ids))
+            theirs = among(connection, writer.c.run_id, found)
+            moved = update(writer).where(theirs, writer.c.end_state.is_(None))
+            connection.execute(moved.values(heard_ms=writer.c.heard_ms + by_ms))
+            restate(connection, found)
+
+        self._database.write(work, durable=False)
+
+    def not_heard_after(self, now_ms: int) -> None:
+        """Take writers that were heard in times to come, by a clock that was wrong, for heard now."""
+        later = select(writer.c.run_id).where(writer.c.heard_ms > now_ms, writer.c.end_state.is_(None))
+
+        def work(connection: Connection) -> None:
+            found = lock_runs(connection, set(connection.execute(later).scalars()))
+            theirs = among(connection, writer.c.run_id, found)
+            heard = update(writer).where(theirs, writer.c.heard_ms > now_ms)
+            connection.execute(heard.values(heard_ms=now_ms))
+            restate(connection, found)
+
+        with self._database.read() as connection:
+            is_wrong = connection.execute(later.limit(1)).first() is not None
+        if is_wrong:
+            self._database.write(work, durable=False)
+
+    def end(self, ends: Sequence[WriterEnd]) -> None:
+        """Note what writers' last records said of how their hosts' parts ended. Durable, all or nothing.
+
+        Raises:
+            ValueError: a state that is no end, or a number that cannot be stored.
+        """
+        for one in ends:
+            if one.ending.state not in ENDED_STATES:
+                raise ValueError(f"state {one.ending.state!r} is none of {', '.join(ENDED_STATES)}")
+            numbers = {"exit_code": one.ending.exit_code, "signal": one.ending.signal, "time_ms": one.time_ms}
+            check_integers(f"writer {one.writer_id}", **numbers)
+        if ends:
+            self._database.write(lambda connection: _end(connection, ends))
+
+    def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
+        """The writers of runs, in the order in which they started."""
+        with self._database.read() as connection:
+            return read_writers(connection, run_ids)
+
+    def lanes(self) -> list[int]:
+        """The numbers under which the samples of all runs are stored."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
+
+    def note_processes(self, processes: Sequence[WatchedProcess]) -> None:
+        """Note processes of runs, or more about them: what is None leaves what is known. Durable.
+
+        Raises:
+            ValueError: a number or a host's name that cannot be stored.
+            UnknownRun: of none of the processes anything is noted then.
+        """
+        numbers = [
+            field.name for field in fields(WatchedProcess) if field.name not in ("host", "out_of_memory")
+        ]
+        for one in processes:
+            checked_name("host", one.host)
+            check_integers(f"process {one.pid}", **{name: getattr(one, name) for name in numbers})
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, {one.run_id for one in processes})
+            statement = insert(connection, process)
+            known = [field.name for field in fields(WatchedProcess)[3:]]
+            kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in known}
+            statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
+            connection.execute(
+                statement, [{**asdict(one), "host": checked_name("host", one.host)} for one in processes]
+            )
+
+        if processes:
+            self._database.write(work)
+
+    def processes(self, run_id: int) -> list[WatchedProcess]:
+        """The processes of a run, by rank, then host and pid."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(process).where(process.c.run_id == run_id))
+            found = [WatchedProcess(**row._asdict()) for row in rows]
+        return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
+
+
+def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int]:
+    theirs = select(writer.c.run_id).where(among(connection, writer.c.id, writer_ids))
+    return lock_runs(connection, set(connection.execute(theirs).scalars()))
+
+
+def _later(column: str) -> ColumnElement[int]:
+    """The later of what a row has and what it is told as `new_…`."""
+    told = bindparam(f"new_{column}", type_=BigInteger)
+    return case((writer.c[column] < told, told), else_=writer.c[column])
+
+
+def _heard(connection: Connection, signs: Sequence[WriterHeartbeat]) -> None:
+    runs = _lock_runs_of(connection, {sign.writer_id for sign in signs})
+    values = {name: _later(name) for name in ("heard_ms", "last_ms")}
+    connection.execute(
+        update(writer).where(writer.c.id == bindparam("which")).values(values),
+        [{"which": s.writer_id, "new_heard_ms": s.heard_ms, "new_last_ms": s.last_ms} for s in signs],
+    )
+    restate(connection, runs)
+
+
+def _end(connection: Connection, ends: Sequence[WriterEnd]) -> None:
+    runs = _lock_runs_of(connection, {one.writer_id for one in ends})
+    rows = []
+    for one in ends:
+        how = asdict(one.ending)
+        rows.append(
+            {"which": one.writer_id, "new_last_ms": one.time_ms, "end_state": how.pop("state"), **how}
+        )
+    values: dict[str, Any] = {
+        name: bindparam(name) for name in ("end_state", "exit_code", "signal", "out_of_memory")
+    }
+    values["last_ms"] = _later("last_ms")
+    connection.execute(update(writer).where(writer.c.id == bindparam("which")).values(values), rows)
+    restate(connection, runs)

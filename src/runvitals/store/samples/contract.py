@@ -1,0 +1,332 @@
+"""What every store of samples does, whatever lies beneath it.
+
+A **series** is (run, metric): two integers that the catalogue hands out. The store knows no names, hosts or
+teams. Where several hosts of one run record the same key, the catalogue gives each host its own number, and
+`aggregate` puts them together again by `group_by`.
+
+The rules, held by `tests/store/samples/conformance.py` for every store:
+
+* A batch is stored whole or not at all, and is durable when `append` returns.
+* (run, writer, seq) names a batch: one that comes again is acknowledged and not stored again, in whatever
+  order they come.
+* The last write wins on (run, metric, t). Batches may come in any order of time.
+* Values come back bit by bit as they were written: -0.0, ±inf, subnormals, NaN payloads. NaN is a gap: a
+  sample like any other where samples are read, nothing where they are counted or put into buckets.
+* What was appended is read at once by the same process.
+* Times are milliseconds UTC, from 1970 to the year 9999. Ranges include both ends.
+
+Example:
+    >>> with open_store("/var/lib/runvitals/store") as store:
+    ...     t = np.array([1_760_000_000_000, 1_760_000_001_000])
+    ...     store.append([SampleBatch(run=7, writer=1, seq=1, metrics=(3, 5), t=t, values=np.ones((2, 2)))])
+    ...     store.read_buckets([7], [3, 5], grid(t[0], t[1], max_points=1000)).series[0].buckets.mean
+    array([1., 1.])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from runvitals.buckets import Buckets, Floats, Grid, Integers
+
+END_OF_TIME_MS = 253_402_300_800_000
+"""The first millisecond that no batch may hold: the year 10,000."""
+_LARGEST_ID = 2**63 - 1
+_FEW_ROWS = 64
+_LARGEST_METRIC = 2**32 - 1
+
+
+class StoreError(OSError):
+    """The store cannot be used as asked; the text names the folder or file and the way out."""
+
+
+class StoreUnavailable(StoreError):
+    """Nothing can be written at present (disk full, read-only, failing): not stored, worth trying later."""
+
+
+class StoreClosed(StoreError):
+    """The store has been closed."""
+
+
+def extent(t: Integers) -> tuple[int, int]:
+    """The first and the last of some times, one at least, in any order."""
+    if len(t) <= _FEW_ROWS:  # a third of what numpy takes for so few
+        listed = t.tolist()
+        return min(listed), max(listed)
+    return int(t.min()), int(t.max())
+
+
+@dataclass(frozen=True, slots=True)
+class SampleBatch:
+    """Samples of one writer, columns of some metrics over common times.
+
+    Args:
+        run, writer: ids, 0 to 2⁶³ - 1.
+        seq: the writer's number for this batch, from 0 on; the same again means the same batch.
+        metrics: ids of the columns, 0 to 2³² - 1, each once.
+        t: ms UTC of the rows, in any order; of equal ones the later row wins.
+        values: rows × metrics; NaN is a gap.
+        body: t and values as `body.pack` packs them, if the sender already did: a store may keep them in
+            this form.
+    """
+
+    run: int
+    writer: int
+    seq: int
+    metrics: tuple[int, ...]
+    t: Integers
+    values: Floats
+    body: bytes | None = field(default=None, repr=False)
+
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: naming the batch, what is wrong with it and what is allowed.
+        """
+        t, values = self.t, self.values
+        for name, number in (("run", self.run), ("writer", self.writer), ("seq", self.seq)):
+            if not 0 <= number <= _LARGEST_ID:
+                raise self._wrong(f"{name} must be 0 to {_LARGEST_ID}")
+        if t.dtype != np.int64 or values.dtype != np.float64:
+            raise self._wrong(f"t must be int64 and values float64, not {t.dtype} and {values.dtype}")
+        if t.ndim != 1 or values.shape != (len(t), len(self.metrics)):
+            raise self._wrong(
+                f"values must be {len(t)} rows × {len(self.metrics)} metrics, not {values.shape}"
+            )
+        if not len(t):
+            return
+        first, last = extent(t)
+        if first < 0 or last >= END_OF_TIME_MS:
+            raise self._wrong(f"times must be 0 to {END_OF_TIME_MS - 1} ms, not {first} to {last}")
+
+    def check_metrics(self) -> None:
+        """The part of `check` that holds for all batches with the same columns.
+
+        Raises:
+            ValueError: a metric twice, or no id.
+        """
+        if len(set(self.metrics)) != len(self.metrics):
+            raise self._wrong("a metric occurs twice")
+        if self.metrics and not (min(self.metrics) >= 0 and max(self.metrics) <= _LARGEST_METRIC):
+            raise self._wrong(f"metrics must be 0 to {_LARGEST_METRIC}")
+
+    def _wrong(self, what: str) -> ValueError:
+        return ValueError(f"batch {self.seq} of writer {self.writer} in run {self.run}: {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAck:
+    """Batches that are durable now: `stored` for the first time, `duplicates` that were stored before.
+
+    Args:
+        fresh: of each batch, in the order given, whether it was stored for the first time.
+    """
+
+    stored: int
+    duplicates: int
+    fresh: tuple[bool, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSamples:
+    """A series as it was written: `t` ascending ms UTC, each once, and as many `values` (NaN: a gap)."""
+
+    run: int
+    metric: int
+    t: Integers
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesBuckets:
+    """A series on a bucket grid."""
+
+    run: int
+    metric: int
+    buckets: Buckets
+
+
+@dataclass(frozen=True, slots=True)
+class LatestSample:
+    """The newest value of each metric of a run that ever had one: ids ascending, ms UTC, values (no NaN)."""
+
+    run: int
+    metrics: Integers
+    t: Integers
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAggregate:
+    """One metric over the runs of a group: the buckets that hold a value.
+
+    Args:
+        t: where the buckets begin, ms UTC.
+        n: values in the bucket, over all runs of the group.
+        min, max, mean: of those values.
+    """
+
+    group: int
+    t: Integers
+    n: Integers
+    min: Floats
+    max: Floats
+    mean: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedData:
+    """A stretch of stored samples that cannot be read; everything else is served.
+
+    Args:
+        run, metric: None where all are concerned.
+        t0_ms, t1_ms: both included.
+        reason: which file, and what is wrong with it.
+    """
+
+    run: int | None
+    metric: int | None
+    t0_ms: int
+    t1_ms: int
+    reason: str
+
+
+S = TypeVar("S", SeriesSamples, SeriesBuckets, MetricAggregate)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult(Generic[S]):
+    """What was read, and what should have been but could not."""
+
+    series: list[S]
+    damaged: list[DamagedData]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """How far a store keeps the rules.
+
+    Args:
+        durable_ack: an acknowledged batch outlives a power cut.
+        exact_float64: values come back bit by bit.
+        read_after_write_ms: after how long a batch is seen by readers of the same process.
+    """
+
+    durable_ack: bool
+    exact_float64: bool
+    read_after_write_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """How a store fares.
+
+    Args:
+        runs, samples: stored in their final form (a value of one metric at one time is one sample).
+        unsealed_samples: durable, but not in their final form yet.
+        waiting_batches: appended, not yet durable.
+        size_bytes: on disk, everything included.
+        problem: why work in the background fails at present; None where it does not.
+        warnings: what else an operator should look at; samples are taken in and served all the same.
+        threads: which work in the background, by name, and why each fails at present.
+    """
+
+    runs: int
+    samples: int
+    unsealed_samples: int
+    waiting_batches: int
+    size_bytes: int
+    problem: str | None
+    warnings: tuple[str, ...] = ()
+    threads: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@runtime_checkable
+class SampleStore(Protocol):
+    """A store of samples. All methods may be called from any thread."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """How far this store keeps the rules."""
+
+    def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
+        """Store batches; they are durable, and read by everyone, when this returns.
+
+        Raises:
+            ValueError: a batch that is none (`Batch.check`): then none of them is stored.
+            StoreUnavailable: not stored; try again later.
+        """
+
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
+        """`append` without the wait: the future has its answer or its error."""
+
+    def read(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
+    ) -> ReadResult[SeriesSamples]:
+        """The samples of these series as they were written, ordered by run as asked, then by metric.
+
+        Args:
+            metrics: None for all that the runs have.
+            t0_ms, t1_ms: both included.
+        """
+
+    def read_buckets(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
+    ) -> ReadResult[SeriesBuckets]:
+        """The same on a grid (`runvitals.buckets.grid` makes one of a range and a number of points)."""
+
+    def active_runs(self, since_ms: int) -> list[int]:
+        """Ascending ids of the runs with a sample at or after this moment."""
+
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
+        """The newest values of runs, of these metrics or all, in the order asked; runs without any value are
+        left out.
+        """
+
+    def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""
+
+    def aggregate(
+        self,
+        metric: int,
+        runs: Sequence[int],
+        t0_ms: int,
+        t1_ms: int,
+        bucket_ms: int | None = None,
+        group_by: Mapping[int, int] | None = None,
+    ) -> ReadResult[MetricAggregate]:
+        """Count, minimum, maximum and mean of one metric over many runs, exact at both ends of the range.
+
+        Args:
+            bucket_ms: width of the buckets, which begin at multiples of it since 1970 (the first and the last
+                hold only what lies in the range); None for one bucket that begins at `t0_ms`.
+            group_by: run -> group; None puts all runs into group 0.
+
+        Returns:
+            the groups that hold a value, ascending.
+        """
+
+    def delete(self, runs: Sequence[int]) -> None:
+        """Forget everything about these runs, also which of their batches were stored."""
+
+    def drop_before(self, t_ms: int) -> None:
+        """Drop what is older than `t_ms`. Every later sample stays; of the earlier ones those may stay that
+        are stored together with later ones.
+        """
+
+    def shrink_to(self, size_bytes: int) -> None:
+        """Drop the oldest samples until the store takes at most so much of the disk, as far as it can."""
+
+    def flush(self) -> None:
+        """Bring everything that was appended into its final form."""
+
+    def stats(self) -> StoreStats:
+        """How the store fares, for operators."""
+
+    def close(self) -> None:
+        """Finish what was submitted and let go of the store. Closing twice does nothing."""

@@ -1,0 +1,184 @@
+"""Chunks in a month's file: finding, decoding, adding and taking away."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from runvitals.buckets import Floats, Integers
+from runvitals.store.samples import codec
+from runvitals.store.samples.codec import Corrupt
+from runvitals.store.samples.sqlite_chunks.blocks import Group
+from runvitals.store.samples.sqlite_chunks.chunk_summary import summarise
+
+
+class Chunk(NamedTuple):
+    """A row of the table `chunk`."""
+
+    run: int
+    metric: int
+    t0: int
+    t1: int
+    ticks: int
+    summary: bytes
+    times: int
+    data: int
+
+
+_COLUMNS = "run, metric, t0, t1, ticks, summary, times, data"
+# The chunks of a series do not overlap: before the range, only the last one to begin can reach into it.
+_IN_RANGE = f"""
+    SELECT {_COLUMNS} FROM chunk WHERE run=?1 AND metric=?2 AND t0 <= ?4 AND t1 >= ?3
+    AND t0 >= coalesce((SELECT max(t0) FROM chunk WHERE run=?1 AND metric=?2 AND t0 <= ?3), 0) ORDER BY t0
+"""
+# SQLite does not skip through an index by itself: it would look at every chunk of the run.
+_METRICS = """
+    WITH RECURSIVE found(metric) AS (
+        SELECT min(metric) FROM chunk WHERE run=?1
+        UNION ALL
+        SELECT (SELECT min(metric) FROM chunk WHERE run=?1 AND metric > found.metric)
+        FROM found WHERE found.metric IS NOT NULL
+    ) SELECT metric FROM found WHERE metric IS NOT NULL
+"""
+
+
+def metrics_of(connection: sqlite3.Connection, run: int) -> list[int]:
+    """The metrics a run has chunks of, ascending."""
+    return [metric for (metric,) in connection.execute(_METRICS, (run,))]
+
+
+def in_range(connection: sqlite3.Connection, run: int, metric: int, t0: int, t1: int) -> list[Chunk]:
+    """The chunks of a series that reach into a range, in order of time."""
+    return [Chunk(*row) for row in connection.execute(_IN_RANGE, (run, metric, t0, t1))]
+
+
+def of_series(connection: sqlite3.Connection, run: int, metric: int) -> list[Chunk]:
+    """All chunks of a series, in order of time."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0", (run, metric)
+    )
+    return [Chunk(*row) for row in rows]
+
+
+def of_run(connection: sqlite3.Connection, run: int) -> list[Chunk]:
+    """All chunks of a run, by metric."""
+    return [Chunk(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM chunk WHERE run=?", (run,))]
+
+
+def newest_with_value(connection: sqlite3.Connection, run: int, metric: int) -> Chunk | None:
+    """The last chunk of a series that is not all gaps."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0 DESC", (run, metric)
+    )
+    for row in rows:
+        chunk = Chunk(*row)
+        if any(chunk.summary[:4]):  # n, the first field
+            return chunk
+    return None
+
+
+class Decoder:
+    """Decodes chunks, and the times they share only once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._times: dict[int, Integers] = {}
+
+    def times(self, chunk: Chunk) -> Integers:
+        """ms UTC.
+
+        Raises:
+            Corrupt: they cannot be decoded.
+        """
+        found = self._times.get(chunk.times)
+        if found is None:
+            found = self._times[chunk.times] = codec.decode(
+                self._blob("times", chunk.times), np.int64, chunk.ticks
+            )
+        if len(found) != chunk.ticks or found[0] != chunk.t0 or found[-1] != chunk.t1:
+            raise Corrupt("its times are those of another chunk")
+        return found
+
+    def values(self, chunk: Chunk) -> Floats:
+        """
+        Raises:
+            Corrupt: they cannot be decoded.
+        """
+        return codec.decode(self._blob("data", chunk.data), np.float64, chunk.ticks)
+
+    def _blob(self, table: str, blob_id: int) -> bytes:
+        row = self._connection.execute(f"SELECT data FROM {table} WHERE id=?", (blob_id,)).fetchone()
+        if row is None:
+            raise Corrupt(f"row {blob_id} of table {table} is missing")
+        return bytes(row[0])
+
+
+class _Times:
+    """Times that chunks added in one transaction share."""
+
+    __slots__ = ("chunks", "data", "id")
+
+    def __init__(self, times_id: int, data: bytes) -> None:
+        self.id = times_id
+        self.data = data
+        self.chunks = 0
+
+
+class Writer:
+    """Adds and takes away chunks in a transaction; `write` brings it all into the file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._next_times = self._next_data = 0
+        self._added: list[Chunk] = []
+        self._times: dict[bytes, _Times] = {}
+        self._data: list[tuple[int, bytes]] = []
+        self._removed: list[Chunk] = []
+
+    def _next(self, table: str) -> int:
+        (last,) = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()
+        return (last or 0) + 1
+
+    def add(self, run: int, group: Group, level: int = codec.SEAL_LEVEL) -> None:
+        """Chunks of all metrics of a group, as long as it is."""
+        if not self._next_data:
+            self._next_times, self._next_data = self._next("times"), self._next("data")
+        rows = np.ascontiguousarray(group.values.T)
+        t0, t1 = int(group.t[0]), int(group.t[-1])
+        times = self._times.get(group.t.tobytes())
+        if times is None:
+            times = self._times[group.t.tobytes()] = _Times(self._next_times, codec.encode(group.t, level))
+            self._next_times += 1
+        times.chunks += len(group.metrics)
+        for metric, values, summary in zip(group.metrics, rows, summarise(group.t, rows), strict=True):
+            self._data.append((self._next_data, codec.encode(values, level)))
+            self._added.append(
+                Chunk(
+                    *(run, metric, t0, t1, len(group.t)),
+                    *(summary.tobytes(), times.id, self._next_data),
+                )
+            )
+            self._next_data += 1
+
+    def remove(self, chunks: Iterable[Chunk]) -> None:
+        self._removed.extend(chunks)
+
+    def write(self) -> None:
+        removed, run = self._removed, self._connection.executemany
+        if not removed and not self._added:
+            return
+        run("DELETE FROM chunk WHERE run=? AND metric=? AND t0=?", [chunk[:3] for chunk in removed])
+        run("DELETE FROM data WHERE id=?", [(chunk.data,) for chunk in removed])
+        run("UPDATE times SET chunks=chunks-1 WHERE id=?", [(chunk.times,) for chunk in removed])
+        run(
+            "DELETE FROM times WHERE id=? AND chunks <= 0",
+            [(times,) for times in {chunk.times for chunk in removed}],
+        )
+        run("INSERT INTO times VALUES (?, ?, ?)", [(t.id, t.chunks, t.data) for t in self._times.values()])
+        run("INSERT INTO data VALUES (?, ?)", self._data)
+        run("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._added)
+        self._removed, self._data, self._added = [], [], []
+        self._times = {}

@@ -1,6 +1,0 @@
-"""The store that needs no server: SQLite files of compressed chunks."""
-
-from runvitals.store.sqlite_chunks.settings import Settings
-from runvitals.store.sqlite_chunks.store import SqliteChunks
-
-__all__ = ["Settings", "SqliteChunks"]

@@ -1,0 +1,118 @@
+"""Records of a `.wandb` file, encoded and framed.
+
+The counterpart of `records` and `transaction_log`; the numbers of the fields are told there.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from runvitals.protobuf import text, uint
+from runvitals.wandb_files.transaction_log import BLOCK_BYTES, HEAD
+
+_CHUNK_HEAD_BYTES = 7
+_WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_PRODUCER, _OLDEST_READER = "0.19.0", "0.19.0"  # of the form that is written here
+
+
+def header() -> bytes:
+    """What every file begins with."""
+    return text(21, text(1, text(1, _PRODUCER) + text(2, _OLDEST_READER)))
+
+
+def run(
+    run_id: str,
+    entity: str,
+    project: str,
+    name: str,
+    host: str,
+    started_ms: int,
+    config: Mapping[str, Any],
+    group: str = "",
+    job_type: str = "",
+    notes: str = "",
+    tags: Sequence[str] = (),
+) -> bytes:
+    """The run, by its id; what is "" is left to the service."""
+    named = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
+    body = b"".join(text(number, value) for number, value in named.items() if value)
+    body += text(4, _items(config)) + b"".join(text(10, tag) for tag in tags)
+    return text(17, body + _timestamp(17, started_ms))
+
+
+def config(values: Mapping[str, Any]) -> bytes:
+    """Entries of the configuration, set."""
+    return text(5, _items(values))
+
+
+def summary(values: Mapping[str, Any]) -> bytes:
+    """Entries of the summary, set."""
+    return text(3, _items(values))
+
+
+def stats(time_ms: int, values: Mapping[str, float]) -> bytes:
+    """One sample of the system metrics."""
+    items = b"".join(text(3, text(1, key) + text(16, json.dumps(value))) for key, value in values.items())
+    return text(7, uint(1, 0) + _timestamp(2, time_ms) + items)
+
+
+def history(step: int, data: Mapping[str, Any]) -> bytes:
+    """One row, with `_timestamp` and `_runtime` in it."""
+    return text(2, _items({**data, "_step": step}) + text(2, uint(1, step)))
+
+
+def output(time_ms: int, error: bool, line: str) -> bytes:
+    """A piece of the console."""
+    return text(13, uint(1, 0 if error else 1) + _timestamp(2, time_ms) + text(3, line))
+
+
+def exited(exit_code: int, runtime_s: int) -> bytes:
+    """The end."""
+    return text(18, uint(1, exit_code) + uint(2, runtime_s))
+
+
+def _items(values: Mapping[str, Any]) -> bytes:
+    return b"".join(text(1, text(1, key) + text(16, json.dumps(value))) for key, value in values.items())
+
+
+def _timestamp(number: int, time_ms: int) -> bytes:
+    return text(number, uint(1, time_ms // 1000) + uint(2, time_ms % 1000 * 1_000_000))
+
+
+def framed(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
+    """Records as they stand in a file behind its first `length` bytes; the file's head if that is 0.
+
+    Args:
+        first_number: of the first record.
+
+    Returns:
+        the bytes, and the number of the record after the last.
+    """
+    number = first_number
+    data = bytearray() if length else bytearray(HEAD)
+    for payload in records:
+        number += 1
+        _frame(data, length, uint(1, number) + payload)
+    return bytes(data), number
+
+
+def _frame(data: bytearray, before: int, payload: bytes) -> None:
+    """Append a record to data that stand in a file behind `before` bytes."""
+    at = 0
+    while True:
+        room = BLOCK_BYTES - (before + len(data)) % BLOCK_BYTES
+        if room < _CHUNK_HEAD_BYTES:
+            data += bytes(room)
+            continue
+        piece = payload[at : at + room - _CHUNK_HEAD_BYTES]
+        whole, last = len(piece) == len(payload), at + len(piece) == len(payload)
+        kind = _WHOLE if whole else _FIRST if at == 0 else _LAST if last else _MIDDLE
+        body = bytes((kind,)) + piece
+        data += struct.pack("<IH", zlib.crc32(body), len(piece)) + body
+        at += len(piece)
+        if last:
+            return

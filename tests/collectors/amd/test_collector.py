@@ -1,0 +1,216 @@
+"""AMD's GPUs as their driver shows them: numbers, order, cards that fail, sleep, are lost and come back."""
+
+from __future__ import annotations
+
+from struct import pack_into
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.metrics import CATALOG
+from tests.collectors.amd.cards import GIB, Driver, card, folder, tick, watch
+from tests.collectors.trees import plant, put
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The card that was found first lies behind on the bus.
+TWO = card(1, "0000:83:00.0") | card(2, "0000:03:00.0", gpu_busy_percent="99", power1_cap="300000000")
+
+
+def test_a_card_tells_all_its_readings_and_each_is_in_the_catalogue(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
+    moment = tick(gpus, 100.0)
+    assert moment.gauges == {
+        "gpu.0.gpu": 63.0,
+        "gpu.0.memory": 17.0,
+        "gpu.0.memoryAllocatedBytes": 16.0 * GIB,
+        "gpu.0.memoryAllocated": 25.0,
+        "gpu.0.gttAllocatedBytes": 1.0 * GIB,
+        "gpu.0.gttAllocated": 0.78125,
+        "gpu.0.memoryOverDrive": 0.0,
+        "gpu.0.temp": 61.5,
+        "gpu.0.memoryTemp": 61.5,
+        "gpu.0.edgeTemp": 44.0,
+        "gpu.0.junctionTemp": 57.0,
+        "gpu.0.powerWatts": 210.0,
+        "gpu.0.enforcedPowerLimitWatts": 280.0,
+        "gpu.0.powerPercent": 75.0,
+        "gpu.0.busySuspect": 0.0,
+        "gpu.0.fanSpeed": 20.0,
+        "gpu.0.fanRpm": 1534.0,
+        "gpu.0.graphicsClock": 1290.0,
+        "gpu.0.memoryClock": 1600.0,
+    }
+    assert moment.counters == {
+        "gpu.0.pcieReplays": 4.0,
+        "gpu.0.correctedMemoryErrors": 9.0,
+        "gpu.0.unCorrectedMemoryErrors": 1.0,
+    }
+    assert gpus.absent == {}
+    gpus.close()
+
+
+def test_cards_are_numbered_by_their_place_on_the_bus(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, TWO), tmp_path)
+    gauges = tick(gpus, 100.0).gauges
+    assert (gauges["gpu.0.gpu"], gauges["gpu.1.gpu"]) == (99.0, 63.0)
+    listed = gpus.facts["gpu_amd"]
+    assert isinstance(listed, list)
+    assert [(gpu["index"], gpu["pci"], gpu["card"]) for gpu in listed] == [
+        (0, "0000:03:00.0", "card2"),
+        (1, "0000:83:00.0", "card1"),
+    ]
+    gpus.close()
+
+
+def test_behind_nvidias_gpus_numbers_go_on(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, TWO | {"proc/driver/nvidia/gpus/0000:01:00.0/": ""}), tmp_path)
+    assert {key.split(".")[1] for key in tick(gpus, 100.0).gauges} == {"1", "2"}
+    gpus.close()
+
+
+def test_one_failing_file_costs_its_own_reading_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(monkeypatch)
+    gpus = watch(plant(tmp_path, TWO), tmp_path)
+    driver.failing.add("card1/device/gpu_busy_percent")
+    gauges = tick(gpus, 100.0).gauges
+    assert "gpu.1.gpu" not in gauges
+    assert (gauges["gpu.1.powerWatts"], gauges["gpu.0.gpu"]) == (210.0, 99.0)
+    assert gpus.absent == {
+        "gpu.1": "no gpu in sysfs; amd-smi or rocm-smi would be asked for it, but neither is installed"
+    }
+    driver.failing.clear()
+    assert tick(gpus, 101.5).gauges["gpu.1.gpu"] == 63.0
+    assert gpus.absent == {}
+    gpus.close()
+
+
+def test_a_lost_card_is_told_and_found_again_and_the_other_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(monkeypatch)
+    gpus = watch(plant(tmp_path, TWO), tmp_path)
+    tick(gpus, 100.0)
+    driver.failing.add("drm/card1/")
+    moment = tick(gpus, 110.5)
+    assert {key for key in moment.gauges if key.startswith("gpu.1.")} == set()
+    assert moment.gauges["gpu.0.gpu"] == 99.0
+    assert moment.events == [
+        {
+            "name": "device_lost",
+            "level": "error",
+            "text": "AMD GPU 0000:83:00.0 no longer answers",
+            "pci": "0000:83:00.0",
+        }
+    ]
+    for mono_s in (111.0, 130.0):
+        assert tick(gpus, mono_s).events == []
+    assert tick(gpus, 215.0).gauges["gpu.0.gpu"] == 99.0
+    assert "not one of its files can be read" in gpus.absent["gpu.1"]
+    driver.failing.clear()
+    moment = tick(gpus, 250.0)
+    assert moment.gauges["gpu.1.gpu"] == 63.0
+    assert [event["name"] for event in moment.events] == ["device_back"]
+    assert gpus.absent == {}
+    gpus.close()
+
+
+def test_a_card_that_comes_later_is_found(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
+    tick(gpus, 100.0)
+    plant(tmp_path, card(2, "0000:03:00.0", gpu_busy_percent="5"))
+    gauges = tick(gpus, 131.0).gauges
+    # It does not take the other's number, although it lies before it.
+    assert (gauges["gpu.0.gpu"], gauges["gpu.1.gpu"]) == (63.0, 5.0)
+    gpus.close()
+
+
+def test_a_sleeping_card_is_not_woken_up(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", runtime_status="suspended")), tmp_path)
+    moment = tick(gpus, 100.0)
+    assert (moment.gauges, moment.counters, moment.events) == ({}, {}, [])
+    assert gpus.absent["gpu.0"].endswith("it sleeps, and a question would wake it up")
+    put(tmp_path, f"{folder(1)}/power/runtime_status", "active\n")
+    assert tick(gpus, 101.0).gauges["gpu.0.gpu"] == 63.0
+    gpus.close()
+
+
+@pytest.mark.parametrize("text", ["N/A", "", "-1", "unsupported"])
+def test_what_is_no_number_is_no_reading(tmp_path: Path, text: str) -> None:
+    names = ("gpu_busy_percent", "mem_busy_percent", "power1_average", "mem_info_vram_used", "power1_cap")
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", **dict.fromkeys(names, text))), tmp_path)
+    gauges = tick(gpus, 100.0).gauges
+    missing = ("gpu", "memory", "powerWatts", "powerPercent", "memoryAllocatedBytes", "memoryAllocated")
+    assert [name for name in missing if f"gpu.0.{name}" in gauges] == []
+    assert gauges["gpu.0.temp"] == 61.5
+    gpus.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "temp"),
+    [
+        ({"temp3_label": None, "temp3_input": None}, 57.0),
+        ({"temp2_label": "edge", "temp3_label": "vddgfx"}, 44.0),
+        ({"temp1_label": None, "temp2_label": None, "temp3_label": None}, 44.0),
+    ],
+)
+def test_the_temperature_is_that_of_the_memory_else_the_hottest_place_else_the_rim(
+    tmp_path: Path, changes: dict[str, str | None], temp: float
+) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", **changes)), tmp_path)
+    gauges = tick(gpus, 100.0).gauges
+    assert gauges["gpu.0.temp"] == temp
+    assert "gpu.0.memoryTemp" not in gauges
+    gpus.close()
+
+
+def test_fully_busy_at_a_tenth_of_the_power_is_suspect(tmp_path: Path) -> None:
+    tree = card(1, "0000:83:00.0", gpu_busy_percent="100", power1_average="28000000")
+    gpus = watch(plant(tmp_path, tree), tmp_path)
+    assert tick(gpus, 100.0).gauges["gpu.0.busySuspect"] == 1.0
+    gpus.close()
+
+
+def test_counters_are_handed_on_as_they_are_even_after_a_reset(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
+    assert tick(gpus, 100.0).counters["gpu.0.pcieReplays"] == 4.0
+    put(tmp_path, f"{folder(1)}/pcie_replay_count", "0\n")
+    assert tick(gpus, 111.0).counters["gpu.0.pcieReplays"] == 0.0
+    gpus.close()
+
+
+def test_an_idle_chip_without_a_marked_clock_has_none(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", pp_dpm_sclk="0: 500Mhz\n1: 900Mhz")), tmp_path)
+    assert "gpu.0.graphicsClock" not in tick(gpus, 100.0).gauges
+    gpus.close()
+
+
+def test_an_apu_that_marks_no_clock_has_those_of_its_table_between_two_looks_at_it_too(
+    tmp_path: Path,
+) -> None:
+    table = bytearray(b"\xff" * 200)
+    pack_into("<HBB", table, 0, 200, 2, 3)
+    pack_into("<H", table, 76, 1100)
+    pack_into("<H", table, 68, 800)
+    idle = {"pp_dpm_sclk": "0: 200Mhz\n1: 2900Mhz", "pp_dpm_mclk": None}
+    scope = plant(tmp_path, card(0, "0000:c5:00.0", **idle))
+    (tmp_path / folder(0) / "gpu_metrics").write_bytes(table)
+    gpus = watch(scope, tmp_path)
+    for mono_s in (100.0, 101.0, 106.0):
+        gauges = tick(gpus, mono_s).gauges
+        assert (gauges["gpu.0.graphicsClock"], gauges["gpu.0.memoryClock"]) == (1100.0, 800.0)
+    gpus.close()
+
+
+def test_every_key_has_the_catalogues_kind(tmp_path: Path) -> None:
+    gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
+    moment = tick(gpus, 100.0)
+    for kind, keys in (("gauge", moment.gauges), ("counter", moment.counters)):
+        for key in keys:
+            match = CATALOG.find(key)
+            assert match is not None, f"the catalogue does not know {key}"
+            assert (match.key, match.metric.kind) == (key, kind)
+    gpus.close()

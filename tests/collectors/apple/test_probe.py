@@ -1,0 +1,62 @@
+"""Elsewhere than on a Mac with Apple silicon, next to nothing is loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from runvitals.collectors.apple.probe import missing, probe
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.sources import LINUX, PORTABLE
+from tests.collectors.test_sources import HEAVY
+
+
+def test_only_a_mac_with_apple_silicon_is_one() -> None:
+    assert missing("darwin", "arm64") is None
+    assert missing("linux", "aarch64") == "no Mac: this system is linux"
+    assert missing("win32", "AMD64") == "no Mac: this system is win32"
+    reason = missing("darwin", "x86_64")
+    assert reason is not None
+    assert reason.startswith("this Python is built for x86_64: on a Mac with Apple silicon, use one ")
+
+
+def test_linux_does_not_even_ask() -> None:
+    assert "apple" in PORTABLE
+    assert "apple" not in LINUX
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="this is a Mac")
+def test_the_question_loads_nothing_else() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.apple.probe import probe
+try:
+    probe(Scope())
+except Absent:
+    print(*(name for name in sys.modules if ".apple" in name))
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.split() == ["runvitals.collectors.apple", "runvitals.collectors.apple.probe"]
+    with pytest.raises(Absent, match="no Mac"):
+        probe(Scope())
+
+
+def test_where_it_is_here_nothing_heavy_is_loaded() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+before = set(sys.modules)
+import runvitals.collectors.apple.collector
+print(*set(sys.modules) - before)
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert not HEAVY.intersection(ran.stdout.split())

@@ -1,0 +1,56 @@
+"""A machine without Neuron devices says so; a driver or a program alone is enough to look further."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.collectors.base import Absent, Scope
+from runvitals.collectors.neuron.probe import probe
+from tests.collectors.neuron import machines
+from tests.collectors.trees import plant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_no_device(tmp_path: Path, programs: Path) -> None:
+    with pytest.raises(Absent, match=r"no /dev/neuron\*.*no neuron-monitor is on PATH"):
+        probe(Scope(host_root=str(tmp_path)))
+
+
+def test_a_node_is_enough(tmp_path: Path, programs: Path) -> None:
+    collector = probe(plant(tmp_path, {"dev/neuron0": ""}))
+    assert collector.name == "trainium"
+    assert not collector.pending
+
+
+def test_other_nodes_are_not(tmp_path: Path, programs: Path) -> None:
+    with pytest.raises(Absent):
+        probe(plant(tmp_path, {"dev/neuronal": "", "dev/null": ""}))
+
+
+def test_the_program_in_its_own_folder(tmp_path: Path, programs: Path) -> None:
+    """Under sudo, systemd and in containers it is not on PATH."""
+    machines.install(tmp_path / "opt/aws/neuron/bin", "neuron-monitor", "exec sleep 60")
+    collector = probe(Scope(host_root=str(tmp_path)))
+    assert collector.pending
+    collector.close()
+
+
+def test_a_machine_without_devices_loads_no_collector(tmp_path: Path, programs: Path) -> None:
+    script = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "before = set(sys.modules)\n"
+        "from runvitals.collectors.base import Absent, Scope\n"
+        "from runvitals.collectors.neuron import presence\n"
+        f"try: presence.probe(Scope(host_root={str(tmp_path)!r}))\n"
+        "except Absent: print(sorted(name for name in sys.modules if 'neuron' in name))\n"
+    )
+    output = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True)
+    assert output.stdout.decode().strip() == str(
+        ["runvitals.collectors.neuron" + name for name in ("", ".locations", ".presence")]
+    )

@@ -1,0 +1,52 @@
+"""JSON between the other things a tool says."""
+
+from __future__ import annotations
+
+import pytest
+
+from runvitals.collectors.plumbing.lenient_json import find
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b'{"card0": {"a": "1"}}',
+        b'WARNING: No such thing\n{"card0": {"a": "1"}}\n',
+        b'[WARN] {driver} is old [2]\n\n  {"card0": {"a": "1"}}\nDone. {really}\n',
+        b'{"level": "warn"}\n[WARN] {driver}\n{"card0": {"a": "1"}}\n{"level": "info"}\n{"lev',
+        b'warning: 3 of [4] {"card0": {"a": "1"}}',
+        b'\xef\xbb\xbf{"card0": {"a": "1"}}',
+    ],
+)
+def test_the_object_is_found_between_remarks(output: bytes) -> None:
+    assert find(output) == {"card0": {"a": "1"}}
+
+
+def test_a_list_of_objects_is_found_as_well() -> None:
+    assert find(b'[2025-01-01 10:00] info\n[{"gpu": 0}, {"gpu": 1}]') == [{"gpu": 0}, {"gpu": 1}]
+    assert find(b"[]\n") == []
+
+
+def test_bytes_that_are_not_utf8_cost_one_name_and_no_more() -> None:
+    assert find(b'{"name": "Radeon \xae", "use": 5}') == {"name": "Radeon \ufffd", "use": 5}
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        (b"", "nothing was printed"),
+        (b"Invalid platform\n", "no JSON in what was printed: 'Invalid platform'"),
+        (b'{"card0": {"a": "1"}, "card1": {"a"', "damaged JSON"),
+        (b'[\n{"gpu": 0},\n{"gpu": 1', "damaged JSON"),
+        (b"[1, 2]", "no JSON"),
+        (b"[" * 100_000, "damaged JSON"),
+    ],
+)
+def test_no_json_and_half_of_it_are_errors_that_show_what_was_printed(output: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        find(output)
+
+
+def test_a_text_of_brackets_is_given_up_soon() -> None:
+    with pytest.raises(ValueError, match="no JSON in what was printed"):
+        find(b"[ x " * 500_000)

@@ -1,0 +1,63 @@
+"""The mount table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runvitals.collectors.base import Scope
+from runvitals.collectors.plumbing.mounts import mount_of, read_mounts, within
+from tests.collectors.trees import mount, plant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_longest_mount_point_above_a_path_holds_it(tmp_path: Path) -> None:
+    table = mount("/", "ext4") + mount("/data", "xfs") + mount("/data/shared", "nfs4")
+    scope = plant(tmp_path, {"proc/self/mountinfo": table})
+    mounts = read_mounts(scope)
+    kinds = {
+        path: mount_of(mounts, scope.path(path))
+        for path in ("/etc", "/data", "/data/sharedness", "/data/shared/x")
+    }
+    assert {path: found and found.kind for path, found in kinds.items()} == {
+        "/etc": "ext4",
+        "/data": "xfs",
+        "/data/sharedness": "xfs",
+        "/data/shared/x": "nfs4",
+    }
+
+
+def test_of_two_mounts_at_one_point_the_later_is_seen(tmp_path: Path) -> None:
+    scope = plant(tmp_path, {"proc/self/mountinfo": mount("/", "ext4") + mount("/", "overlay")})
+    found = mount_of(read_mounts(scope), scope.path("/etc"))
+    assert found is not None
+    assert found.kind == "overlay"
+
+
+def test_spaces_and_backslashes_of_a_mount_point_are_restored(tmp_path: Path) -> None:
+    scope = plant(tmp_path, {"proc/self/mountinfo": mount("/my\\040data\\134x", "ext4")})
+    assert [mount.point for mount in read_mounts(scope)] == [scope.path("/my data\\x")]
+
+
+def test_lines_that_are_no_mounts_are_passed_over(tmp_path: Path) -> None:
+    scope = plant(
+        tmp_path, {"proc/self/mountinfo": "nonsense\n\n36 27 0:31 / /x rw - \n" + mount("/", "ext4")}
+    )
+    assert [mount.kind for mount in read_mounts(scope)] == ["ext4"]
+
+
+def test_without_a_table_there_are_no_mounts(tmp_path: Path) -> None:
+    assert read_mounts(plant(tmp_path, {})) == []
+    assert mount_of([], "/etc") is None
+
+
+def test_this_machine_has_a_root() -> None:
+    assert mount_of(read_mounts(Scope()), "/") is not None
+
+
+def test_within_goes_by_whole_names() -> None:
+    assert within("/home", "/home")
+    assert within("/home/a", "/home")
+    assert within("/home", "/")
+    assert not within("/home2", "/home")

@@ -1,0 +1,221 @@
+"""Commit, branch and remote from git's files; changes from git itself, which may refuse or hang."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from runvitals.environment import git
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+ONE, TWO = "1" * 40, "2" * 40
+
+
+def run(folder: Path, *arguments: str) -> str:
+    environ = os.environ | {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    identity = ["-c", "user.name=me", "-c", "user.email=me@here"]
+    command = ["git", *identity, "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A real repository with one commit on the branch `main`."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    run(folder, "init", "-q", "-b", "main")
+    (folder / "train.py").write_text("print(1)\n")
+    run(folder, "add", ".")
+    run(folder, "commit", "-q", "-m", "Begin")
+    return folder
+
+
+def planted(root: Path, files: dict[str, str]) -> str:
+    """A repository written file by file, as other tools and older gits leave them."""
+    for path, content in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(content)
+    return str(root)
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    assert git.facts(str(tmp_path)) == {}
+    assert git.facts(str(tmp_path / "gone")) == {}
+
+
+@needs_git
+def test_real_repository_from_a_folder_within(repository: Path) -> None:
+    (repository / "src").mkdir()
+    run(repository, "remote", "add", "origin", "https://me:pw@host/me/project.git")
+    assert git.facts(str(repository / "src")) == {
+        "root": str(repository),
+        "branch": "main",
+        "commit": run(repository, "rev-parse", "HEAD"),
+        "remote": "https://host/me/project.git",
+    }
+
+
+@needs_git
+def test_packed_refs_and_a_branch_with_slashes(repository: Path) -> None:
+    run(repository, "checkout", "-q", "-b", "feature/a/b")
+    run(repository, "pack-refs", "--all")
+    assert not (repository / ".git/refs/heads/feature/a/b").exists()
+    facts = git.facts(str(repository))
+    assert (facts["branch"], facts["commit"]) == ("feature/a/b", run(repository, "rev-parse", "HEAD"))
+
+
+@needs_git
+def test_worktree_has_its_own_branch_and_the_shared_remote(repository: Path, tmp_path: Path) -> None:
+    run(repository, "remote", "add", "origin", "git@host:me/project.git")
+    run(repository, "worktree", "add", "-q", str(tmp_path / "other"), "-b", "trial")
+    facts = git.facts(str(tmp_path / "other"))
+    assert facts["root"] == str(tmp_path / "other")
+    assert (facts["branch"], facts["remote"]) == ("trial", "git@host:me/project.git")
+    assert facts["commit"] == run(repository, "rev-parse", "HEAD")
+
+
+@needs_git
+def test_detached_head_has_a_commit_and_no_branch(repository: Path) -> None:
+    run(repository, "checkout", "-q", "--detach")
+    facts = git.facts(str(repository))
+    assert facts["commit"] == run(repository, "rev-parse", "HEAD")
+    assert "branch" not in facts
+
+
+def test_branch_without_commits(tmp_path: Path) -> None:
+    root = planted(tmp_path, {".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n"})
+    assert git.facts(root) == {"root": root, "branch": "main"}
+
+
+def test_loose_ref_wins_over_packed(tmp_path: Path) -> None:
+    packed = f"# pack-refs with: peeled\n{TWO} refs/heads/main\n^{TWO}\n"
+    files = {".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": packed}
+    assert git.facts(planted(tmp_path, files))["commit"] == TWO
+    assert git.facts(planted(tmp_path, {".git/refs/heads/main": f"{ONE}\n"}))["commit"] == ONE
+
+
+def test_submodule_points_to_its_folder_by_a_relative_path(tmp_path: Path) -> None:
+    planted(tmp_path, {".git/HEAD": f"{ONE}\n", ".git/modules/lib/HEAD": f"{TWO}\n"})
+    planted(tmp_path, {"lib/.git": "gitdir: ../.git/modules/lib\n"})
+    assert git.facts(str(tmp_path / "lib")) == {"root": str(tmp_path / "lib"), "commit": TWO}
+
+
+def test_refs_that_are_no_files_leave_the_commit_out(tmp_path: Path) -> None:
+    root = planted(tmp_path, {".git/HEAD": "ref: refs/heads/.invalid\n"})
+    assert git.facts(root) == {"root": root}
+
+
+def test_a_head_that_is_no_hash_is_not_taken_for_one(tmp_path: Path) -> None:
+    root = planted(
+        tmp_path, {".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": "ref: elsewhere\n"}
+    )
+    assert git.facts(root) == {"root": root, "branch": "main"}
+
+
+def test_the_branchs_own_remote_wins_over_origin(tmp_path: Path) -> None:
+    config = (
+        '[remote "origin"]\n\turl = https://host/origin.git\n'
+        '[remote "fork"]\n\tURL = "https://host/fork.git" ; mine\n\tfetch = +refs/*\n'
+        '[branch "main"]\n\tremote = fork\n'
+    )
+    head = {".git/HEAD": "ref: refs/heads/main\n", ".git/config": config}
+    assert git.facts(planted(tmp_path, head))["remote"] == "https://host/fork.git"
+    assert git.facts(planted(tmp_path, {".git/HEAD": f"{ONE}\n"}))["remote"] == "https://host/origin.git"
+
+
+@pytest.mark.parametrize(
+    ("remote", "shown"),
+    [
+        ("https://host/me/it.git", "https://host/me/it.git"),
+        ("https://me:pw@host/it.git", "https://host/it.git"),
+        ("https://ghp_abc@host/it.git", "https://host/it.git"),
+        ("https://host/it.git?private_token=abc#frag", "https://host/it.git"),
+        ("ssh://git@host:22/it.git", "ssh://git@host:22/it.git"),
+        ("ssh://me:pw@host/it.git", "ssh://host/it.git"),
+        ("git@host:me/it.git", "git@host:me/it.git"),
+        ("/srv/git/it.git", "/srv/git/it.git"),
+    ],
+)
+def test_remotes_lose_their_credentials(remote: str, shown: str) -> None:
+    assert git.without_credentials(remote) == shown
+
+
+@needs_git
+def test_dirty_means_a_tracked_file_has_changed(repository: Path) -> None:
+    assert git.dirty(str(repository)) is False
+    (repository / "checkpoint.pt").write_text("untracked\n")
+    assert git.dirty(str(repository)) is False
+    (repository / "train.py").write_text("print(2)\n")
+    assert git.dirty(str(repository)) is True
+
+
+@needs_git
+def test_dirty_of_no_repository_or_a_broken_one_is_unknown(tmp_path: Path) -> None:
+    assert git.dirty(str(tmp_path)) is None
+    assert git.dirty(planted(tmp_path, {".git/HEAD": f"{ONE}\n"})) is None
+
+
+@needs_git
+def test_dirty_does_not_run_what_the_repositorys_configuration_names(
+    repository: Path, tmp_path: Path
+) -> None:
+    run(repository, "config", "core.fsmonitor", f"touch {tmp_path / 'ran'}; false")
+    assert git.dirty(str(repository)) is False
+    assert not (tmp_path / "ran").exists()
+
+
+def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    program = folder / "git"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    planted(folder.parent, {".git/HEAD": f"{ONE}\n"})
+
+
+def test_a_git_that_hangs_is_killed_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_git(tmp_path / "bin", monkeypatch, f"sleep 60 & echo $! > {tmp_path / 'child'}; wait")
+    began = time.monotonic()
+    assert git.dirty(str(tmp_path), timeout_s=0.5) is None
+    assert time.monotonic() - began < 5
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 5
+    while alive(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_git_that_talks_for_ever_has_said_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_git(tmp_path / "bin", monkeypatch, "while :; do echo ' M train.py'; done")
+    assert git.dirty(str(tmp_path)) is True
+
+
+def test_a_git_that_cannot_be_started_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_git(tmp_path / "bin", monkeypatch, "")
+    (tmp_path / "bin/git").write_text("#!/no/such/interpreter\n")
+    assert git.dirty(str(tmp_path)) is None
+
+
+def test_a_git_in_the_working_directory_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_git(tmp_path / "bin", monkeypatch, f"touch {tmp_path / 'ran'}")
+    monkeypatch.setenv("PATH", ".:")
+    monkeypatch.chdir(tmp_path / "bin")
+    git.dirty(str(tmp_path))
+    assert not (tmp_path / "ran").exists()

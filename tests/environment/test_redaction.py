@@ -1,0 +1,186 @@
+"""No secret of a command line is kept, and what is no secret is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runvitals.environment.redaction import command, is_secret, text, url
+
+SECRET = "hunter2hunter2"
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--api-key=",
+        "--api_key=",
+        "--apikey=",
+        "--token=",
+        "--hf_token=",
+        "--hfToken=",
+        "--HFToken=",
+        "--secret=",
+        "--client-secret=",
+        "--password=",
+        "--db-password=",
+        "--passwd=",
+        "--credentials=",
+        "-Dhttp.proxyPassword=",
+        "HF_TOKEN=",
+        "WANDB_API_KEY=",
+        "AWS_SECRET_ACCESS_KEY=",
+        "AWS_ACCESS_KEY_ID=",
+        "AWS_SESSION_TOKEN=",
+        "AZURE_STORAGE_KEY=",
+        "OPENAI_API_KEY=",
+        "GITHUB_PAT=",
+        "DB_PASS=",
+        "PGPASSWORD=",
+        "SENTRY_DSN=",
+        "+env.NGC_API_KEY=",
+        "trainer.logger.api_key=",
+        "logger@wandb.secret=",
+        "KAGGLE_KEY=",
+    ],
+)
+def test_a_value_is_hidden_for_its_name(argument: str) -> None:
+    assert command(["train.py", argument + SECRET, "--lr=0.1"]) == ["train.py", argument + "***", "--lr=0.1"]
+
+
+@pytest.mark.parametrize(
+    "option", ["--token", "--api-key", "--password", "-password", "--wandb_key", "--auth"]
+)
+def test_the_value_after_a_secret_option_is_hidden(option: str) -> None:
+    assert command(["train.py", option, SECRET, "data"]) == ["train.py", option, "***", "data"]
+
+
+def test_a_value_that_begins_with_a_dash_is_hidden_but_not_the_next_option() -> None:
+    assert command(["--password", "-x-" + SECRET]) == ["--password", "***"]
+    assert command(["--use-auth-token", "--lr", "0.1"]) == ["--use-auth-token", "--lr", "0.1"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--tokenizer", "bpe"],
+        ["--tokenizer_path=/data/tok.model"],
+        ["--max-tokens", "2048"],
+        ["--num_tokens=1000000000"],
+        ["--key-size=64"],
+        ["model.key_dim=128"],
+        ["--pad-token=0"],
+        ["--pad_token", "0"],
+        ["--use_token=True"],
+        ["--use_token=false"],
+        ["--monkey=banana"],
+        ["--keyboard", "us"],
+        ["--passes=3"],
+        ["--num-pass", "3"],
+        ["PWD=/home/me"],
+        ["--author", "me"],
+        ["--lr", "0.1", "--optimizer=adam", "-m", "torch.distributed.run"],
+        ["http://localhost:8080/v1", "ssh://git@host/repo.git", "git@host:me/it.git", "s3://bucket/key"],
+        ["hf_to_megatron_converter.py", "sk-learn-comparison-of-models.py"],
+        ["5d41402abc4b2a76b9719d911017c5925d414029"],
+        [""],
+    ],
+)
+def test_what_is_no_secret_stays(arguments: list[str]) -> None:
+    assert command(arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("https://me:pw@host/a", "https://me:***@host/a"),
+        ("https://ghp_abc@github.com/me/it.git", "https://***@github.com/me/it.git"),
+        ("redis://:pw@cache:6379/0", "redis://:***@cache:6379/0"),
+        ("postgresql+psycopg://me:p@w@db/runs", "postgresql+psycopg://me:***@db/runs"),
+        ("mongodb+srv://me:pw@c0.example.net/?w=majority", "mongodb+srv://me:***@c0.example.net/?w=majority"),
+        ("a=https://u:p@h,b=https://u:p@h/x", "a=https://u:***@h,b=https://u:***@h/x"),
+        ("ssh://git@host/it.git", "ssh://git@host/it.git"),
+        ("https://host/@scope/package", "https://host/@scope/package"),
+        ("https://host/search?q=me@here", "https://host/search?q=me@here"),
+        ("no url: // here @ all", "no url: // here @ all"),
+    ],
+)
+def test_urls_lose_their_passwords(dirty: str, clean: str) -> None:
+    assert url(dirty) == clean
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("export HF_TOKEN=abcdefg; python t.py", "export HF_TOKEN=***; python t.py"),
+        ("env PASSWORD='a b' python t.py", "env PASSWORD='***' python t.py"),
+        ('env PASSWORD="a b" python t.py', 'env PASSWORD="***" python t.py'),
+        ("python t.py --token abcdefg --lr 0.1", "python t.py --token *** --lr 0.1"),
+        ("wandb.login(key='abcdefg', host=h)", "wandb.login(key='***', host=h)"),
+        ("wandb.login(key = 'abcdefg')", "wandb.login(key = '***')"),
+        ('{"api_key": "abcdefg", "lr": 1}', '{"api_key": "***", "lr": 1}'),
+        ('{"api_key":"abcdefg","lr":1}', '{"api_key":"***","lr":1}'),
+        ("Authorization: Bearer abc def", "Authorization: ***"),
+        ("curl -H 'Authorization: Basic abc=' host", "curl -H 'Authorization: ***' host"),
+        ("Cookie: session=abc; theme=dark", "Cookie: ***"),
+        ("X-Api-Key: abcdefg", "X-Api-Key: ***"),
+        ("https://host/x?api_key=abcdefg&lr=1", "https://host/x?api_key=***&lr=1"),
+        (
+            "https://b.s3.amazonaws.com/k?X-Amz-Credential=AK%2F2026&X-Amz-Signature=abcdefg&x=1",
+            "https://b.s3.amazonaws.com/k?X-Amz-Credential=***&X-Amz-Signature=***&x=1",
+        ),
+        ("secret: unterminated 'quote", "secret: *** 'quote"),
+        ("env password='unterminated", "env password='***"),
+    ],
+)
+def test_text_within_one_argument(dirty: str, clean: str) -> None:
+    assert text(dirty) == clean
+    assert command(["bash", "-c", dirty]) == ["bash", "-c", clean]
+
+
+def test_an_argument_that_is_one_assignment_is_hidden_to_its_end() -> None:
+    """Its value may hold blanks and quotes; that it may be a whole shell command is the smaller loss."""
+    assert command(["-c", "PASSWORD='a b' python t.py"]) == ["-c", "PASSWORD=***"]
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "github_pat_11ABCDEFG0123456789_abcdefGHI",
+        "glpat-ABCdef123456789012345",
+        "hf_QwErTyUiOpAsDfGhJkLzXcVbNm123456",
+        "sk-proj-AbCdEf0123456789AbCdEf0123456789",
+        "xoxb-0123456789-AbCdEfGhIjKlMnOp",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyD0123456789abcdefghijklmnopqrstuv",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcDEF123456",
+        "nvapi-AbCdEf0123456789AbCdEf",
+    ],
+)
+def test_well_known_tokens_are_hidden_wherever_they_stand(token: str) -> None:
+    assert command([token]) == ["***"]
+    assert command([f"https://host/{token}/x"]) == ["https://host/***/x"]
+    assert command(["-c", f"login('{token}')"]) == ["-c", "login('***')"]
+
+
+@given(st.lists(st.text()))
+def test_any_arguments_at_all_keep_their_number(arguments: list[str]) -> None:
+    assert len(command(arguments)) == len(arguments)
+
+
+@given(st.text(alphabet="abcXYZ019-_.,;:/+=@ '\"", min_size=1))
+def test_the_value_of_a_password_option_never_comes_through(value: str) -> None:
+    assert command([f"--password={value}"]) == ["--password=***"]
+
+
+@given(st.text())
+def test_a_second_pass_finds_nothing_new(value: str) -> None:
+    assert text(text(value)) == text(value)
+
+
+def test_names_are_judged_by_their_words() -> None:
+    assert is_secret("MyServiceToken", SECRET)
+    assert not is_secret("detokenize", SECRET)
+    assert not is_secret("", SECRET)

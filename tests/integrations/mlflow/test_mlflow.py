@@ -1,0 +1,286 @@
+"""Training scripts with MLflow's own client, against a real `mlflow server`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.reader import read_run
+from runvitals.monitor import relay_connection
+from tests.integrations.mlflow.gate import Gate, Server
+from tests.leftovers import end_relay
+
+SOURCE = str(Path(__file__).parents[3] / "src")
+STORY = Path(__file__).with_name("story.py")
+PATIENCE_S = 60.0
+CPU, MEMORY = "system/cpu_utilization_percentage", "system/system_memory_usage_megabytes"
+HOST = {
+    "system/cpu_utilization_percentage",
+    "system/system_memory_usage_megabytes",
+    "system/system_memory_usage_percentage",
+    "system/network_receive_megabytes",
+    "system/network_transmit_megabytes",
+    "system/disk_usage_megabytes",
+    "system/disk_usage_percentage",
+    "system/disk_available_megabytes",
+}
+UNTIL_KILLED = """
+import time, mlflow, runvitals.mlflow as ours
+ours.enable_system_metrics_logging()
+ours.set_system_metrics_sampling_interval(0.1)
+print(mlflow.start_run().info.run_id, flush=True)
+time.sleep(60)
+"""
+SHORT = """
+import time, mlflow, runvitals.mlflow as ours
+ours.enable_system_metrics_logging()
+ours.set_system_metrics_sampling_interval(0.1)
+with mlflow.start_run() as run:
+    print(run.info.run_id, flush=True)
+    time.sleep(0.5)
+"""
+PLAIN = """
+import runvitals
+with runvitals.init(project="digits", id="r1", name="first try", config={"lr": 0.1}, tags=["a"]) as run:
+    for step in range(3):
+        run.log({"loss": 1.0 / (step + 1)})
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    pytest.importorskip("flask_cors", reason="what an MLflow server needs is not installed")
+    made = Server(tmp_path_factory.mktemp("mlflow"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def gate(server: Server) -> Iterator[Gate]:
+    made = Gate(server)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def environ(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment of its own; the relay that served it is ended."""
+    ours = ("RUNVITALS_", "MLFLOW_")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
+    home = tmp_path_factory.mktemp("home")
+    data = str(home / "data")
+    yield {
+        **kept,
+        "PYTHONPATH": SOURCE,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "RUNVITALS_DIR": data,
+        "RUNVITALS_COLLECTORS": "cpu,memory,filesystem,network",
+        "MLFLOW_TRACKING_URI": gate.url,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_TRACKING_USERNAME": "me",
+        "MLFLOW_TRACKING_PASSWORD": "hush-hush",
+    }
+    end_relay(data)
+
+
+@pytest.fixture(scope="module")
+def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
+    """What one script did, told by itself; with what it wrote to stderr."""
+    done = subprocess.run(
+        [sys.executable, str(STORY)], env=environ, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("STORY "))
+    return {**json.loads(line.removeprefix("STORY ")), "stderr": done.stderr}
+
+
+def samples(environ: dict[str, str], run: str) -> int:
+    """How many samples the run's journal holds."""
+    records = read_run(f"{environ['RUNVITALS_DIR']}/runs/{run}")
+    return sum(1 for record in records if record.type == frames.SAMPLE)
+
+
+def eventually(look: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while not look():
+        assert time.monotonic() < until_s, "it did not come to pass"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "enabled",
+        "nested",
+        "parent",
+        "two samples a point",
+        "disabled, but for this one",
+        "by the environment",
+        "left open",
+    ],
+)
+def test_a_run_has_mlflows_metrics_when_it_ends(story: dict[str, Any], server: Server, run: str) -> None:
+    assert server.system(story[run]) == HOST
+    assert server.run(story[run])["info"]["status"] == "FINISHED"
+
+
+@pytest.mark.parametrize(
+    "run", ["nothing said", "enabled, but not for this one", "disabled", "with a word for an interval"]
+)
+def test_a_run_has_none_where_they_are_off(story: dict[str, Any], server: Server, run: str) -> None:
+    assert server.keys(story[run]) == set()
+    assert server.run(story[run])["info"]["status"] == "FINISHED"
+
+
+@pytest.mark.parametrize("run", ["shorter than a sample", "by our start_run", "autolog"])
+def test_the_shortest_run_has_its_point(story: dict[str, Any], server: Server, run: str) -> None:
+    assert HOST - {CPU} <= server.system(story[run])  # no time, no share of it
+
+
+def test_every_sample_is_a_step_and_a_resumed_run_counts_on(
+    story: dict[str, Any], server: Server, environ: dict[str, str]
+) -> None:
+    run = story["enabled"]
+    assert story["again"] == run
+    assert server.steps(run, MEMORY) == list(range(samples(environ, run)))
+
+
+def test_two_samples_are_one_point(story: dict[str, Any], server: Server, environ: dict[str, str]) -> None:
+    run = story["two samples a point"]
+    assert server.steps(run, MEMORY) == list(range((samples(environ, run) + 1) // 2))
+
+
+def test_nodes_of_one_run_are_told_apart(story: dict[str, Any], server: Server) -> None:
+    assert story["ranks ended with"] == [0, 0]
+    names = {key.removeprefix("system/") for key in HOST}
+    assert server.system(story["ranks"]) == {f"system/node-{i}/{name}" for i in (0, 1) for name in names}
+
+
+def test_the_training_has_no_thread_and_sends_nothing(story: dict[str, Any], gate: Gate) -> None:
+    assert set(story["threads"]) == {1}
+    assert story["enabled asked for"] == story["enabled, but not for this one asked for"]
+    assert "runs/log-batch" not in story["enabled asked for"]
+    assert ("runvitals", "runs/log-batch") in gate.passed
+
+
+def test_a_run_of_half_a_second_is_two_requests_of_the_relays(story: dict[str, Any], gate: Gate) -> None:
+    runs = sum(1 for name in story if f"{name} asked for" in story and "not" not in name)
+    ours = [what for who, what in gate.passed if who == "runvitals"]
+    assert len(ours) <= 2 * (runs + 5)
+    assert set(ours) == {"runs/get", "runs/log-batch"}
+
+
+def test_the_relay_keeps_no_thread_of_runs_that_are_over(
+    story: dict[str, Any], environ: dict[str, str]
+) -> None:
+    answer = relay_connection.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    if answer is not None:  # else it has found nothing to do, and gone
+        eventually(lambda: len(threads_of(int(answer["pid"]))) <= 1)
+
+
+def threads_of(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
+
+
+def test_what_cannot_be_is_told_where_it_is_said(story: dict[str, Any]) -> None:
+    assert [len(story[name]) for name in ("intervals", "samples", "nodes", "yes")] == [4, 3, 4, 1]
+    assert "it must be a number of seconds from 0.1 to 3600" in story["intervals"][0]
+    assert "it must be one of true, false, 1, 0" in story["yes"][0]
+    assert story["set"] == "often"  # what is refused changes nothing
+    assert "Failed to start system metrics monitoring" in story["stderr"]
+    assert "often" in story["stderr"]
+
+
+def test_no_secret_is_written_down(story: dict[str, Any], environ: dict[str, str]) -> None:
+    files = [path for path in Path(environ["RUNVITALS_DIR"]).rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"hush-hush" in path.read_bytes()]
+
+
+def test_a_server_that_fails_costs_the_time_that_was_allowed_and_no_point(
+    server: Server, gate: Gate, environ: dict[str, str]
+) -> None:
+    gate.failing = True
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT],
+        env={**environ, "RUNVITALS_DELIVERY_TIMEOUT": "0.3"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    run = done.stdout.split()[0]
+    assert "not all of the run is delivered" in done.stderr
+    assert server.system(run) == set()
+    gate.failing = False
+    eventually(lambda: server.system(run) == HOST)
+    assert server.steps(run, MEMORY) == list(range(samples(environ, run)))
+
+
+def test_a_training_that_is_killed_leaves_all_its_points_and_does_not_run_for_ever(
+    server: Server, environ: dict[str, str]
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", UNTIL_KILLED], env=environ, stdout=subprocess.PIPE, text=True
+    ) as training:
+        assert training.stdout is not None
+        run = training.stdout.readline().strip()
+        time.sleep(0.5)
+        training.kill()
+    eventually(lambda: server.run(run)["info"]["status"] == "FAILED")
+    kept = samples(environ, run)
+    assert kept >= 2
+    assert server.steps(run, MEMORY) == list(range(kept))
+
+
+def test_a_database_is_written_by_mlflow_itself_in_the_relay(server: Server, environ: dict[str, str]) -> None:
+    script = SHORT + "import sys; assert 'sqlalchemy' in sys.modules\n"
+    uri = f"sqlite:///{server.database}"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**environ, "MLFLOW_TRACKING_URI": uri, "RUNVITALS_DELIVERY_TIMEOUT": "40"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    run = done.stdout.split()[0]
+    assert server.system(run) == HOST, done.stderr
+
+
+def test_a_run_of_ours_becomes_one_of_mlflows(server: Server, gate: Gate, environ: dict[str, str]) -> None:
+    told = {
+        "RUNVITALS_DESTINATIONS": f"mlflow:{gate.url}",
+        "RUNVITALS_SAMPLING_INTERVAL": "0.1",
+        "MLFLOW_TRACKING_PASSWORD": "another",
+    }
+    command = [sys.executable, "-c", PLAIN]
+    done = subprocess.run(
+        command, env={**environ, **told}, capture_output=True, text=True, timeout=100, check=True
+    )
+    assert f"delivered to mlflow:{gate.url}: " in done.stderr
+    assert "3 log() rows" in done.stderr
+    assert gate.signed[-1] == "me:another"  # the relay has it from this training, whoever began the relay
+    experiment = server.ask("experiments/get-by-name", experiment_name="digits")["experiment"]
+    (run,) = server.ask("runs/search", experiment_ids=[experiment["experiment_id"]])["runs"]
+    assert run["info"]["run_name"] == "first try"
+    assert run["info"]["status"] == "FINISHED"
+    assert run["data"]["params"] == [{"key": "lr", "value": "0.1"}]
+    assert server.steps(run["info"]["run_id"], "loss") == [0, 1, 2]
+    assert HOST - {CPU} <= server.system(run["info"]["run_id"])
+    tags = {one["key"]: one["value"] for one in run["data"]["tags"]}
+    assert tags["runvitals.run"] == "r1"
+    assert tags["runvitals.tags"] == "a"

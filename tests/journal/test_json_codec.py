@@ -1,0 +1,105 @@
+"""JSON: what goes in comes out, as with the standard library's `json`, and what cannot go in says so."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runvitals.journal.json_codec import dumps, loads, plain
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=30,
+)
+
+
+@given(_json)
+def test_any_json_comes_back(value: Any) -> None:
+    assert loads(dumps(value)) == value
+    assert loads(dumps(value).decode()) == value
+
+
+@given(_json)
+def test_it_is_the_json_of_the_standard_library(value: Any) -> None:
+    assert dumps(value) == json.dumps(value, separators=(",", ":")).encode()
+    assert (
+        loads(
+            json.dumps(value, ensure_ascii=False, indent=1)
+            .encode("utf-8", "surrogatepass")
+            .decode("utf-8", "surrogatepass")
+        )
+        == value
+    )
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    assert dumps([math.nan, math.inf, -math.inf]) == b"[NaN,Infinity,-Infinity]"
+    nan, *infinities = loads(b"[NaN,Infinity,-Infinity]")
+    assert math.isnan(nan)
+    assert infinities == [math.inf, -math.inf]
+    assert math.copysign(1, loads(dumps(-0.0))) == -1
+
+
+def test_values_of_numpy_become_plain() -> None:
+    assert plain(numpy.float32(0.5)) == 0.5
+    value = {
+        "loss": numpy.float32(0.25),
+        "step": numpy.int64(7),
+        "histogram": numpy.arange(3),
+        "scale": numpy.array(2.0),
+    }
+    assert loads(dumps(value)) == {"loss": 0.25, "step": 7, "histogram": [0, 1, 2], "scale": 2.0}
+
+
+def test_other_values_become_lists_or_text() -> None:
+    assert sorted(loads(dumps({3, 1}))) == [1, 3]
+    assert loads(dumps({"device": range(2), "shape": (1, 2)})) == {"device": "range(0, 2)", "shape": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[1,]", b'{"a":1}x', b"\xff\xfe", b'"a\nb"', b"[" * 100_000, b"nul"]
+)
+def test_what_is_not_json_is_a_value_error(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        loads(text)
+
+
+def test_so_it_is_in_a_process_that_has_not_loaded_the_json_package() -> None:
+    script = """
+import sys
+sys.path.append(sys.argv[1])
+from runvitals.journal.json_codec import loads
+assert "json" not in sys.modules
+for text in sys.argv[2:]:
+    try:
+        loads(text)
+    except ValueError:
+        print("refused")
+"""
+    broken = ["{", "[1,", "[1 2]", '{"a"', '{"a":1', '"a', '"\\q"', '"\\ud8"', "nul", "-", '[{"a":1}, {']
+    source = Path(__file__).parents[2] / "src"
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-E", "-c", script, str(source), *broken],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert said.stdout.count("refused") == len(broken), said.stdout
+
+
+def test_a_value_that_holds_itself_is_a_value_error() -> None:
+    config: dict[str, Any] = {}
+    config["self"] = config
+    with pytest.raises(ValueError, match="holds itself"):
+        dumps(config)

@@ -1,0 +1,156 @@
+"""Sealing: the same records in less room, and nothing lost when it is broken off."""
+
+from __future__ import annotations
+
+import os
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.reader import Tail, read_run
+from runvitals.journal.sealing import MAX_BLOCK, Sealer, unpack_block, whole_records
+from runvitals.journal.writer import Writer
+
+
+def write(folder: Path, count: int = 500) -> str:
+    """The path of a closed file of samples."""
+    journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"})
+    numbers = random.Random(1)
+    for i in range(count):
+        journal.sample(i, {f"cpu.{k}.cpu_percent": float(numbers.randrange(1000)) / 10 for k in range(30)})
+    journal.close()
+    return journal.path
+
+
+def seal(path: str) -> None:
+    sealer = Sealer(path)
+    while sealer.step():
+        pass
+
+
+def contents(folder: Path) -> list[tuple[object, ...]]:
+    return [(r.type, r.seq, r.time_ms, r.value, r.packed) for r in read_run(str(folder))]
+
+
+def test_a_sealed_file_holds_the_same_records_in_less_room(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    before, size = contents(tmp_path), os.path.getsize(path)
+    seal(path)
+    assert contents(tmp_path) == before
+    assert os.path.getsize(path) < size / 2
+    assert os.listdir(tmp_path) == [os.path.basename(path)]
+
+
+def test_a_step_seals_some_64_kib(tmp_path: Path) -> None:
+    path = write(tmp_path, 1000)
+    sealer = Sealer(path)
+    steps = 1
+    while sealer.step():
+        steps += 1
+    data = Path(path).read_bytes()
+    blocks = [
+        list(unpack_block(found.payload)) for found in frames.scan(data) if isinstance(found, frames.Frame)
+    ]
+    assert len(blocks) == steps - 1
+    assert all(64 * 1024 <= block[-1].end < 66 * 1024 for block in blocks[:-1])
+
+
+def test_what_is_broken_off_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    before = Path(path).read_bytes()
+    sealer = Sealer(path)
+    sealer.step()
+    sealer.abandon()
+    assert Path(path).read_bytes() == before
+    assert os.listdir(tmp_path) == [os.path.basename(path)]
+
+
+def test_what_a_dead_sealer_left_disturbs_nobody_and_is_overwritten(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    before = contents(tmp_path)
+    Path(path + ".part").write_bytes(b"rubbish" * 100_000)
+    assert contents(tmp_path) == before
+    seal(path)
+    assert contents(tmp_path) == before
+    assert os.listdir(tmp_path) == [os.path.basename(path)]
+
+
+@pytest.mark.parametrize("harm", ["cut", "noise"])
+def test_a_damaged_file_is_not_sealed(harm: str, tmp_path: Path) -> None:
+    path = write(tmp_path, 300)
+    data = bytearray(Path(path).read_bytes())
+    if harm == "cut":
+        del data[-1]
+    else:
+        data[70_000:70_010] = bytes(10)
+    Path(path).write_bytes(data)
+    sealer = Sealer(path)
+    assert sealer.step()
+    with pytest.raises(
+        ValueError, match=r"00000\.rvj is left unsealed: bytes \d+ to \d+ hold no whole record"
+    ):
+        sealer.step()
+    sealer.abandon()
+    assert Path(path).read_bytes() == data
+
+
+def test_a_sealed_file_is_not_sealed_again(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    seal(path)
+    before = contents(tmp_path)
+    sealer = Sealer(path)
+    with pytest.raises(ValueError, match="sealed already"):
+        sealer.step()
+    sealer.abandon()
+    assert contents(tmp_path) == before
+
+
+def test_records_that_cannot_be_compressed_stay_as_they_are(tmp_path: Path) -> None:
+    journal = Writer(str(tmp_path), "train.n1.7", {"run": "abc"})
+    longest = b"\x01" + bytes(8) + os.urandom(frames.MAX_PAYLOAD - 9)
+    for payload in (longest, b"\x01" + bytes(2_000_000), longest):
+        assert journal.record(frames.CONSOLE, payload)
+    journal.close()
+    before = contents(tmp_path)
+    for path in journal.rotated:
+        seal(path)
+    assert contents(tmp_path) == before
+    tail = Tail(str(tmp_path))
+    assert sum(1 for _ in tail.poll()) == len(before)
+    assert tail.problems == []
+
+
+def test_a_stretch_of_a_file_gives_its_records_sealed_or_not(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    raw = [(f.type, f.seq, f.payload) for f in whole_records(Path(path).read_bytes())]
+    seal(path)
+    data = Path(path).read_bytes()
+    assert [(f.type, f.seq, f.payload) for f in whole_records(data)] == raw
+    assert [f.seq for f in whole_records(data[20:])][-1] == raw[-1][1]
+
+
+def test_a_block_is_unpacked_to_17_mib_and_no_further() -> None:
+    largest = frames.frame(7, 0, bytes(frames.MAX_PAYLOAD))
+    rest = frames.frame(7, 1, bytes(MAX_BLOCK - len(largest) - frames.HEADER_SIZE))
+    assert [found.seq for found in unpack_block(zlib.compress(largest + rest))] == [0, 1]
+    with pytest.raises(ValueError, match="cut short, or holds more than 17825792 bytes"):
+        list(unpack_block(zlib.compress(largest + rest + b"!")))
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"rubbish", "cannot be unpacked"),
+        (b"", "cut short"),
+        (zlib.compress(bytes(100_000))[:-1], "cut short"),
+        (zlib.compress(bytes(100)), "something else than records"),
+        (zlib.compress(frames.frame(6, 0, b"{}") + b"more"), "half a record"),
+        (zlib.compress(frames.frame(6, 0, b"{}")[:-1]), "something else than records"),
+    ],
+)
+def test_blocks_that_are_none(payload: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        list(unpack_block(payload))

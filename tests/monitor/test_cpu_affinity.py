@@ -1,0 +1,70 @@
+"""The monitor keeps off the processors that the training runs on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from runvitals.monitor.cpu_affinity import EVERY_S, Placement
+from runvitals.monitor.processes import Process
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="this machine gives us one processor only",
+)
+BUSY = "import sys\nprint(flush=True)\nwhile True: pass"
+
+
+@pytest.fixture
+def processors() -> Iterator[list[int]]:
+    """Those that we may use; they are given back."""
+    before = os.sched_getaffinity(0)
+    yield sorted(before)
+    os.sched_setaffinity(0, before)
+
+
+@pytest.fixture
+def training() -> Iterator[Process]:
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        process = Process(child.pid, {"role": "train"})
+        yield process
+        process.release()
+        child.kill()
+
+
+def pin(process: Process, processor: int) -> None:
+    os.sched_setaffinity(process.pid, {processor})
+    while process.processor() != processor:
+        pass
+
+
+def test_it_follows_the_training(processors: list[int], training: Process) -> None:
+    placement = Placement(set(processors))
+    for number, processor in enumerate(processors[:2]):
+        pin(training, processor)
+        placement.look(100.0 * number, [training])
+        assert os.sched_getaffinity(0) == set(processors) - {processor}
+        assert placement.look_at_s == 100.0 * number + EVERY_S
+
+
+def test_it_stays_anywhere_where_the_training_is_everywhere(processors: list[int], training: Process) -> None:
+    placement = Placement({processors[0]})
+    pin(training, processors[0])
+    placement.look(0.0, [training])
+    assert os.sched_getaffinity(0) == set(processors)
+
+
+def test_a_process_that_has_ended_is_nowhere(processors: list[int]) -> None:
+    child = subprocess.Popen(["true"])
+    process = Process(child.pid, {"role": "train"})
+    child.wait()
+    assert process.processor() is None
+    Placement(set(processors)).look(0.0, [process])
+    assert os.sched_getaffinity(0) == set(processors)
+    process.release()

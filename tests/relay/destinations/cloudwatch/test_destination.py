@@ -1,0 +1,159 @@
+"""The relay's destination `cloudwatch:`, against moto's server."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.relay.batch import Batch, LogRow, RunFacts, Samples, WriterFacts
+from runvitals.relay.destination import Context, Rejected, Retry
+from runvitals.relay.destinations import BUILT_IN
+from runvitals.relay.destinations.cloudwatch.destination import CloudWatchDestination
+from tests.relay.destinations.cloudwatch.conftest import FakeCloud
+
+MINUTE_S = int(time.time()) // 60 * 60
+
+
+def context(tmp_path: Path, state: dict[str, Any] | None = None) -> Context:
+    return Context(
+        "r1", str(tmp_path), str(tmp_path), {} if state is None else state, lambda: None, lambda text: None
+    )
+
+
+def batch(
+    keys: Sequence[str], rows: Sequence[Sequence[float]], first_seq: int = 1, rank: int | None = None
+) -> Batch:
+    """A minute of samples, five seconds apart."""
+    run = RunFacts("r1", "vision")
+    writer = WriterFacts("monitor.n1.18c", "monitor" if rank is None else "train", "n1")
+    writer.rank = rank
+    found = Batch(run, writer, first_seq, first_seq + len(rows) - 1)
+    table = Samples(keys)
+    for i, row in enumerate(rows):
+        table.add(first_seq + i, (MINUTE_S + 5 * i) * 1000, struct.pack(f"<{len(row)}d", *row))
+    found.samples.append(table)
+    return found
+
+
+def test_it_is_found_by_its_name() -> None:
+    assert (
+        BUILT_IN["cloudwatch"] == "runvitals.relay.destinations.cloudwatch.destination:CloudWatchDestination"
+    )
+
+
+def test_a_minute_of_a_run_is_one_request_in_cloudwatchs_units(cloud: FakeCloud, tmp_path: Path) -> None:
+    destination = CloudWatchDestination("us-west-2/Training?include=*", context(tmp_path))
+    destination.deliver(batch(["cpu", "memory.usedMB"], [(float(i % 2), 3.0) for i in range(12)]))
+    destination.close()
+    (cpu,) = cloud.statistics("Training", "cpu", MINUTE_S, "Percent")
+    assert (cpu["SampleCount"], cpu["Average"]) == (12.0, 0.5)
+    (memory,) = cloud.statistics("Training", "memory.usedMB", MINUTE_S, "Bytes")
+    assert memory["Average"] == 3 * 2**20
+    assert cloud.dimensions("Training") == {(("Run", "r1"), ("Host", "n1"))}
+
+
+def test_only_what_is_included_and_not_excluded(cloud: FakeCloud, tmp_path: Path) -> None:
+    address = "us-west-2?include=gpu.*&include=cpu&exclude=*.temp&dimension=Team=a"
+    destination = CloudWatchDestination(address, context(tmp_path))
+    destination.deliver(batch(["cpu", "cpu.user", "gpu.0.temp", "gpu.0.powerWatts"], [(1, 2, 3, 4)]))
+    destination.close()
+    assert cloud.names("runvitals") == {"cpu", "gpu.0.powerWatts"}
+    assert cloud.dimensions("runvitals") == {(("Team", "a"),)}
+
+
+def test_counters_go_as_rates_over_the_borders_of_batches_and_lives(cloud: FakeCloud, tmp_path: Path) -> None:
+    state: dict[str, Any] = {}
+    first = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
+    first.deliver(batch(["disk.in"], [(0.0,)]))
+    first.close()
+    later = batch(["disk.in"], [(0.0,), (50.0,)], first_seq=2)
+    second = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
+    second.deliver(later)
+    second.close()
+    assert cloud.names("T") == {"disk.readMBps"}
+    (point,) = cloud.statistics("T", "disk.readMBps", MINUTE_S, "Bytes/Second")
+    assert point["Maximum"] == 10 * 2**20  # 50 MiB in 5 s
+
+
+def test_gaps_are_no_data(cloud: FakeCloud, tmp_path: Path) -> None:
+    destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path))
+    destination.deliver(batch(["cpu"], [(1.0,), (float("nan"),), (2.0,)]))
+    destination.close()
+    (cpu,) = cloud.statistics("T", "cpu", MINUTE_S, "Percent")
+    assert cpu["SampleCount"] == 2.0
+
+
+def test_what_was_logged_has_its_rank(cloud: FakeCloud, tmp_path: Path) -> None:
+    destination = CloudWatchDestination("us-west-2/T?include=loss&dimension=Rank", context(tmp_path))
+    logged = batch([], [], rank=3)
+    logged.logs.append(LogRow(1, MINUTE_S * 1000, 0, {"loss": 0.25, "text": "x"}))
+    destination.deliver(logged)
+    destination.close()
+    assert cloud.names("T") == {"loss"}
+    assert cloud.dimensions("T") == {(("Rank", "3"),)}
+
+
+def test_a_batch_that_was_cut_off_goes_on_where_it_was(
+    cloud: FakeCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,500 metrics are two requests; the network is gone before the second."""
+    state: dict[str, Any] = {}
+    keys = [f"custom.{i}" for i in range(1500)]
+    destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
+    put, calls = destination._client.put, []
+
+    def failing(request: Any) -> None:
+        calls.append(len(request))
+        if len(calls) == 2:
+            raise ConnectionResetError
+        put(request)
+
+    monkeypatch.setattr(destination._client, "put", failing)
+    with pytest.raises(OSError):  # noqa: PT011 - the relay takes any of them for "later"
+        destination.deliver(batch(keys, [[1.0] * 1500]))
+    destination.close()
+    again = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
+    again.deliver(batch(keys, [[1.0] * 1500]))
+    again.close()
+    assert calls == [1000, 500]
+    for name in ("custom.0", "custom.1499"):
+        (point,) = cloud.statistics("T", name, MINUTE_S, "None")
+        assert point["SampleCount"] == 1.0
+
+
+def test_no_network_means_later(cloud: FakeCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path))
+    with pytest.raises(Retry, match="connect"):
+        destination.deliver(batch(["cpu"], [(1.0,)]))
+    destination.close()
+
+
+def test_a_month_later_it_is_too_late_and_is_said(cloud: FakeCloud, tmp_path: Path) -> None:
+    destination = CloudWatchDestination(
+        "us-west-2/T?include=*", context(tmp_path), clock=lambda: MINUTE_S + 30 * 86_400
+    )
+    with pytest.raises(Rejected, match="older than two weeks"):
+        destination.deliver(batch(["cpu"], [(1.0,)]))
+    destination.close()
+    assert cloud.names("T") == set()
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("us-west-2/T", "every metric has its price, so say which"),
+        ("us-west-2/AWS/EC2?include=*", "Amazon's own"),
+        ("us-west-2/T?include=*&resolution=5", "60 or 1"),
+        ("us-west-2/T?include=*&dimension=Colour", "write Colour=VALUE"),
+        ("us-west-2/T?includes=*", "no option 'includes'; there are include"),
+    ],
+)
+def test_addresses_that_cannot_be(address: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        CloudWatchDestination(address, context(tmp_path))

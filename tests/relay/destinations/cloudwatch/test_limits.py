@@ -1,0 +1,120 @@
+"""PutMetricData's limits, which a double of CloudWatch does not enforce."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+from runvitals.relay.destinations.cloudwatch import limits
+from runvitals.relay.destinations.cloudwatch.client import entry
+from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**361, -(2.0**361)])
+def test_values_that_cloudwatch_refuses_are_not_taken(value: float) -> None:
+    assert not limits.takes(value)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.5, 2.0**360, -(2.0**360), 5e-324])
+def test_values_at_the_edge_are(value: float) -> None:
+    assert limits.takes(value)
+
+
+def test_two_weeks_back_and_two_hours_ahead() -> None:
+    now_s = 1_800_000_000
+    day = 86_400
+
+    def timely(time_s: int) -> bool:
+        return limits.in_time(Datum(MetricSeries("cpu"), time_s, (1.0,), (1,)), now_s)
+
+    assert timely(now_s)
+    assert timely(now_s - 13 * day)
+    assert not timely(now_s - 14 * day)
+    assert timely(now_s + 3600)
+    assert not timely(now_s + 2 * 3600)
+
+
+def test_names_are_ascii_and_short_and_still_differ() -> None:
+    assert limits.legal_name("gpu.0.temp") == "gpu.0.temp"
+    assert limits.legal_name("disk./donn\u00e9es.in\n") == "disk./donn\\xe9es.in\\x0a"
+    assert limits.legal_name("  ") == "_"
+    long = [limits.legal_name("x" * 300 + str(i)) for i in range(2)]
+    assert [len(name) for name in long] == [255, 255]
+    assert long[0] != long[1]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "complaint"),
+    [
+        ("", "1 to 255"),
+        (":a", "colon"),
+        ("AWS/EC2", "Amazon's own"),
+        ("a" * 256, "1 to 255"),
+        ("caf\u00e9", "1 to 255"),
+        ("a*b", "1 to 255"),
+    ],
+)
+def test_namespaces_that_cannot_be(namespace: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        limits.check_namespace(namespace)
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "complaint"),
+    [
+        (tuple((f"d{i}", "1") for i in range(31)), "31 dimensions.* at most 30"),
+        ((("a", "1"), ("a", "2")), "'a' is given twice"),
+        (((":a", "1"),), "first no colon"),
+        ((("a", " "),), "1 to 1024 ASCII"),
+        ((("a", "x" * 1025),), "1 to 1024 ASCII"),
+        ((("a", "\u00e9"),), "1 to 1024 ASCII"),
+    ],
+)
+def test_dimensions_that_cannot_be(dimensions: tuple[tuple[str, str], ...], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        limits.check_dimensions(dimensions)
+
+
+def test_more_than_150_different_values_make_more_data() -> None:
+    found = list(limits.data(MetricSeries("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
+    assert [len(datum.values) for datum in found] == [150, 150, 1]
+    assert sum(datum.readings for datum in found) == 602
+
+
+def test_a_request_has_at_most_1000_data() -> None:
+    data = [Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(2500)]
+    found = list(limits.requests(data))
+    assert [len(request) for request in found] == [1000, 1000, 500]
+    assert [datum for request in found for datum in request] == data
+
+
+def test_a_request_has_at_most_a_megabyte_as_it_is_written() -> None:
+    values = tuple(math.pi * 10.0**i for i in range(-75, 75))
+    dimensions = tuple((f"dimension{i}", "/" * 1024) for i in range(3))
+    names = [limits.legal_name("\u00e9" * 60 + str(i)) for i in range(400)]
+    series = [MetricSeries(name, "Megabytes/Second", dimensions) for name in names]
+    data = [Datum(one, 1_800_000_000, values, (1_000_000,) * 150) for one in series]
+    found = list(limits.requests(data))
+    assert len(found) > 1
+    sizes = [len(json.dumps([entry(one) for one in request], separators=(",", ":"))) for request in found]
+    assert max(sizes) <= 1_000_000
+    assert sum(map(len, found)) == 400
+
+
+def test_the_older_protocol_is_reckoned_larger() -> None:
+    datum = Datum(MetricSeries("cpu", "Percent", (("Host", "a/b"),)), 60, (1.0 / 3,) * 150, (2,) * 150)
+    assert limits.size(datum, "query") > limits.size(datum, "json")
+    # As botocore writes it: MetricData.member.N.Values.member.N=…
+    prefix = "MetricData.member.1000."
+    written = "&".join(
+        [f"{prefix}Values.member.{i + 1}={v!r}" for i, v in enumerate(datum.values)]
+        + [f"{prefix}Counts.member.{i + 1}={float(c)!r}" for i, c in enumerate(datum.counts)]
+        + [f"{prefix}Dimensions.member.1.Name=Host", f"{prefix}Dimensions.member.1.Value=a%2Fb"]
+        + [f"{prefix}MetricName=cpu", f"{prefix}Unit=Percent", f"{prefix}StorageResolution=60"]
+        + [f"{prefix}Timestamp=2027-01-15T08%3A00%3A00Z"]
+    )
+    assert re.match(prefix, written)
+    assert limits.size(datum, "query") >= len(written)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+
+from runvitals.relay.destinations.cloudwatch.neuron_report import read
+from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
+
+
+def values(document: dict[str, object], by_tag: bool = False) -> dict[str, float]:
+    return {one.series.name: one.value for one in read(line(document), by_tag).readings}
+
+
+def test_the_names_are_those_of_awss_script() -> None:
+    found = values(report(process([42.5, 0.0])))
+    assert found == {"NeuronCoreUtilizationNC0": 42.5, "NeuronCoreUtilizationNC1": 0.0}
+
+
+def test_every_group_has_its_names_and_units() -> None:
+    readings = {one.series.name: one for one in read(line(inferentia())).readings}
+    assert {name: readings[name].series.unit for name in (
+        "NeuronCoreUtilizationNC3", "ExecutionErrorsHardware", "ExecutionStatusCompletedWithNumErr",
+        "ExecutionLatencyP99", "DeviceLatencyP50", "RuntimeMemoryHost", "RuntimeMemoryDevice",
+        "NeuronCoreMemoryModelSharedScratchpadNC2", "RuntimeVcpuUser", "SystemVcpuIoWait",
+        "SystemContextSwitches", "SystemMemoryUsed", "EccMemUncorrected", "EccSramCorrectedND0",
+    )} == {
+        "NeuronCoreUtilizationNC3": "Percent", "ExecutionErrorsHardware": "Count",
+        "ExecutionStatusCompletedWithNumErr": "Count", "ExecutionLatencyP99": "Seconds",
+        "DeviceLatencyP50": "Seconds", "RuntimeMemoryHost": "Bytes", "RuntimeMemoryDevice": "Bytes",
+        "NeuronCoreMemoryModelSharedScratchpadNC2": "Bytes", "RuntimeVcpuUser": "Percent",
+        "SystemVcpuIoWait": "Percent", "SystemContextSwitches": "Count", "SystemMemoryUsed": "Bytes",
+        "EccMemUncorrected": "Count", "EccSramCorrectedND0": "Count",
+    }  # fmt: skip
+    assert readings["EccSramCorrectedND0"].group == "neuron_hw_counters"
+
+
+def test_of_many_processes_each_core_has_that_of_its_own() -> None:
+    """Every process lists all cores, and only its own are not zero: a mean would be half."""
+    assert values(report(process([90.0, 0.0]), process([0.0, 70.0], pid=701))) == {
+        "NeuronCoreUtilizationNC0": 90.0,
+        "NeuronCoreUtilizationNC1": 70.0,
+    }
+
+
+def test_memory_and_executions_of_many_processes_add_up_and_the_slowest_latency_counts() -> None:
+    def one(memory: int, completed: int, p99: float) -> dict[str, object]:
+        return process(
+            [],
+            memory_used={"neuron_runtime_used_bytes": {"host": memory, "neuron_device": 1}},
+            execution_stats={
+                "execution_summary": {"completed": completed},
+                "latency_stats": {"total_latency": {"p99": p99}, "device_latency": None},
+            },
+        )
+
+    assert values(report(one(100, 5, 0.5), one(20, 7, 0.25))) == {
+        "RuntimeMemoryHost": 120.0,
+        "RuntimeMemoryDevice": 2.0,
+        "ExecutionStatusCompleted": 12.0,
+        "ExecutionLatencyP99": 0.5,
+    }
+
+
+def test_tags_apart_where_that_is_wanted() -> None:
+    found = read(line(report(process([9.0], tag="a"), process([5.0], tag="b"))), by_tag=True).readings
+    assert [(one.series.dimensions, one.value) for one in found] == [
+        ((("RuntimeTag", "a"),), 9.0),
+        ((("RuntimeTag", "b"),), 5.0),
+    ]
+
+
+def test_ecc_errors_of_all_devices_and_of_each() -> None:
+    devices = [{"neuron_device_index": i, "mem_ecc_uncorrected": i} for i in range(3)]
+    found = values(report(neuron_hw_counters={"neuron_devices": devices, "error": ""}))
+    assert found == {
+        "EccMemUncorrected": 3.0,
+        "EccMemUncorrectedND0": 0.0,
+        "EccMemUncorrectedND1": 1.0,
+        "EccMemUncorrectedND2": 2.0,
+    }
+
+
+def test_trainium2_has_physical_cores_and_flops() -> None:
+    document = report(process([]))
+    counters = document["neuron_runtime_data"][0]["report"]["neuroncore_counters"]
+    physical = {"nc_v3.0": {"neuroncore_utilization": 20.0}, "nc_v3.1": {"neuroncore_utilization": 60.0}}
+    core = {"neuroncore_utilization": 40.0, "flops": 7, "effective_flops": 6, "v3d": physical}
+    counters["neuroncores_in_use"] = {"0": core}
+    assert values(document) == {
+        "NeuronCoreUtilizationNC0": 40.0,
+        "NeuronCoreFlopsNC0": 7.0,
+        "NeuronCoreEffectiveFlopsNC0": 6.0,
+        "NeuronCorePhysicalUtilizationNC0": 20.0,
+        "NeuronCorePhysicalUtilizationNC1": 60.0,
+    }
+
+
+def test_version_1_calls_things_otherwise() -> None:
+    document = {
+        "neuron_runtime_data": [{
+            "neuron_runtime_index": 0,
+            "report": {
+                "inference_stats": {"inference_summary": {"completed": 3}, "error_summary": {"generic": 1}},
+                "hw_counters": {"neuron_devices": [{"neuron_device_index": 0, "mem_ecc_corrected": 4}]},
+            },
+        }],
+        "instance_data": {"instance_id": "i-1"},
+    }  # fmt: skip
+    assert values(document) == {
+        "ExecutionErrorsGeneric": 1.0,
+        "ExecutionStatusCompleted": 3.0,
+        "EccMemCorrected": 4.0,
+        "EccMemCorrectedND0": 4.0,
+    }
+    assert read(line(document)).instance == {"instance_id": "i-1"}
+
+
+def test_numbers_that_nobody_measured_are_left_out_and_the_error_is_told() -> None:
+    broken = {"vcpu_usage": {"user": 0, "system": 0}, "error": "open /proc/7/stat: no such file"}
+    document = report(process([5.0], neuron_runtime_vcpu_usage=broken), {**process([9.0]), "error": "gone"})
+    found = read(line(document))
+    assert [one.series.name for one in found.readings] == ["NeuronCoreUtilizationNC0"]
+    assert found.errors == [
+        "neuron_runtime_vcpu_usage: open /proc/7/stat: no such file",
+        "process 700: gone",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"usage: neuron-monitor", b'{"a": {"b": 1}}', b'{"neuron_runtime']
+)
+def test_what_is_no_report(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no report|nothing was printed|JSON"):
+        read(text)
+
+
+def test_a_machine_at_rest_has_a_report_without_numbers() -> None:
+    assert read(line(report())).readings == []

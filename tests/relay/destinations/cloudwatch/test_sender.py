@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from runvitals.backoff import Backoff
+from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
+from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, Sender, ServiceUnavailable
+
+
+def datum(name: str, readings: int = 1) -> Datum:
+    return Datum(MetricSeries(name), 60, (1.0,), (readings,))
+
+
+def test_requests_arrive_in_order() -> None:
+    arrived: list[str] = []
+    sender = Sender(lambda request: arrived.extend(one.series.name for one in request))
+    for i in range(50):
+        sender.offer([datum(f"m{i}", 2)])
+    assert sender.close(5.0)
+    assert arrived == [f"m{i}" for i in range(50)]
+    assert (sender.requests, sender.readings, sender.dropped) == (50, 100, 0)
+
+
+def test_what_is_throttled_is_tried_again() -> None:
+    calls: list[int] = []
+
+    def put(request: Sequence[Datum]) -> None:
+        calls.append(len(request))
+        if len(calls) < 4:
+            raise ServiceUnavailable("Throttling: Rate exceeded")
+
+    backoff = Backoff(first_s=0.001, longest_s=0.001)
+    sender = Sender(put, backoff=backoff)
+    sender.offer([datum("a")])
+    assert sender.close(5.0)
+    assert (calls, sender.dropped, sender.problem) == ([1] * 4, 0, "")
+    assert backoff.failures == 0
+
+
+def test_offers_never_wait_and_the_oldest_are_dropped_when_the_network_hangs() -> None:
+    hang, began = threading.Event(), threading.Event()
+
+    def put(request: Sequence[Datum]) -> None:
+        began.set()
+        hang.wait(10.0)
+
+    sender = Sender(put, waiting_data=10)
+    sender.offer([datum("first", 5)])
+    assert began.wait(5.0)
+    for i in range(100):
+        sender.offer([datum(f"m{i}")])
+    assert sender.dropped == 91  # 9 wait behind the one that is on its way
+    assert not sender.close(0.0)
+    assert sender.dropped == 100 + 5
+    hang.set()
+
+
+def test_one_bad_datum_does_not_take_the_others_with_it() -> None:
+    arrived: list[str] = []
+
+    def put(request: Sequence[Datum]) -> None:
+        if any(one.series.name == "bad" for one in request):
+            raise RequestRejected("InvalidParameterValue")
+        arrived.extend(one.series.name for one in request)
+
+    sender = Sender(put)
+    sender.offer([datum(name) for name in ("a", "b", "bad", "c", "d")])
+    assert sender.close(5.0)
+    assert arrived == ["a", "b", "c", "d"]
+    assert sender.dropped == 1

@@ -1,0 +1,138 @@
+"""From samples to MLflow's system metrics."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+
+import pytest
+
+from runvitals.metrics.mlflow import columns
+from runvitals.relay.batch import Samples
+from runvitals.relay.destinations.mlflow.system_metrics import MetricWindow
+from runvitals.relay.destinations.mlflow.tracking_store import MetricPoint
+
+T0 = 1_700_000_000_000
+NAN = float("nan")
+
+
+def table(keys: Sequence[str], rows: Sequence[Sequence[float]], first: int = 0) -> Samples:
+    made = Samples(keys)
+    for place, row in enumerate(rows, first):
+        made.add(place, T0 + 10_000 * place, struct.pack(f"<{len(row)}d", *row))
+    return made
+
+
+def test_a_window_of_one_sample_is_a_point_of_its_time() -> None:
+    found = list(MetricWindow(None, 0).add([table(["cpu.mean"], [[12.34], [56.78]])], samples=1))
+    assert found == [
+        MetricPoint("cpu_utilization_percentage", 12.3, T0, 0),
+        MetricPoint("cpu_utilization_percentage", 56.8, T0 + 10_000, 1),
+    ]
+
+
+def test_a_window_of_many_is_their_mean_and_of_totals_the_last_since_the_beginning() -> None:
+    rows = [[10.0, 5e6], [20.0, 6e6], [60.0, 9.5e6]]
+    window = MetricWindow(None, 7)
+    found = list(window.add([table(["cpu.mean", "network.recv"], rows)], samples=3))
+    assert found == [
+        MetricPoint("cpu_utilization_percentage", 30.0, T0 + 20_000, 7),
+        MetricPoint("network_receive_megabytes", 4.5, T0 + 20_000, 7),
+    ]
+    assert window.step == 8
+
+
+def test_a_window_goes_on_in_another_process() -> None:
+    window = MetricWindow(None, 0)
+    assert list(window.add([table(["cpu.mean"], [[10.0]])], samples=2)) == []
+    later = MetricWindow(json.loads(json.dumps(window.state)), 0)
+    assert [one.value for one in later.add([table(["cpu.mean"], [[20.0]], 1)], samples=2)] == [15.0]
+
+
+def test_what_is_left_at_the_end_is_a_point_too() -> None:
+    window = MetricWindow(None, 0)
+    assert list(window.add([table(["cpu.mean"], [[10.0], [30.0]])], samples=6)) == []
+    assert [one.value for one in window.close()] == [20.0]
+    assert list(window.close()) == []
+
+
+def test_a_gap_is_no_zero() -> None:
+    rows = [[NAN, 50.0], [40.0, NAN], [NAN, NAN]]
+    found = list(MetricWindow(None, 0).add([table(["cpu.mean", "host.memory_percent"], rows)], samples=3))
+    assert {one.key: one.value for one in found} == {
+        "cpu_utilization_percentage": 40.0,
+        "system_memory_usage_percentage": 50.0,
+    }
+    assert list(MetricWindow(None, 0).add([table(["cpu.mean"], [[NAN]])], samples=1)) == []
+
+
+def test_sets_of_keys_that_take_turns_stay_in_order() -> None:
+    turns = [table(["cpu.mean"], [[1.0]]), table(["cpu.mean", "load1"], [[2.0, 9.0]], 1)]
+    turns.append(table(["cpu.mean"], [[3.0]], 2))
+    mixed = [turns[2], turns[0], turns[1]]
+    assert [one.value for one in MetricWindow(None, 0).add(mixed, samples=1)] == [1.0, 2.0, 3.0]
+
+
+HOST = {
+    "cpu.mean": (25.0, "cpu_utilization_percentage", 25.0),
+    "memory.usedMB": (1024.0, "system_memory_usage_megabytes", 1073.7),
+    "host.memory_percent": (40.0, "system_memory_usage_percentage", 40.0),
+    "network.sent": (0.0, "network_transmit_megabytes", 0.0),
+    "network.recv": (0.0, "network_receive_megabytes", 0.0),
+    "disk./.usageGB": (2.0, "disk_usage_megabytes", 2147.5),
+    "disk./.availableGB": (4.0, "disk_available_megabytes", 4295.0),
+    "disk./.usagePercent": (33.0, "disk_usage_percentage", 33.0),
+}
+
+
+def test_the_host_has_mlflows_names_and_decimal_megabytes() -> None:
+    keys = [*HOST, "memory_percent", "disk./data.usageGB", "load1"]
+    row = [value for value, _, _ in HOST.values()] + [99.0, 7.0, 8.0]
+    found = {one.key: one.value for one in MetricWindow(None, 0).add([table(keys, [row])], samples=1)}
+    assert found == {name: value for _, name, value in HOST.values()}
+
+
+def test_a_limits_memory_stands_in_where_the_hosts_is_not_known() -> None:
+    assert [one.name for one in columns(["memory_percent"])] == ["system_memory_usage_percentage"]
+
+
+GPU = ("gpu", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "powerPercent")
+
+
+def test_gpus_have_their_index_and_all_of_them_the_names_of_the_guide() -> None:
+    keys = [f"gpu.{i}.{what}" for i in (0, 1) for what in GPU]
+    row = [80.0, 50.0, 8e9, 250.0, 62.5, 40.0, 10.0, 2e9, 150.0, 37.5]
+    found = {one.key: one.value for one in MetricWindow(None, 0).add([table(keys, [row])], samples=1)}
+    assert found == {
+        "gpu_0_utilization_percentage": 80.0,
+        "gpu_0_memory_usage_percentage": 50.0,
+        "gpu_0_memory_usage_megabytes": 8000.0,
+        "gpu_0_power_usage_watts": 250.0,
+        "gpu_0_power_usage_percentage": 62.5,
+        "gpu_1_utilization_percentage": 40.0,
+        "gpu_1_memory_usage_percentage": 10.0,
+        "gpu_1_memory_usage_megabytes": 2000.0,
+        "gpu_1_power_usage_watts": 150.0,
+        "gpu_1_power_usage_percentage": 37.5,
+        "gpu_utilization_percentage": 60.0,
+        "gpu_memory_usage_percentage": 30.0,
+        "gpu_memory_usage_megabytes": 10000.0,
+        "gpu_power_usage_watts": 400.0,
+        "gpu_power_usage_percentage": 50.0,
+    }
+
+
+def test_a_gpu_that_is_lost_leaves_the_mean_of_the_others() -> None:
+    found = MetricWindow(None, 0).add([table(["gpu.0.gpu", "gpu.1.gpu"], [[NAN, 30.0]])], samples=1)
+    assert {one.key: one.value for one in found} == {
+        "gpu_1_utilization_percentage": 30.0,
+        "gpu_utilization_percentage": 30.0,
+    }
+
+
+@pytest.mark.parametrize(("amd", "gigabytes"), [((), []), ((0,), [8.0])])
+def test_amds_memory_has_mlflows_other_name_as_well(amd: tuple[int, ...], gigabytes: list[float]) -> None:
+    found = list(MetricWindow(None, 0).add([table(["gpu.0.memoryAllocatedBytes"], [[8e9]])], 1, amd))
+    assert [one.value for one in found if one.key == "gpu_0_memory_usage_megabytes"] == [8000.0]
+    assert [one.value for one in found if one.key == "gpu_0_memory_usage_gigabytes"] == gigabytes

@@ -1,0 +1,68 @@
+"""The page is not shown to a browser that another site has sent here under a name of its own."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from runvitals.relay.destinations.prometheus.destination import Exporter, read_address, read_names
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    made = Exporter(("127.0.0.1", 0))
+    yield made
+    made.close()
+
+
+def status(exporter: Exporter, host: str | None, path: str = "/metrics") -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", exporter.port, timeout=10)
+    connection.putrequest("GET", path, skip_host=True)
+    if host is not None:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    assert b"\x1b" not in body
+    return answer.status
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.0.0.1:9401",
+        "localhost",
+        "LOCALHOST:9401",
+        "[::1]:9401",
+        "10.1.2.3",
+        socket.gethostname(),
+        None,
+    ],
+)
+def test_names_of_this_host(exporter: Exporter, host: str | None) -> None:
+    assert status(exporter, host) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:9401", "localhost.evil.example", "127.0.0.1.evil.example",
+     "evil@localhost.x", "", "[::1", "a\x1b[31m", "0x7f.1"],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["/metrics", "/"])
+def test_other_names(exporter: Exporter, host: str, path: str) -> None:
+    assert status(exporter, host, path) == 403
+
+
+def test_names_that_it_is_told(exporter: Exporter) -> None:
+    address = "0.0.0.0:9401#hosts=Node1.example.org, metrics.example.org"
+    assert read_address(address) == ("0.0.0.0", 9401)
+    exporter.answer_to(read_names(address))
+    assert status(exporter, "node1.example.org:9401") == 200
+    assert status(exporter, "metrics.example.org.") == 200
+    with pytest.raises(ValueError, match="unknown option 'host'"):
+        read_names("9401#host=x")

@@ -1,0 +1,136 @@
+"""Which server is shown which token, and what is kept of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from runvitals.relay.destinations.runvitals import login
+
+A, B = "https://a.example", "https://b.example"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(tmp_path)}
+
+
+def test_the_variable_is_for_the_server_that_the_environment_names(home: dict[str, str]) -> None:
+    environ = {**home, "RUNVITALS_TOKEN": "rvt_variable", "RUNVITALS_SERVER": A}
+    login.keep(B, "rvt_b", home)
+    assert login.token(A, environ) == "rvt_variable"
+    assert login.token("HTTPS://A.example:443/", environ) == "rvt_variable"
+    assert login.token(B, environ) == "rvt_b"
+    for other in (
+        "https://evil.example",
+        "http://a.example",
+        "https://a.example:8443",
+        "https://a.example/x",
+    ):
+        assert login.token(other, environ) is None
+
+
+def test_without_that_name_it_is_for_the_one_server_that_was_logged_in_to(home: dict[str, str]) -> None:
+    environ = {**home, "RUNVITALS_TOKEN": "rvt_variable"}
+    assert login.token(A, environ) is None
+    login.keep(A, "rvt_a", home)
+    assert login.token(A, environ) == "rvt_variable"
+    assert login.token(B, environ) is None
+    login.keep(B, "rvt_b", home)
+    assert [login.token(url, environ) for url in (A, B)] == ["rvt_a", "rvt_b"]
+
+
+def test_a_server_is_kept_once_however_it_is_spelt(home: dict[str, str]) -> None:
+    login.keep("https://A.example/", "rvt_old", home)
+    login.keep(A, "rvt_new", home)
+    assert login.tokens(home) == ["rvt_new"]
+    assert login.forget("https://a.example:443", home) == [A]
+    assert login.token(A, home) is None
+
+
+def test_the_file_shows_when_it_changes(home: dict[str, str]) -> None:
+    assert login.stamp(home) is None
+    login.keep(A, "rvt_1", home)
+    before = login.stamp(home)
+    assert login.stamp(home) == before is not None
+    login.keep(A, "rvt_2", home)
+    assert login.stamp(home) != before
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        ({}, "`runvitals login https://a.example` asks for another token"),
+        (
+            {"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": A},
+            "the token in RUNVITALS_TOKEN is not, or no longer, valid",
+        ),
+        (
+            {"RUNVITALS_TOKEN": "x", "RUNVITALS_SERVER": B},
+            "is only sent to the server that RUNVITALS_SERVER names",
+        ),
+    ],
+    ids=["none", "wrong", "of another server"],
+)
+def test_remedy_of_rejected_credentials(home: dict[str, str], environ: dict[str, str], text: str) -> None:
+    assert text in login.remedy(A, {**home, **environ})
+
+
+class Answering(BaseHTTPRequestHandler):
+    answer = (200, b"")
+
+    def do_GET(self) -> None:
+        status, body = self.answer
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Answering) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        (401, b'{"error": "a token is needed"}', "rejected the token (401)"),
+        (403, b"no such host name here", "rejected the request (403): no such host name here"),
+        (200, b'{"kind": "local"}', "shows the journals of its machine"),
+        (200, b"<html>", "is not a runvitals server: /api/v1/about returned 200"),
+        (200, b"[]", "is not a runvitals server"),
+        (404, b"not here", "is not a runvitals server: /api/v1/about returned 404"),
+        (503, b"soon", "could not check the token: 503 soon"),
+    ],
+    ids=["wrong token", "wrong name", "local", "a web site", "a list", "not found", "busy"],
+)
+def test_a_token_that_was_not_accepted_is_not_saved(
+    url: str, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, text: str
+) -> None:
+    monkeypatch.setattr(Answering, "answer", (status, body))
+    with pytest.raises(ValueError, match=r".") as raised:
+        login.check(url, "rvt_x")
+    assert text in str(raised.value)
+
+
+def test_a_server_that_takes_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Answering, "answer", (200, b'{"kind": "server", "more": 1}'))
+    login.check(url + "/", "rvt_x")
+
+
+def test_a_server_that_cannot_be_reached() -> None:
+    with pytest.raises(OSError, match=r"could not connect to http://127\.0\.0\.1:1: .*refused"):
+        login.check("http://127.0.0.1:1", "rvt_x")

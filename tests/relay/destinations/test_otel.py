@@ -1,0 +1,223 @@
+"""OTLP over HTTP, read by OpenTelemetry's own classes behind a real server."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsPartialSuccess,
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
+
+from runvitals.metrics import CATALOG
+from runvitals.metrics.metric import placeholders
+from runvitals.relay.destination import Retry
+from runvitals.relay.destinations.otel.destination import endpoint
+from runvitals.relay.destinations.otel.naming import named
+from tests.relay.collected import Collected, Request
+from tests.relay.journals import Journal, Sender
+from tests.relay.programs import VictoriaMetrics
+
+
+@pytest.fixture(params=["protobuf", "json"])
+def sender(request: pytest.FixtureRequest, journal: Journal, far_side: Collected) -> Iterator[Sender]:
+    made = Sender(journal.folder, f"otel:{far_side.url}#encoding={request.param}")
+    yield made
+    made.die()
+
+
+def read(request: Request) -> ExportMetricsServiceRequest:
+    packed = request.headers.get("content-encoding") == "gzip"
+    body = gzip.decompress(request.body) if packed else request.body
+    if request.headers["content-type"] == "application/json":
+        return json_format.Parse(body, ExportMetricsServiceRequest())
+    assert request.headers["content-type"] == "application/x-protobuf"
+    return ExportMetricsServiceRequest.FromString(body)
+
+
+def found(requests: list[Request]) -> dict[str, Any]:
+    """The metrics of all requests, by name."""
+    return {
+        metric.name: metric
+        for request in requests
+        for resource in read(request).resource_metrics
+        for metric in resource.scope_metrics[0].metrics
+    }
+
+
+def attributes(message: Any) -> dict[str, Any]:
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in message.attributes}
+
+
+def test_samples_of_a_run(journal: Journal, far_side: Collected, sender: Sender) -> None:
+    for second in range(2):
+        journal.sample(
+            second, **{"cpu": 10.0 + second, "network.eth0.sent": 5.0 * second, "memory.usedMB": 3.0}
+        )
+    journal.log(3, 7, loss=0.5)
+    sender.send()
+    assert {request.path for request in far_side.requests} == {"/v1/metrics"}
+    metrics = found(far_side.requests)
+    points = metrics["process.cpu.utilization"].gauge.data_points
+    ns = journal.t0 * 1_000_000
+    assert [(one.time_unix_nano, one.as_double) for one in points] == [(ns, 0.1), (ns + 10**9, 0.11)]
+    sent = metrics["system.network.io"]
+    assert sent.unit == "By"
+    assert sent.sum.is_monotonic
+    assert sent.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+    assert [one.as_double for one in sent.sum.data_points] == [0.0, 5.0]
+    assert sent.sum.data_points[0].start_time_unix_nano > 0
+    assert attributes(sent.sum.data_points[0]) == {
+        "network.io.direction": "transmit",
+        "network.interface.name": "eth0",
+    }
+    used = metrics["system.memory.usage"]
+    assert not used.sum.is_monotonic
+    assert used.sum.data_points[0].as_double == 3 * 2**20
+    assert used.sum.data_points[0].start_time_unix_nano == 0
+    (loss,) = metrics["runvitals.log"].gauge.data_points
+    assert (loss.as_double, attributes(loss)) == (0.5, {"runvitals.key": "loss"})
+
+
+def test_the_resource_says_what_it_is_about(
+    journal: Journal, far_side: Collected, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    (monitor,) = read(far_side.requests[0]).resource_metrics
+    assert attributes(monitor.resource) == {
+        "service.name": "digits",
+        "service.instance.id": "abc/node1",
+        "host.name": "node1",
+        "runvitals.run.id": "abc",
+        "runvitals.run.name": "abc",
+        "runvitals.project": "digits",
+    }
+    assert monitor.scope_metrics[0].scope.name == "runvitals"
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "vision")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=a%20b,team=x")
+    journal.log(1, 0, loss=1.0)
+    sender.send()
+    (train,) = read(far_side.requests[1]).resource_metrics
+    told = attributes(train.resource)
+    assert (told["service.name"], told["deployment.environment"], told["team"]) == ("vision", "a b", "x")
+    assert (told["runvitals.rank"], told["process.pid"]) == (0, 7)
+
+
+def test_gaps_and_the_end_are_marked(journal: Journal, far_side: Collected, sender: Sender) -> None:
+    for second, value in enumerate([1.0, float("nan")]):
+        journal.sample(second, cpu=value)
+    journal.log(1, 0, loss=float("nan"), gain=float("inf"))
+    journal.end()
+    sender.send()
+    metrics = found(far_side.requests)
+    flags = [one.flags for one in metrics["process.cpu.utilization"].gauge.data_points]
+    assert flags == [0, 1]
+    values = {one.attributes[0].value.string_value: one for one in metrics["runvitals.log"].gauge.data_points}
+    assert isnan(values["loss"].as_double)
+    assert values["gain"].as_double == float("inf")
+    assert values["loss"].flags == 0
+
+
+def test_part_of_it_may_be_refused(journal: Journal, far_side: Collected, sender: Sender) -> None:
+    told = ExportMetricsServiceResponse(
+        partial_success=ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too old")
+    )
+    as_json = sender.cursor.spec.text.endswith("json")
+    body = json_format.MessageToJson(told).encode() if as_json else told.SerializeToString()
+    far_side.answers.append((200, {}, body))
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    assert sender.cursor.rejection == "3 points were rejected: too old"
+
+
+def test_a_busy_collector_is_asked_again(journal: Journal, far_side: Collected, sender: Sender) -> None:
+    far_side.answers.append((503, {"Retry-After": "3"}, b""))
+    journal.sample(0, cpu=1.0)
+    with pytest.raises(Retry) as raised:
+        sender.send()
+    assert raised.value.after_s == 3.0
+    sender.send()
+    assert far_side.requests[0].body == far_side.requests[1].body
+
+
+def test_the_environment_says_where_and_how(
+    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{far_side.url}/team/")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+    sender = Sender(journal.folder, "otel")
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    sender.die()
+    (request,) = far_side.requests
+    assert request.path == "/team/v1/metrics"
+    assert request.headers["api-key"] == "s3cret"
+    assert request.body.startswith(b"{")
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, "http://localhost:4318/v1/metrics"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://a/"}, "https://a/v1/metrics"),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "https://a/b"}, "https://a/b"),
+    ],
+)
+def test_endpoints(environ: dict[str, str], wanted: str) -> None:
+    assert endpoint(environ) == wanted
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "unsupported encoding 'grpc'"),
+        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "unsupported compression 'zstd'"),
+    ],
+)
+def test_what_is_not_spoken(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], text: str
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    sender = Sender(journal.folder, "otel")
+    with pytest.raises(ValueError, match=text):
+        sender.send()
+    sender.die()
+
+
+def test_no_two_metrics_are_the_same_series_and_one_name_has_one_kind() -> None:
+    seen: dict[Any, str] = {}
+    families: dict[str, set[Any]] = defaultdict(set)
+    for row in CATALOG.metrics:
+        if not row.name:
+            continue
+        key = row.key.format(**dict.fromkeys(placeholders(row.key), "7"))
+        family, labels, _ = named(key)
+        assert (family.name, labels) not in seen, (row.key, seen[family.name, labels])
+        seen[family.name, labels] = row.key
+        families[family.name].add((family.kind, family.unit))
+    assert {name: kinds for name, kinds in families.items() if len(kinds) > 1} == {}
+
+
+def test_a_real_victoriametrics_takes_it(journal: Journal, tmp_path: Path) -> None:
+    journal.sample(0, cpu=50.0)
+    with VictoriaMetrics(tmp_path / "victoria") as victoria:
+        sender = Sender(journal.folder, f"otel:{victoria.url}/opentelemetry/v1/metrics")
+        sender.send()
+        sender.die()
+        if "unsupported path" in sender.cursor.rejection:
+            pytest.skip("this machine's VictoriaMetrics is too old for OTLP")
+        (stored,) = victoria.exported('{__name__=~".*cpu.utilization"}')
+        assert stored["values"] == [0.5]

@@ -1,0 +1,145 @@
+"""A credential goes to the server that it was given for, and to no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.relay.destination import Rejected, Retry
+from runvitals.relay.destinations.mlflow.address import is_trusted
+from runvitals.relay.destinations.runvitals import login
+from runvitals.relay.engine.credentials import are_for, of_left_behind
+from tests.relay.collected import Collected
+from tests.relay.journals import Journal, Sender
+
+SECRETS = {
+    "REMOTE_WRITE_TOKEN": "s3cret",
+    "OTEL_EXPORTER_OTLP_HEADERS": "api-key=s3cret",
+    "MLFLOW_TRACKING_USERNAME": "me",
+    "MLFLOW_TRACKING_PASSWORD": "s3cret",
+    "RUNVITALS_TOKEN": "s3cret",
+}
+BASIC = "Basic bWU6czNjcmV0"
+SERVERS = {
+    "remote_write": "REMOTE_WRITE_URL",
+    "otel": "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "mlflow": "MLFLOW_TRACKING_URI",
+}
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, text in SECRETS.items():
+        monkeypatch.setenv(name, text)
+
+
+def sent(journal: Journal, destination: str, far_side: Collected) -> str:
+    """All that the far side was told in headers, when a run was to be delivered there."""
+    sender = Sender(journal.folder, destination)
+    journal.sample(0, cpu=1.0)
+    far_side.answers.extend([(503, {}, b"")] * (10 - len(far_side.answers)))
+    with pytest.raises((Retry, Rejected, OSError)):
+        sender.send()
+    sender.die()
+    return str([request.headers for request in far_side.requests])
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_server_that_the_environment_names_and_no_other(
+    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv(SERVERS[kind], "https://mine.example")
+    told = sent(journal, f"{kind}:{far_side.url}", far_side)
+    assert far_side.requests
+    assert "s3cret" not in told
+    assert BASIC not in told
+    monkeypatch.setenv(SERVERS[kind], far_side.url)
+    told = sent(journal, kind if kind == "mlflow" else f"{kind}:{far_side.url}/x", far_side)
+    assert "s3cret" in told or BASIC in told
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_of_several_servers_none_unless_it_is_said_which(
+    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    destinations = [f"{kind}:{far_side.url}", f"{kind}:https://mine.example"]
+    monkeypatch.setenv("RUNVITALS_DESTINATIONS", json.dumps(destinations))
+    told = sent(journal, destinations[0], far_side)
+    assert far_side.requests
+    assert "s3cret" not in told
+    assert BASIC not in told
+
+
+@pytest.mark.parametrize("kind", [*SERVERS, "http"])
+def test_a_redirect_is_not_followed(journal: Journal, far_side: Collected, kind: str) -> None:
+    other = Collected()
+    far_side.always = {}
+    far_side.answers.extend([(307, {"Location": f"{other.url}/stolen"}, b"")] * 20)
+    destination = far_side.url if kind == "http" else f"{kind}:{far_side.url}"
+    sent(journal, destination, far_side)
+    assert far_side.requests
+    assert not other.requests
+    other.close()
+
+
+@pytest.mark.parametrize("kind", ["remote_write", "otel"])
+def test_a_command_that_is_told_another_place(
+    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """`RUNVITALS_DESTINATIONS` says what the credentials beside it are for."""
+    monkeypatch.setenv("RUNVITALS_DESTINATIONS", f"{kind}:https://mine.example")
+    journal.sample(0, cpu=1.0)
+    folder = Path(journal.folder)
+    main(["sync", folder.name, "--to", f"{kind}:{far_side.url}", "--dir", str(folder.parents[1])])
+    assert far_side.requests
+    assert "s3cret" not in str([request.headers for request in far_side.requests])
+
+
+@pytest.mark.parametrize(
+    ("url", "known"),
+    [
+        ("https://mine.example", True),
+        ("https://MINE.example:443/path", True),
+        ("http://mine.example", False),
+        ("https://mine.example:8443", False),
+        ("https://mine.example.evil", False),
+        ("https://mine.example@evil", False),
+        ("https://evil/https://mine.example", False),
+    ],
+)
+def test_servers_are_told_apart_by_scheme_host_and_port(url: str, known: bool) -> None:
+    environ = {"REMOTE_WRITE_URL": "https://other.example, https://mine.example/api/v1/write"}
+    assert are_for(url, "remote_write", environ) is known
+
+
+def test_mlflow_with_a_server_of_its_own() -> None:
+    assert is_trusted("http://mine", {})
+    assert not is_trusted("http://mine", {"MLFLOW_TRACKING_URI": "http://other"})
+    two = {"RUNVITALS_DESTINATIONS": "mlflow:http://mine,mlflow:http://other#run=1"}
+    assert not is_trusted("http://mine", two)
+
+
+def test_a_position_in_a_folder_does_not_say_what_credentials_are_for() -> None:
+    """A run that was copied into the data folder may hold the position of a delivery to anywhere."""
+    left = of_left_behind("remote_write:https://evil", {**SECRETS, "XDG_CONFIG_HOME": "/nonexistent"})
+    assert "REMOTE_WRITE_TOKEN" not in left
+    assert "MLFLOW_TRACKING_PASSWORD" in left  # which the destination is not shown
+    named = {**SECRETS, "RUNVITALS_DESTINATIONS": "remote_write:https://mine"}
+    assert of_left_behind("remote_write:https://mine", named) == named
+    assert "REMOTE_WRITE_TOKEN" not in of_left_behind("remote-write:https://evil", named)
+    ours = {**SECRETS, "RUNVITALS_SERVER": "https://mine"}
+    assert of_left_behind("https://mine", ours) == ours  # whose token is sent to that server alone
+    known = {**SECRETS, "REMOTE_WRITE_URL": "https://mine"}
+    assert not are_for("https://evil", "remote_write", of_left_behind("remote_write:https://evil", known))
+
+
+def test_a_token_of_ours_is_for_the_server_that_is_named_beside_it() -> None:
+    environ = {"RUNVITALS_TOKEN": "s3cret", "XDG_CONFIG_HOME": "/nonexistent"}
+    assert login.token("https://evil", environ) is None
+    assert login.token("https://evil", {**environ, "RUNVITALS_SERVER": "https://mine"}) is None
+    assert login.token("https://mine/", {**environ, "RUNVITALS_SERVER": "https://mine"}) == "s3cret"

@@ -1,0 +1,240 @@
+"""A journal on its way to a real server: whole, once, whatever happens between."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.records import CONSOLE_HEAD
+from runvitals.relay.destination import Gone, Retry
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.destination_spec import DestinationSpec
+from tests.relay.journals import HOST, RUN, Journal, Sender
+from tests.relay.receiver import Receiver
+
+
+@pytest.fixture
+def receivers(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
+    open_now: list[Receiver] = []
+
+    def make(port: int = 0) -> Receiver:
+        """A server over the same store each time; the one before it ends first."""
+        while open_now:
+            open_now.pop().close()
+        open_now.append(Receiver(str(tmp_path / "server"), port))
+        return open_now[-1]
+
+    yield make
+    for one in open_now:
+        one.close()
+
+
+@pytest.fixture
+def receiver(receivers: Callable[..., Receiver]) -> Receiver:
+    return receivers()
+
+
+@pytest.fixture
+def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
+    made = Sender(journal.folder, receiver.url)
+    yield made
+    made.die()
+
+
+def test_a_journal_arrives_whole(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    journal.monitor.json(
+        frames.INFO,
+        {
+            "t": journal.t0,
+            "run": {"name": "seven", "project": "digits", "tags": ["a"]},
+            "machine": {"cpus": 8},
+        },
+    )
+    for second in range(3):
+        journal.sample(second, cpu=10.0 + second, disk=2.0)
+        journal.log(second, second, loss=1.0 / (second + 1))
+    journal.train.json(frames.INFO, {"t": journal.t0, "config": {"lr": 0.1}})
+    for part in (b"caf\xc3", b"\xa9\n"):
+        journal.train.record(frames.CONSOLE, CONSOLE_HEAD.pack(1, journal.t0) + part)
+    journal.event("marker")
+    journal.end()
+    sender.send()
+    run = receiver.run(RUN)
+    stored = receiver.samples()
+    times = [journal.t0 + 1000 * second for second in range(3)]
+    assert stored["cpu"] == list(zip(times, [10.0, 11.0, 12.0], strict=True))
+    assert stored["disk"] == list(zip(times, [2.0] * 3, strict=True))
+    assert stored["loss"] == list(zip(times, [1.0, 1 / 2, 1 / 3], strict=True))
+    assert stored["_step"] == list(zip(times, [0.0, 1.0, 2.0], strict=True))
+    assert (run.project, run.name, run.tags, run.state) == ("digits", "seven", ("a",), "finished")
+    assert [one.name for one in receiver.catalogue.events.of_run(run.id)] == ["marker"]
+    assert "".join(one.text for one in receiver.catalogue.console.tail(run.id).pieces) == "café\n"
+    assert sender.delivery.caught_up
+    assert sender.cursor.counts["samples"] == 3
+    assert sender.cursor.counts["logs"] == 3
+    assert sender.cursor.counts["rejected"] == 0
+
+
+def test_what_is_delivered_is_not_sent_again(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    sender.die()
+    before = len(receiver.requests)
+    second = Sender(journal.folder, receiver.url)
+    second.send()
+    assert len(receiver.requests) == before
+    journal.sample(1, cpu=2.0)
+    second.send()
+    assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
+    second.die()
+
+
+@pytest.mark.parametrize("fault", [503, 599], ids=["request lost", "answer lost"])
+def test_after_a_kill_the_same_stretch_is_sent_again(
+    journal: Journal, receiver: Receiver, sender: Sender, fault: int
+) -> None:
+    journal.sample(0, cpu=1.0)
+    journal.event("marker")
+    receiver.faults.append((fault, ""))
+    with pytest.raises(Retry):
+        sender.send()
+    before = receiver.sent()
+    sender.die()
+    journal.sample(1, cpu=2.0)  # what came meanwhile must not change the stretch
+    second = Sender(journal.folder, receiver.url)
+    second.send()
+    assert receiver.sent()[: 2 * len(before)] == before * 2
+    assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
+    assert len(receiver.catalogue.events.of_run(receiver.run(RUN).id)) == 1
+    second.die()
+
+
+@pytest.mark.parametrize(("status", "after", "asked_s"), [(429, "7", 7.0), (503, "2", 2.0), (502, "", None)])
+def test_a_busy_server_is_asked_again_when_it_says(
+    journal: Journal, receiver: Receiver, sender: Sender, status: int, after: str, asked_s: float | None
+) -> None:
+    journal.sample(0, cpu=1.0)
+    receiver.faults.append((status, after))
+    with pytest.raises(Retry, match=str(status)) as raised:
+        sender.send()
+    assert raised.value.after_s == asked_s
+    sender.send()
+    assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
+    assert sender.cursor.counts["samples"] == 1
+
+
+def test_what_the_server_never_takes_is_counted_and_passed_over(
+    journal: Journal, receiver: Receiver, sender: Sender
+) -> None:
+    journal.monitor.sample(1000, {"cpu": 1.0})  # 1970: 422
+    journal.event("marker")
+    sender.send()
+    journal.sample(1, cpu=2.0)
+    sender.send()
+    assert sender.cursor.counts["rejected"] == 1
+    assert "(the year 2000) or later" in sender.cursor.rejection
+    assert receiver.samples()["cpu"] == [(journal.t0 + 1000, 2.0)]
+    assert len(receiver.catalogue.events.of_run(receiver.run(RUN).id)) == 1  # what was right beside it
+
+
+def test_a_server_that_was_away(journal: Journal, receivers: Callable[..., Receiver]) -> None:
+    receiver = receivers()
+    sender = Sender(journal.folder, receiver.url)
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    receiver.close()
+    journal.sample(1, cpu=2.0)
+    for _ in range(2):
+        with pytest.raises(ConnectionRefusedError):
+            sender.send()
+    receiver = receivers(receiver.port)
+    journal.sample(2, cpu=3.0)
+    sender.send()
+    assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0, 3.0]
+    assert sender.cursor.error == ""
+    sender.die()
+
+
+def test_a_lost_position_harms_nothing(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    for second in range(3):
+        journal.sample(second, cpu=float(second))
+        journal.event(f"marker {second}")
+        sender.send()
+    sender.die()
+    os.unlink(sender.cursor.path)
+    again = Sender(journal.folder, receiver.url)
+    again.send()
+    assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0, 2.0]
+    events = receiver.catalogue.events.of_run(receiver.run(RUN).id)
+    assert [one.name for one in events] == ["marker 0", "marker 1", "marker 2"]
+    again.die()
+
+
+def test_rows_of_one_moment_stay_apart(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    for step in range(3):
+        journal.log(0, step, loss=float(step))
+    sender.send()
+    stored = receiver.samples()
+    assert stored["loss"] == [(journal.t0 + step, float(step)) for step in range(3)]
+    assert [value for _, value in stored["_time"]] == [float(journal.t0)] * 3
+
+
+def test_a_run_that_goes_on_gives_signs_of_life(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    journal.sample(0, cpu=1.0)
+    sender.delivery.live = True
+    sender.send(now_s=100.0)
+    before = len(receiver.requests)
+    sender.delivery.step(105.0)
+    assert len(receiver.requests) == before
+    sender.delivery.step(110.0)
+    assert [set(one) for one in receiver.requests[-1]] == [{"run", "writer", "project", "about"}]
+    assert len(receiver.requests) == before + 1
+
+
+def test_a_person_at_the_server_stops_the_run(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    receiver.stop(RUN)
+    for second in (1, 2):
+        journal.sample(second, cpu=1.0)
+        sender.send()
+    assert sender.stops == [f"asked for on {receiver.url}"]
+
+
+def test_a_run_thrown_away_is_left_alone(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    receiver.recorder.presence.thrown_away(receiver.run(RUN).id)
+    journal.sample(1, cpu=1.0)
+    with pytest.raises(Gone, match="deleted"):
+        sender.send()
+
+
+def test_the_token_travels_and_is_written_nowhere(
+    journal: Journal, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNVITALS_SERVER", receiver.url)
+    monkeypatch.setenv("RUNVITALS_TOKEN", "rvt_secret")
+    journal.sample(0, cpu=1.0)
+    sender.send()
+    assert set(receiver.tokens) == {"Bearer rvt_secret"}
+    files = list(Path(journal.folder, "relay").iterdir())
+    assert files
+    assert all(b"rvt_secret" not in file.read_bytes() for file in files)
+
+
+def test_a_damaged_position_begins_again_and_says_so(journal: Journal, receiver: Receiver) -> None:
+    journal.sample(0, cpu=1.0)
+    sender = Sender(journal.folder, receiver.url)
+    sender.send()
+    sender.die()
+    path = Cursor(journal.folder, DestinationSpec(receiver.url), HOST).path
+    Path(path).write_text(json.dumps({"version": 99}))
+    cursor = Cursor(journal.folder, DestinationSpec(receiver.url), HOST)
+    assert "version 99" in cursor.damaged
+    assert cursor.positions == {}

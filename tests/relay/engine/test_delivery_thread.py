@@ -1,0 +1,323 @@
+"""Unauthorized requests, batches that the server accepts later, and a server that was away for a week."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.writer import Writer
+from runvitals.relay.batch import Batch
+from runvitals.relay.destination import Destination, Rejected
+from runvitals.relay.destinations.runvitals import login
+from runvitals.relay.engine import delivery, delivery_thread
+from runvitals.relay.engine.backlog import deliver_rest
+from runvitals.relay.engine.batch_reader import MAX_BATCH_BYTES
+from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.delivery import MAX_ROUND_BYTES, RunDelivery
+from runvitals.relay.engine.delivery_lag import delivery_lag
+from runvitals.relay.engine.delivery_thread import DeliveryThread
+from runvitals.relay.engine.destination_spec import DestinationSpec
+from tests.relay.journals import HOST, MONITOR, RUN, Journal
+from tests.relay.receiver import Receiver, now_ms
+
+DAY_MS = 86_400_000
+
+
+class Clock:
+    """Monotonic seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Relay:
+    """A courier whose thread is the test's, and the deliveries in its hands."""
+
+    def __init__(self, url: str, environ: dict[str, str]) -> None:
+        self.clock = Clock()
+        self.told: list[tuple[str, str]] = []
+        self.courier = DeliveryThread(url, self.clock, lambda run_id, text: self.told.append((run_id, text)))
+        self._url = url
+        self._environ = environ
+        self._deliveries: list[RunDelivery] = []
+
+    def serve(self, folder: str, live: bool, environ: dict[str, str] | None = None) -> Cursor:
+        cursor = Cursor(folder, DestinationSpec(self._url), HOST)
+        assert cursor.lock()
+        made = RunDelivery(cursor, environ=environ or self._environ)
+        made.live = live
+        self.courier.serve(made)
+        self._deliveries.append(made)
+        return cursor
+
+    def close(self) -> None:
+        for one in self._deliveries:
+            one.close()
+            one.cursor.unlock()
+
+    def work(self, seconds: float = 0.0) -> None:
+        """What the courier's thread does in that time, second by second."""
+        until_s = self.clock.now_s + seconds
+        while True:
+            while self.courier.wait_s(self.clock.now_s) <= 0 and self.courier.turn(self.clock.now_s):
+                pass
+            if self.clock.now_s >= until_s:
+                return
+            self.clock.now_s += 1.0
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(str(tmp_path / "server"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+
+@pytest.fixture
+def relay(receiver: Receiver, environ: dict[str, str]) -> Iterator[Relay]:
+    made = Relay(receiver.url, environ)
+    yield made
+    made.close()
+
+
+def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
+    journal: Journal,
+    receiver: Receiver,
+    relay: Relay,
+    environ: dict[str, str],
+) -> None:
+    receiver.wanted = "rvt_right"
+    cursor = relay.serve(journal.folder, live=True)
+    journal.sample(0, cpu=1.0)
+    relay.work(2 * delivery_thread.UNAUTHORIZED_RETRY_S)
+    text = f"{receiver.url} requires a token: `runvitals login {receiver.url}` asks for another token"
+    assert relay.told == [(RUN, text)]
+    assert cursor.error == text
+    assert 2 <= len(receiver.tokens) <= 3  # in 20 minutes
+
+    login.keep(receiver.url, "rvt_wrong", environ)
+    relay.work(1)
+    assert "rejected the token" in cursor.error
+    asked = len(receiver.tokens)
+    relay.work(60)
+    assert len(receiver.tokens) == asked
+    login.keep(receiver.url, "rvt_right", environ)
+    relay.work(10)
+    assert cursor.error == ""
+    assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
+    assert len(relay.told) == 1
+
+    receiver.wanted = "rvt_another"  # revoked, in the middle of the run
+    journal.sample(1, cpu=2.0)
+    relay.work(10)
+    assert len(relay.told) == 2
+
+
+def test_a_run_that_is_not_let_in_holds_up_no_other(
+    tmp_path: Path, receiver: Receiver, relay: Relay, environ: dict[str, str]
+) -> None:
+    """Each has the token of its own training."""
+    receiver.wanted = "rvt_right"
+    for run, token in (("first", "rvt_wrong"), ("second", "rvt_right")):
+        about = {"run": run, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 1.0}
+        writer = Writer(str(tmp_path / "runs" / run), MONITOR, about)
+        writer.sample(now_ms(), {"cpu": 1.0})
+        writer.close()
+        theirs = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_TOKEN": token}
+        relay.serve(str(tmp_path / "runs" / run), live=True, environ=theirs)
+    relay.work(10)
+    assert receiver.runs() == 1
+    assert receiver.run("second").state == "running"
+    assert [run for run, _ in relay.told] == ["first"]
+
+
+def test_what_a_server_never_takes_is_told_once(journal: Journal, receiver: Receiver, relay: Relay) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    for second in range(3):
+        journal.monitor.sample(1000 + second, {"cpu": 1.0})  # 1970
+        journal.sample(second, cpu=2.0)
+        relay.work(10)
+    ((run_id, text),) = relay.told
+    assert run_id == RUN
+    assert "the year 2000" in text
+    assert cursor.refused_path in text
+    assert len(receiver.samples()["cpu"]) == 3
+
+
+def test_a_run_that_is_thrown_away_and_brought_back_goes_on_where_it_was(
+    journal: Journal, receiver: Receiver, relay: Relay
+) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    journal.sample(0, cpu=0.0)
+    relay.work(10)
+    run = receiver.run(RUN)
+    receiver.catalogue.runs.delete([run.id], receiver.now_ms())
+    receiver.recorder.presence.flush()
+    for second in range(1, 30):
+        journal.sample(second, cpu=float(second))
+        relay.work(6)
+    assert len(receiver.samples()["cpu"]) == 1
+    assert "the run was deleted on" in cursor.error
+    assert cursor.closed == ""
+    asked = len(receiver.requests)
+    relay.work(600)
+    assert len(receiver.requests) - asked < 65  # it asks, and does not insist
+    assert sum(map(len, receiver.requests[asked:])) == len(receiver.requests) - asked
+    assert not any("body" in one for request in receiver.requests[asked:] for one in request)
+
+    receiver.catalogue.runs.restore([run.id])
+    receiver.recorder.presence.flush()
+    relay.work(30)
+    journal.sample(30, cpu=30.0)
+    relay.work(10)
+    assert [value for _, value in receiver.samples()["cpu"]] == [float(n) for n in range(31)]
+    assert cursor.error == ""
+
+
+def test_a_run_that_is_over_and_thrown_away_is_let_go(
+    journal: Journal, receiver: Receiver, relay: Relay
+) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    journal.sample(0, cpu=0.0)
+    relay.work(10)
+    run = receiver.run(RUN)
+    receiver.catalogue.runs.delete([run.id], receiver.now_ms())
+    receiver.recorder.presence.flush()
+    journal.sample(1, cpu=1.0)
+    journal.end()
+    relay.work(10)
+    relay.courier.set_live(RUN, False)
+    relay.work(20)
+    assert relay.courier.idle
+    assert "`runvitals sync abc` delivers the rest" in cursor.closed
+    receiver.catalogue.runs.restore([run.id])
+    receiver.recorder.presence.flush()
+    deliver_rest(cursor, lambda wait_s: None)
+    assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0]
+
+
+def test_times_that_lie_ahead_are_kept_until_they_are_taken(
+    journal: Journal,
+    receiver: Receiver,
+    relay: Relay,
+    environ: dict[str, str],
+) -> None:
+    cursor = relay.serve(journal.folder, live=True)
+    right_ms = journal.t0
+    journal.sample(0, cpu=0.0)
+    relay.work(10)
+    journal.t0 += 2 * DAY_MS  # the clock jumps
+    for second in range(1, 4):
+        journal.sample(second, cpu=float(second))
+        journal.event(f"ahead {second}")
+        relay.work(6)
+    journal.t0 = right_ms  # and is set right
+    journal.sample(4, cpu=4.0)
+    journal.event("right")
+    relay.work(10)
+    assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 4.0]
+    assert cursor.counts["rejected"] == 0
+    assert cursor.held_records == 6
+    assert "ahead of the clock of" in cursor.held_why
+    assert delivery_lag(cursor).records == 0
+    assert (
+        Cursor(journal.folder, DestinationSpec(receiver.url), HOST).held == cursor.held
+    )  # a kill loses nothing
+
+    sent = len(receiver.sent())
+    relay.work(1800)
+    assert receiver.sent()[sent:] == []  # signs of life alone
+    receiver.ahead_ms = 2 * DAY_MS  # two days later
+    relay.work(1900)
+    assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 4.0, 1.0, 2.0, 3.0]
+    names = [one.name for one in receiver.catalogue.events.of_run(receiver.run(RUN).id)]
+    assert sorted(names) == ["ahead 1", "ahead 2", "ahead 3", "right"]
+    assert (cursor.held, cursor.held_why) == ({}, "")
+
+
+def test_a_run_that_is_over_is_not_delivered_while_something_is_held(
+    journal: Journal,
+    receiver: Receiver,
+    relay: Relay,
+    environ: dict[str, str],
+) -> None:
+    journal.t0 += 2 * DAY_MS
+    journal.sample(0, cpu=1.0)
+    journal.end()
+    cursor = relay.serve(journal.folder, live=False)
+    relay.work(5)
+    assert relay.courier.idle  # the next relay tries again
+    assert (cursor.closed, cursor.held_records > 0) == ("", True)
+    receiver.ahead_ms = 2 * DAY_MS
+    again = relay.serve(journal.folder, live=False)
+    relay.work(5)
+    assert again.closed == "delivered"
+    assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
+
+
+class Slow(Destination):
+    """Takes everything in, and remembers how much memory was held for it."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.seqs: list[tuple[int, int]] = []
+        self.away = True
+        self.attempts = 0
+
+    def deliver(self, batch: Batch) -> None:
+        self.attempts += 1
+        if self.away:
+            raise ConnectionRefusedError("nobody there")
+        if batch.rows > 5000:
+            raise Rejected("too much at once")
+        self.seqs.append((batch.first_seq, batch.last_seq))
+
+
+def test_a_week_offline(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """60,480 samples of 60 keys, 31 MB: a week at 10 s. The far side comes back, and gets it bit by bit."""
+    folder = str(tmp_path / "runs" / RUN)
+    about = {"run": RUN, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 10.0}
+    writer = Writer(folder, MONITOR, about)
+    relay = Relay("http://127.0.0.1:1", environ)
+    cursor = relay.serve(folder, live=True)
+    far = Slow()
+    monkeypatch.setattr(RunDelivery, "open", lambda self: far)
+    held: list[int] = []
+    read = delivery.RunDelivery._read
+
+    def measured(self: RunDelivery, now_s: float) -> None:
+        read(self, now_s)
+        held.append(sum(feed.bytes for feed in self._feeds.values()))
+
+    monkeypatch.setattr(delivery.RunDelivery, "_read", measured)
+    week_s, t0 = 7 * 86_400, now_ms() - 7 * DAY_MS
+    values = {f"key.{number}": float(number) for number in range(60)}
+    for second in range(0, week_s, 10):
+        assert writer.sample(t0 + second * 1000, values)
+        if second % 3600 == 0:
+            relay.clock.now_s = 1000.0 + second
+            relay.work()
+    writer.json(frames.EVENT, {"t": now_ms(), "name": "marker", "level": "info", "text": ""})
+    assert far.attempts <= 168  # once an hour, when it was its turn
+    far.away = False
+    began_s = time.process_time()
+    relay.work(120)
+    assert time.process_time() - began_s < 10
+    assert cursor.counts["samples"] == 60_480
+    assert all(first == before + 1 for (_, before), (first, _) in zip(far.seqs, far.seqs[1:], strict=False))
+    assert max(held) <= MAX_ROUND_BYTES + MAX_BATCH_BYTES
+    writer.close()
+    relay.close()

@@ -1,0 +1,415 @@
+"""What a script hands over, kept as well as can be: nothing of it breaks a training."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pandas
+import pytest
+
+from runvitals.journal import frames
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
+from runvitals.model.records import EVENT, INFO, decoded
+from runvitals.query.run_handle import open_run
+from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
+from runvitals.sdk.logged_values import Values
+from runvitals.sdk.recorded_dict import Fields
+from tests.sdk.runs import Journals, Start, finished
+
+
+def values() -> tuple[Values, list[str]]:
+    told: list[str] = []
+    return Values(told.append), told
+
+
+def row(data: Any) -> dict[str, Any]:
+    kept = values()[0].row(data)
+    assert loads(dumps(kept)) == kept or "nan" in str(kept)
+    return kept
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def method(*args: object) -> Any:
+        raise error
+
+    return method
+
+
+class Broken:
+    """Raises whatever it is asked for."""
+
+    __str__ = __repr__ = raising(ValueError("no text"))
+    __getattr__ = raising(LookupError("no attributes"))
+    item = tolist = raising(ZeroDivisionError("no number"))
+
+
+class NoClass:
+    """Raises even when it is asked what it is."""
+
+    @property
+    def __class__(self) -> Any:
+        raise OSError("nothing")
+
+
+class BrokenMapping(Mapping[str, int]):
+    def __getitem__(self, name: str) -> int:
+        if name == "bad":
+            raise OSError("not here")
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("good", "bad"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+def test_numbers_of_all_kinds() -> None:
+    data = {
+        "a": 1,
+        "b": 0.5,
+        "c": True,
+        "d": None,
+        "e": "text",
+        "f": numpy.float32(0.5),
+        "g": numpy.int64(3),
+        "h": numpy.bool_(True),
+        "i": numpy.array([7.0]),
+        "j": numpy.float64(2.5),
+        "k": numpy.longdouble(1.5),
+        "l": Decimal("0.5"),
+        "m": Fraction(1, 4),
+        "n": numpy.ma.masked,
+        "o": {"p": numpy.ma.masked},
+    }
+    told = values()
+    kept = told[0].row(data)
+    assert kept == {
+        "a": 1,
+        "b": 0.5,
+        "c": True,
+        "d": None,
+        "e": "text",
+        "f": 0.5,
+        "g": 3,
+        "h": True,
+        "i": 7.0,
+        "j": 2.5,
+        "k": 1.5,
+        "l": 0.5,
+        "m": 0.25,
+        "n": None,
+        "o.p": None,
+    }
+    assert not told[1]
+
+
+def test_nested_mappings_are_dotted_names() -> None:
+    assert row({"a": {"b": {"c": 1}}, "d": OrderedDict(e=2), "f": [{"g": 1}]}) == {
+        "a.b.c": 1,
+        "d.e": 2,
+        "f": [{"g": 1}],
+    }
+
+
+def test_a_wrong_type_of_call_raises() -> None:
+    for wrong in (5, "loss", None, [("loss", 1)], Broken()):
+        with pytest.raises(TypeError, match="mapping of names to values, not"):
+            row(wrong)
+
+
+BAD: list[object] = [
+    Broken(),
+    NoClass(),
+    {"a": Broken()},
+    [Broken()],
+    {Broken(): 1},
+    BrokenMapping(),
+    10**5000,
+    "x" * 20_000_000,
+    b"x" * 20_000_000,
+    "\ud800",
+    complex(1, 2),
+    object(),
+    float,
+    {1, 2},
+    range(10**9),
+    (number for number in (1, 2)),
+    numpy.array(["a"] * 100),
+    numpy.array([object()], dtype=object),
+    numpy.full(100, numpy.nan),
+    numpy.array([-1.7e308, 1.7e308] * 50),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD)))
+def test_the_rest_of_a_row_is_kept(number: int) -> None:
+    bad = BAD[number]
+    kept = row({"before": 1, "bad": bad, "after": 2})
+    assert (kept["before"], kept["after"]) == (1, 2)
+    assert any(name.startswith("bad") for name in kept)
+    config = values()[0].facts({"before": 1, "bad": bad, "after": 2})
+    assert (config["before"], config["after"]) == (1, 2)
+    assert len(dumps(config)) < 2 * RECORD_BYTES
+
+
+def test_one_bad_value_of_a_nested_one_does_not_take_the_others() -> None:
+    assert values()[0].facts({"optimizer": {"lr": 0.1, "bad": Broken()}})["optimizer"]["lr"] == 0.1
+    assert row({"a": BrokenMapping()}) == {"a.good": 1, "a.bad": "(BrokenMapping: OSError)"}
+
+
+def test_cycles_and_depth() -> None:
+    cyclic: dict[str, Any] = {"loss": 1}
+    cyclic["self"] = cyclic
+    cyclic["both"] = [cyclic, cyclic]
+    assert row(cyclic)["loss"] == 1
+    deep: dict[str, Any] = {"loss": 1}
+    for _ in range(5000):
+        deep = {"a": deep}
+    assert len(row({"deep": deep, "loss": 2})) == 2
+    assert values()[0].facts({"deep": deep, "lr": 2})["lr"] == 2
+
+
+class Sly(str):
+    """A text that raises when it is compared, once it lies in a mapping."""
+
+    armed = False
+
+    def __hash__(self) -> int:
+        return 1 / 0 if Sly.armed else 5  # type: ignore[return-value]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError
+
+
+class Odd(float):
+    def __float__(self) -> float:
+        raise ValueError
+
+
+def test_subclasses_of_texts_and_numbers() -> None:
+    data = {Sly("a"): 1, "loss": 2}
+    Sly.armed = True
+    try:
+        assert row(data) == {"a": 1, "loss": 2}
+        assert values()[0].facts(data) == {"a": 1, "loss": 2}
+        assert values()[0].facts({"in": data, "lr": 3})["lr"] == 3
+    finally:
+        Sly.armed = False
+    assert row({"x": Odd(1), "loss": 2})["loss"] == 2
+
+
+def test_a_name_whose_own_code_raises() -> None:
+    class Name(str):
+        __eq__ = raising(ValueError("not comparable"))
+        __hash__ = raising(ValueError("not hashable"))  # type: ignore[assignment]
+
+    class Pairs(BrokenMapping):
+        def items(self) -> Any:
+            return [(Name("x"), numpy.float32(0.5))]
+
+    class Once(str):
+        def __hash__(self) -> int:
+            if hasattr(self, "asked"):
+                raise ValueError("hashed before")
+            self.asked = True
+            return str.__hash__(self)
+
+    class Nobody:
+        __getattribute__ = raising(LookupError("no attributes"))
+
+    assert row({Nobody(): 1, "x": 2}) == {"(Nobody: LookupError)": 1, "x": 2}
+    assert row(Pairs()) == row({Once("x"): numpy.float32(0.5)}) == {"x": 0.5}
+
+
+def test_names_that_are_no_names() -> None:
+    kept = row({(1, 2): 1, "": 2, 7: 3, None: 4, "x" * 600: 5, "_step": 6, "loss": 7})
+    assert list(kept.values()) == [1, 2, 3, 4, 5, 6, 7]
+    assert kept["7"] == 3
+    assert "_step" not in kept
+
+
+def test_a_million_names_are_cut_and_counted() -> None:
+    kept, told = values()
+    assert len(kept.row({f"m{i}": i for i in range(1_000_000)})) == ROW_NAMES
+    assert len(told) == 1
+
+
+def test_a_mapping_of_which_nothing_can_be_read() -> None:
+    class Closed(BrokenMapping):
+        __iter__ = raising(OSError())  # type: ignore[assignment]
+
+    kept, told = values()
+    assert kept.row(Closed()) == {"(unreadable)": "(Closed: OSError)"}
+    assert kept.facts({"lr": 1, "x": Closed()})["lr"] == 1
+    config = Fields(lambda changes, removed: None, told.append)
+    config.update(Closed())
+    assert len(set(told)) == 1
+
+
+def test_what_is_as_large_as_may_be_is_taken_by_readers() -> None:
+    kept = values()[0].facts({f"k{n}": n for n in range(RECORD_VALUES + 10)})
+    assert decoded(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
+    said = {"name": "marker", "level": "info", "text": values()[0].text(range(RECORD_VALUES))}
+    assert values()[0].text([10**9] * RECORD_VALUES).endswith("…")
+    event = values()[0].event(said, {"layers": [1] * RECORD_VALUES, "t": 5, "level": 6})
+    assert decoded(EVENT, {"t": 1_760_000_000_000, **event})[1] == {}
+    assert (event["name"], event["level"]) == ("marker", "info")
+    assert "t" not in event
+
+
+def test_what_is_wrong_is_told_once_and_counted() -> None:
+    kept, told = values()
+    for _ in range(100):
+        kept.row({"x": Broken()})
+    assert len(told) == 1
+    assert list(kept.faults.values()) == [100]
+
+
+def test_a_mapping_that_another_thread_changes() -> None:
+    shared: dict[str, Any] = {"loss": 1.0, "inner": {}}
+    stop = threading.Event()
+
+    def change() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            for at in (shared, shared["inner"]):
+                at[f"n{number % 100}"] = number
+                at.pop(f"n{(number + 50) % 100}", None)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        kept = values()[0]
+        for _ in range(300):
+            assert kept.row(shared)["loss"] == 1.0
+            assert kept.facts(shared)["loss"] == 1.0
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_arrays() -> None:
+    assert row({"x": numpy.arange(LISTED)})["x"] == list(range(LISTED))
+    found = row({"x": numpy.arange(1000.0).reshape(10, 100)})["x"]
+    assert (found["_type"], found["count"], found["min"], found["max"]) == ("histogram", 1000, 0.0, 999.0)
+    assert found["mean"] == 499.5
+    assert len(found["values"]) == BINS == len(found["bins"]) - 1
+    assert sum(found["values"]) == 1000
+
+
+def test_objects_that_are_no_arrays_are_texts() -> None:
+    moment = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    kept = row(
+        {
+            "a": moment,
+            "b": numpy.datetime64("2026-01-02"),
+            "c": numpy.complex64(1 + 2j),
+            "d": Path("/data"),
+            "e": pandas.DataFrame({"x": range(100)}),
+            "f": pandas.Series(range(1000)),
+            "g": Decimal("sNaN"),
+        }
+    )
+    assert kept["a"] == str(moment)
+    assert kept["b"] == "2026-01-02"
+    assert kept["c"] == "(1+2j)"
+    assert kept["d"] == "/data"
+    assert kept["e"].startswith("     x")
+    assert (kept["f"]["count"], kept["f"]["max"]) == (1000, 999)
+    assert kept["g"] == "sNaN"
+
+
+def test_a_large_array_is_looked_at_in_part() -> None:
+    looked_at = []
+
+    class Watched(numpy.ndarray):  # type: ignore[type-arg]
+        def tolist(self) -> Any:
+            looked_at.append(self.size)
+            return super().tolist()
+
+    array = numpy.random.default_rng(1).normal(size=(300, 7, 1000)).view(Watched)
+    array[17, 3, 11] = 1e6
+    found = row({"x": array})["x"]
+    assert (found["count"], found["max"]) == (2_100_000, 1e6)
+    assert looked_at == [found["sampled"]]
+    assert SAMPLED / 4 < found["sampled"] <= SAMPLED
+    assert abs(found["mean"]) < 0.1
+
+
+def test_numbers_that_are_not_finite_are_no_part_of_a_histogram() -> None:
+    found = row({"x": numpy.array([1.0, 2.0, numpy.nan, numpy.inf] * 20)})["x"]
+    assert (found["min"], found["max"], found["not_finite"], found["count"]) == (1.0, 2.0, 40, 80)
+
+
+def test_settings_that_are_too_long_for_a_record(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            labels = {"a": "x" * 500_000, "\\ud800": "y"}
+            tags = ["b", "a", "b", *map(str, range(2000))]
+            run = runvitals.init(notes="n" * 20_000_000, tags=tags, settings={"labels": labels})
+            run.log({"loss": 1})
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert err.count("kept as well as can be") == 3
+    run = open_run("latest", str(journals.directory))
+    assert (run.state, run.problems) == ("finished", [])
+    assert run.facts.notes.startswith("nnn")
+    assert (run.facts.tags[:3], len(run.facts.tags)) == (["b", "a", "0"], 1000)
+
+
+def test_the_last_step_there_is(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            with runvitals.init(id="run1") as run:
+                run.log({"n": 0}, step=2**53)
+                run.log({"n": 1})
+        """)
+    )
+    assert code == 0, err
+    assert [r["step"] for r in journals.history("run1")] == [2**53, 2**53]
+
+
+def test_a_training_goes_on(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            class Broken:
+                def __str__(self): raise ValueError
+                __getattr__ = item = __str__
+            cyclic = []
+            cyclic.append(cyclic)
+            run = runvitals.init(config={(1, 2): Broken(), "c": cyclic, "lr": 0.1})
+            run.config["n"] = 10 ** 5000
+            for step in range(3):
+                run.log({"bad": Broken(), "loss": step, "c": cyclic})
+            run.log({"loss": 3}, step=10**400)
+            run.alert(Broken(), "x" * 20_000_000)
+            run.mark("here", t=Broken(), name=1, type=2, level=3)
+            run.finish()
+        """)
+    )
+    assert code == 0, err
+    assert [r["data"]["loss"] for r in journals.history()] == [0, 1, 2, 3]
+    assert [r["step"] for r in journals.history()] == [0, 1, 2, 3]
+    config = [r.value["config"] for r in journals.records() if r.type == frames.INFO and "config" in r.value]
+    assert config[0]["lr"] == 0.1
+    events = [r.value for r in journals.records() if r.type == frames.EVENT]
+    assert [e["name"] for e in events if e["name"] in ("alert", "marker")] == ["alert", "marker"]
+    [total] = [e for e in events if e["name"] == "values_mended" and e["count"] > 1]
+    assert "6 times a value of the type Broken that raises" in total["text"]
+    assert err.count("a value of the type Broken that raises TypeError:") == 1

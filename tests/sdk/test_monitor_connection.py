@@ -1,0 +1,164 @@
+"""What becomes of a training whose monitor cannot live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.journal import frames
+from runvitals.monitor import launch
+from runvitals.sdk.monitor_connection import Tie
+from tests.sdk.runs import Journals, finished, start
+
+
+def test_a_monitor_that_cannot_live_is_not_started_at_every_call_and_says_why(tmp_path: Path) -> None:
+    # A collector of another package that takes the whole interpreter down when it is imported.
+    site = tmp_path / "site-packages"
+    (site / "fridge-1.dist-info").mkdir(parents=True)
+    (site / "fridge-1.dist-info" / "entry_points.txt").write_text(
+        "[runvitals.collectors]\nfridge = fridge:probe\n"
+    )
+    (site / "fridge.py").write_text("import os\nos._exit(1)\n")
+    process = start(
+        tmp_path / "data",
+        f"""
+        import sys, time
+        sys.path.append({str(site)!r})
+        import runvitals
+        run = runvitals.init()
+        for i in range(60):
+            run.log({{"i": i}})
+            time.sleep(0.02)
+        run.finish()
+        """,
+    )
+    code, _, err = finished(process)
+    assert code == 0, err
+    journals = Journals(tmp_path / "data")
+    assert [row["data"]["i"] for row in journals.history()] == list(range(60))
+    lives = {r.writer for r in journals.records() if r.writer.startswith("monitor.")}
+    assert 2 <= len(lives) <= 7, "at once, then after 1 s, and three times to say that the run is over"
+
+
+def test_a_reading_that_is_no_number_is_left_out_and_said_so_once(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    (site / "fridge-1.dist-info").mkdir(parents=True)
+    (site / "fridge-1.dist-info" / "entry_points.txt").write_text(
+        "[runvitals.collectors]\nfridge = fridge:probe\n"
+    )
+    (site / "fridge.py").write_text(
+        "class Fridge:\n"
+        "    name = 'fridge'\n"
+        "    def sample(self, tick):\n"
+        "        tick.gauges['fridge.temp'] = 'cold'\n"
+        "        tick.gauges['fridge.beers'] = 10 ** 400\n"
+        "        tick.gauges['fridge.milk'] = 1\n"
+        "        tick.counters['fridge.opened'] = 'often'\n"
+        "def probe(scope):\n"
+        "    return Fridge()\n"
+    )
+    process = start(
+        tmp_path / "data",
+        f"import sys\nsys.path.append({str(site)!r})\nimport runvitals\nrunvitals.init().finish()",
+    )
+    assert finished(process)[0] == 0
+    journals = Journals(tmp_path / "data")
+    events = [r.value for r in journals.records() if r.type == frames.EVENT]
+    assert sorted(e["text"][:14] for e in events if e["name"] == "bad_reading") == [
+        "fridge.beers =",
+        "fridge.opened ",
+        "fridge.temp = ",
+    ]
+    assert all("fridge.milk" in r.keys and "fridge.temp" not in r.keys for r in journals.samples())
+    assert journals.end()["state"] == "finished"
+
+
+WEEK_S = 7 * 24 * 3600
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Mortal(launch.Line):
+    """A line to a monitor that dies when it is told to, or over the first thing it is asked."""
+
+    def __init__(self, answers: bool = True) -> None:
+        self.lives = True
+        self._answers = answers
+
+    def alive(self) -> bool:
+        return self.lives
+
+    def is_ours(self) -> bool:
+        return True
+
+    def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
+        if self.lives and self._answers:
+            return {"op": "done", "state": "finished"}
+        self.lives = False
+        return None
+
+    def close(self) -> None:
+        self.lives = False
+
+
+def test_a_week_without_a_monitor_costs_an_attempt_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    attempts: list[float] = []
+
+    def connect(order: Mapping[str, Any]) -> launch.Line:
+        attempts.append(clock())
+        raise launch.Unavailable("there is none on this system")
+
+    tie = Tie({"run": "abc"}, connect, clock)
+    for _ in range(WEEK_S // 5):
+        clock.now_s += 5.0
+        tie.mind()
+    assert len(attempts) == pytest.approx(WEEK_S / 60, rel=0.01)
+    assert tie.ask({"op": "finish"}, 5.0) is None
+    assert capsys.readouterr().err.count("no system metrics for run abc") == 1
+
+
+def test_a_monitor_that_dies_all_week_is_replaced_once_a_minute() -> None:
+    clock = Clock()
+    monitors: list[Mortal] = []
+
+    def connect(order: Mapping[str, Any]) -> launch.Line:
+        monitors.append(Mortal())
+        return monitors[-1]
+
+    tie = Tie({"run": "abc"}, connect, clock)
+    for _ in range(WEEK_S):
+        clock.now_s += 1.0
+        monitors[-1].lives = False
+        tie.mind()
+    assert len(monitors) == pytest.approx(WEEK_S / 61, rel=0.01)
+
+
+def test_the_last_word_is_heard_by_a_new_monitor_however_many_have_died() -> None:
+    clock = Clock()
+    monitors: list[Mortal] = []
+
+    def connect(order: Mapping[str, Any]) -> launch.Line:
+        # Of the last three only the third one lives long enough to answer.
+        monitors.append(Mortal(answers=len(monitors) not in (2, 3)))
+        return monitors[-1]
+
+    tie = Tie({"run": "abc"}, connect, clock)
+    for _ in range(6):
+        clock.now_s += 0.1
+        monitors[-1].lives = False
+        tie.mind()
+    assert len(monitors) == 2, "the others wait"
+    assert tie.ask({"op": "finish"}, 5.0) == {"op": "done", "state": "finished"}
+    assert len(monitors) == 5

@@ -1,0 +1,167 @@
+"""Training that is asked to stop: with SIGINT, as the monitor does it for a server, and as Ctrl-C does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from subprocess import Popen
+
+import pytest
+
+from runvitals.monitor.processes import Exit, stop_signal, verdict
+from runvitals.sdk.stop_handler import StopHandler
+from tests.sdk.runs import Journals, Start, finished, line
+
+UNTIL_ASKED = """
+    import runvitals, threading, time
+    run = runvitals.init(settings={"sampling_interval": 0.1})
+    stopping = threading.Event()
+    def stop():
+        run.log({"asked": 1.0})
+        stopping.set()
+    run.on_stop(stop)
+    assert threading.active_count() == 1
+    print("up", flush=True)
+    while not stopping.is_set():
+        time.sleep(0.01)
+    print("checkpoint", flush=True)
+    run.finish()
+"""
+
+
+def interrupt(process: Popen[str]) -> None:
+    assert line(process) == "up"
+    process.send_signal(signal.SIGINT)
+
+
+def test_a_callback_lets_the_training_end_as_it_wants(train: Start, journals: Journals) -> None:
+    process = train(UNTIL_ASKED)
+    interrupt(process)
+    code, out, err = finished(process)
+    assert (code, out) == (0, "checkpoint\n"), err
+    end = journals.end()
+    assert (end["state"], end["exit_code"]) == ("stopped", 0)
+    assert [row["data"] for row in journals.history()] == [{"asked": 1.0}]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "run = runvitals.init()\n{wait}",
+        "with runvitals.init():\n {wait}",
+        "with runvitals.init() as run:\n run.on_stop(lambda: None)\n {wait}",
+    ],
+    ids=["bare", "in the context", "asked twice"],
+)
+def test_without_a_callback_it_is_a_keyboard_interrupt(train: Start, journals: Journals, script: str) -> None:
+    wait = "print('up', flush=True); time.sleep(0.2); print('up', flush=True); time.sleep(30)"
+    process = train("import runvitals, time\n" + script.format(wait=wait))
+    interrupt(process)
+    if "on_stop" in script:
+        interrupt(process)
+    code, _, err = finished(process)
+    assert code == -signal.SIGINT, err
+    assert "KeyboardInterrupt" in err
+    assert journals.end()["state"] == "stopped"
+
+
+def test_a_forked_child_is_not_asked(train: Start, journals: Journals) -> None:
+    """A data loader's worker gets the terminal's Ctrl-C too."""
+    process = train("""
+        import os, runvitals, signal, time
+        run = runvitals.init()
+        run.on_stop(lambda: print("asked", os.getpid() == run.opened_by, flush=True))
+        ready, up = os.pipe()
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            os.write(up, b"!")
+            time.sleep(30)
+        os.read(ready, 1)
+        os.kill(child, signal.SIGINT)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        run.finish()
+    """)
+    code, out, err = finished(process)
+    assert (code, out.split("\n")[-3:]) == (0, ["-2", "asked True", ""]), err
+    assert "KeyboardInterrupt" in err
+
+
+def test_wrong_calls_say_why(train: Start) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals, threading
+            run = runvitals.init(mode="disabled")
+            errors = []
+            def wrong(what):
+                try:
+                    run.on_stop(what)
+                except (TypeError, ValueError, RuntimeError) as error:
+                    errors.append(str(error))
+            wrong("stop")
+            thread = threading.Thread(target=wrong, args=[print]); thread.start(); thread.join()
+            assert "takes a function" in errors[0], errors
+            assert "main thread" in errors[1], errors
+        """)
+    )
+    assert code == 0, err
+
+
+@pytest.fixture
+def before() -> Iterator[list[int]]:
+    """Signals that the handler before ours was given."""
+    seen: list[int] = []
+    old = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    yield seen
+    signal.signal(signal.SIGINT, old)
+
+
+def test_the_handler_before_comes_second_and_comes_back(before: list[int]) -> None:
+    asked: list[str] = []
+    was = signal.getsignal(signal.SIGINT)
+    handler = StopHandler(lambda: False)
+    handler.add(lambda: asked.append("first"))
+    handler.add(lambda: asked.append("second"))
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert (asked, before) == (["first", "second"], [signal.SIGINT] * 2)
+    handler.restore()
+    assert signal.getsignal(signal.SIGINT) is was
+
+
+def test_a_run_that_ended_in_another_thread_passes_it_on(before: list[int]) -> None:
+    over = False
+    handler = StopHandler(lambda: over)
+    handler.add(lambda: pytest.fail("the run is over"))
+    over = True
+    thread = threading.Thread(target=handler.restore)
+    thread.start()
+    thread.join()
+    os.kill(os.getpid(), signal.SIGINT)
+    assert before == [signal.SIGINT]
+
+
+def test_who_ignores_interrupts_is_terminated(train: Start) -> None:
+    """What a shell's script starts with `&` ignores SIGINT."""
+    ignoring = train("import signal; signal.signal(2, signal.SIG_IGN); print('up', flush=True); input()")
+    plain = train("print('up', flush=True); input()")
+    assert [line(process) for process in (ignoring, plain)] == ["up", "up"]
+    assert stop_signal(ignoring.pid) == signal.SIGTERM
+    assert stop_signal(plain.pid) == signal.SIGINT
+
+
+@pytest.mark.parametrize(
+    ("exit", "state"),
+    [
+        (Exit(0, None), "stopped"),
+        (Exit(1, None), "stopped"),
+        (Exit(None, 15), "stopped"),
+        (Exit(None, 11), "crashed"),
+    ],
+    ids=["well", "with an error", "terminated", "crashed"],
+)
+def test_the_end_that_was_asked_for_is_a_stop(exit: Exit, state: str) -> None:
+    assert verdict([exit], stop_asked=True)[0] == state

@@ -1,0 +1,193 @@
+"""Tokens and cookies: who is let in, for how long, and what pages of other sites can do with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from runvitals.server.access.token_required import TokenRequired
+from runvitals.store.metadata import open_metadata_store
+from tests.server.serving import Served, serving
+
+NOW = 1_760_000_000_000
+ENVELOPE = {"run": "abc", "writer": "monitor.a", "seq": 1, "keys": ["cpu"], "v": [[1.5]]}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served"), token_required=True) as served:
+        yield served
+
+
+@pytest.fixture
+def token(served: Served) -> str:
+    return served.catalogue.tokens.create("a person", NOW)[0]
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def send(served: Served, token: str, run: str) -> None:
+    body = {**ENVELOPE, "run": run, "t": [int(time.time() * 1000)], "about": {"role": "monitor"}}
+    httpx.post(f"{served.url}/api/v1/ingest", json=body, headers=bearer(token)).raise_for_status()
+
+
+def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> None:
+    send(served, token, "streamed")
+    other, about = served.catalogue.tokens.create("one that is revoked", NOW)
+    url = f"{served.url}/api/v1/runs/streamed/live"
+    with httpx.stream("GET", url, headers=bearer(other), timeout=30) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 1000"
+        served.catalogue.tokens.revoke(about.id, NOW)
+        for _ in lines:  # it ends in good order, or this would raise or time out
+            pass
+    assert httpx.get(url, headers=bearer(other)).status_code == 401
+    assert httpx.get(f"{served.url}/api/v1/runs/streamed", headers=bearer(token)).status_code == 200
+
+
+def test_a_revoked_token_gets_no_news_that_it_waited_for(served: Served, token: str) -> None:
+    send(served, token, "awaited")
+    other, about = served.catalogue.tokens.create("one that is revoked", NOW)
+    url = f"{served.url}/api/v1/runs/awaited/metrics"
+    cursor = httpx.get(url, headers=bearer(other)).json()["cursor"]
+    url += f"?wait=30&after={cursor}"
+    answers: list[httpx.Response] = []
+
+    async def waiting() -> None:
+        async with httpx.AsyncClient(timeout=40) as client, anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                answers.append(await client.get(url, headers=bearer(other)))
+
+            tasks.start_soon(ask)
+            await anyio.to_thread.run_sync(served.catalogue.tokens.revoke, about.id, NOW)
+
+    anyio.run(waiting)
+    assert answers[0].status_code == 401
+
+
+def test_a_clock_that_is_set_back_brings_no_revoked_token_back(tmp_path: Path) -> None:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as catalogue:
+        secret, about = catalogue.tokens.create("node1", NOW)
+        now_ms, now_s = NOW, 1000.0
+        statuses: list[int] = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200})
+
+        async def ask() -> None:
+            async def note(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    statuses.append(message["status"])
+
+            headers = [(b"authorization", f"Bearer {secret}".encode())]
+            await guard({"type": "http", "method": "POST", "path": "/", "headers": headers}, None, note)  # type: ignore[arg-type]
+
+        guard = TokenRequired(app, catalogue.tokens, lambda: now_ms, lambda: now_s)
+        anyio.run(ask)
+        catalogue.tokens.revoke(about.id, now_ms)
+        now_ms -= 86_400_000
+        now_s += 5
+        anyio.run(ask)
+        assert statuses == [200, 401]
+
+
+def test_the_login_takes_little_and_not_for_long(served: Served) -> None:
+    answer = httpx.post(f"{served.url}/login", content=b"token=" + b"x" * 5000)
+    assert answer.status_code == 413
+    assert "more than 4096 bytes" in answer.json()["error"]
+
+
+def test_links_from_elsewhere_lead_to_the_page_and_not_to_the_login(served: Served, token: str) -> None:
+    answer = httpx.post(f"{served.url}/login", data={"token": token})
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"].lower()
+    assert "samesite=lax" in cookie
+    assert "httponly" in cookie
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "accept": "text/html"}
+    cookies = {"runvitals_token": token}
+    page = httpx.get(f"{served.url}/api/v1/runs", headers=link, cookies=cookies)
+    assert page.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"sec-fetch-site": "same-origin", "origin": "null"}, 200),
+        ({"sec-fetch-site": "none"}, 200),
+        ({"origin": "http://runs.example:8900"}, 200),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": "http://runs.example"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://runs.example:8900.evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": ""}, 403),
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), [("PATCH", "runs/edited"), ("DELETE", "projects/none")])
+def test_pages_of_other_sites_change_nothing(
+    served: Served, token: str, headers: dict[str, str], status: int, method: str, path: str
+) -> None:
+    send(served, token, "edited")
+    said = httpx.request(
+        method,
+        f"{served.url}/api/v1/{path}",
+        json={"name": "x"},
+        cookies={"runvitals_token": token},
+        headers={"host": "runs.example:8900", **headers},
+    )
+    assert said.status_code == (404 if status == 200 and method == "DELETE" else status), said.text
+
+
+def test_nor_do_they_log_anybody_in(served: Served, token: str) -> None:
+    answer = httpx.post(
+        f"{served.url}/login", data={"token": token}, headers={"sec-fetch-site": "cross-site"}
+    )
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
+def test_changes_have_a_size(served: Served, token: str) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b'{"notes": "'
+        for _ in range(400):
+            yield b"x" * 10_000
+
+    for content in (b'{"notes": "' + b"x" * 3_000_000, pieces()):
+        answer = httpx.patch(
+            f"{served.url}/api/v1/runs/abc",
+            content=content,
+            headers={**bearer(token), "content-type": "application/json"},
+        )
+        assert answer.status_code == 413
+        assert " 1048576 " in answer.json()["error"]
+
+
+@pytest.mark.parametrize("content", [b"[" * 500_000, b'{"a":' * 100_000, b"\xff", b"{", b'{"name": 1e999}'])
+def test_what_is_no_change_is_refused(served: Served, token: str, content: bytes) -> None:
+    answer = httpx.patch(
+        f"{served.url}/api/v1/runs/abc",
+        content=content,
+        headers={**bearer(token), "content-type": "application/json"},
+    )
+    assert answer.status_code in (400, 422)
+
+
+def test_long_secrets_are_not_kept(served: Served) -> None:
+    for number in range(5):
+        secret = f"rvt_{number}" + "x" * 30_000
+        answer = httpx.post(f"{served.url}/api/v1/ingest", headers={"authorization": f"Bearer {secret}"})
+        assert answer.status_code == 401
+    entrance = served.app._for_programs
+    assert isinstance(entrance, TokenRequired)
+    assert all(len(secret) < 1000 for secret in entrance._bad)

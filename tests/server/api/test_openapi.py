@@ -1,0 +1,81 @@
+"""Every call that the shared server's OpenAPI document describes, with what it allows and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+from starlette.types import Receive, Scope, Send
+
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.query.journals import T0, Training
+from tests.server.stored_runs import Shared
+
+EXAMPLES = 5
+"""For each call: a few seconds in all. What was found with thousands is mended."""
+CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The document, and the application behind it, with a run named `0` in it."""
+    folder = tmp_path_factory.mktemp("server")
+    training = Training(folder, "0", gpus=1)
+    training.advance(5)
+    filled = Shared(folder)
+    filled.take(folder, "0")
+    filled.close()
+    store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
+    app = SharedServer(store, catalogue, clock=lambda: T0 + 10_000)
+    app.closing.set()  # event streams end after what there is
+
+    async def on_loopback(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+        await app({**scope, "headers": [*headers, (b"host", b"localhost")]}, receive, send)
+
+    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", on_loopback)
+    found.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+    yield found
+    app.close()
+    catalogue.close()
+    store.close()
+
+
+def operations(schema: Any) -> list[Any]:
+    """All calls, that which takes the run away last."""
+    found = [result.ok() for result in schema.get_all_operations()]
+    return sorted(found, key=lambda operation: bool(operation.method == "delete"))
+
+
+def test_no_call_fails_and_every_answer_is_as_described(schema: Any) -> None:
+    found = operations(schema)
+    assert len(found) >= 18
+    for operation in found:
+        cases = operation.as_strategy(GenerationMode.POSITIVE) | operation.as_strategy(
+            GenerationMode.NEGATIVE
+        )
+
+        @seed(1)
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            database=None,
+            phases=[Phase.explicit, Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=cases, known=st.booleans())
+        def answered(case: Any, known: bool) -> None:
+            if known and "run" in (case.path_parameters or {}):
+                case.path_parameters["run"] = "0"
+            case.call_and_validate(checks=CHECKS)
+
+        answered()

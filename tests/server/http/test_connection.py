@@ -1,0 +1,191 @@
+"""What a client may make a server keep and wait for, before anything is known of it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from runvitals.server.http.connection import Bounds
+from tests.server.serving import Served, answered, serving
+
+GET = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
+POST = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
+MIB = b"x" * (1 << 20)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served"), token_required=True) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    bounds = Bounds(head_s=1, body_s=1, idle_s=1, unread_s=1, refused_s=1)
+    with serving(tmp_path_factory.mktemp("impatient"), bounds) as served:
+        yield served
+
+
+def rss_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+def sends_until_closed(connection: socket.socket, what: bytes, every_s: float) -> bool:
+    """Whether the server closes a connection on which something is sent again and again."""
+    deadline_s = time.monotonic() + 20
+    while time.monotonic() < deadline_s:
+        try:
+            connection.sendall(what)
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+        time.sleep(every_s)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("status", "parts"),
+    [
+        (431, [GET, b"x-a: ", *([MIB] * 40)]),
+        (431, [GET, *([b"x-a: " + b"y" * 8000 + b"\r\n"] * 5000)]),
+        (431, [GET, b"".join(b"x-%d: y\r\n" % number for number in range(5000)), b"\r\n"]),
+        (414, [b"GET /", *([MIB] * 40)]),
+        (431, [b"\r\n" * 20_000_000]),
+        (400, [b"\x16\x03\x01\x02\x00" + MIB]),
+        (400, [b"G" * 20_000_000]),
+    ],
+    ids=["value", "fields of 8 kB", "5,000 fields", "address", "empty lines", "TLS", "method"],
+)
+def test_no_more_of_a_head_is_kept_than_allowed(served: Served, status: int, parts: list[bytes]) -> None:
+    before = rss_mb()
+    said = served.say(*parts)
+    assert said.startswith(b"HTTP/1.1 %d " % status)
+    assert b'"error"' in said
+    assert rss_mb() - before < 15
+    assert httpx.get(f"{served.url}/healthz").text == "ok\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"2\r\n{}\r\n0\r\nx-trailer: ", *([MIB] * 20)],
+        [b"2;", *([MIB] * 20)],
+        [b"2\r\n{}\r\n0\r\n", *([b"x-trailer: " + b"y" * 50_000 + b"\r\n"] * 500)],
+    ],
+    ids=["trailer", "extension of a chunk", "many trailers"],
+)
+def test_trailers_and_chunk_extensions_have_the_same_limit(impatient: Served, parts: list[bytes]) -> None:
+    before = rss_mb()
+    impatient.say(CHUNKED, *parts)
+    assert rss_mb() - before < 15
+    assert impatient.refused[-1][0] == 431
+
+
+def test_heads_up_to_the_limit_are_read(served: Served) -> None:
+    long = b"x-a: " + b"y" * 47_000 + b"\r\n"
+    assert served.say(GET, long, b"connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    fields = b"".join(b"x-%d: y\r\n" % number for number in range(100))
+    assert served.say(GET, fields, b"connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_incomplete_heads_share_a_limit(tmp_path: Path) -> None:
+    with serving(tmp_path, Bounds(heads_bytes=500_000)) as served:
+        waiting = [served.connect() for _ in range(40)]
+        deadline_s = time.monotonic() + 20
+        for connection in waiting:
+            connection.sendall(GET + b"x-a: " + b"y" * 40_000)
+        while len(served.refused) < 5:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        assert {status for status, _ in served.refused} == {503}
+        assert served.http.config.heads_bytes <= 500_000  # type: ignore[attr-defined]
+        for connection in waiting:
+            connection.close()
+        while served.http.config.heads_bytes:  # type: ignore[attr-defined]
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+
+
+def test_requests_ahead_of_their_answers_are_limited(served: Served) -> None:
+    few = served.say((GET + b"\r\n") * 20 + GET + b"connection: close\r\n\r\n")
+    assert few.count(b"HTTP/1.1 200 ") == 21
+    many = served.say((GET + b"\r\n") * 5000)
+    assert 1 <= many.count(b"HTTP/1.1 200 ") <= 40
+
+
+def test_who_asks_for_another_protocol_is_answered_in_this_one(served: Served) -> None:
+    said = served.say(GET + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"",
+        GET,
+        POST + b'content-length: 100\r\n\r\n{"run": ',
+        POST.replace(b"/api/v1/ingest", b"/login") + b"content-length: 100\r\n\r\ntoken",
+        b"PATCH /api/v1/runs/abc HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+        GET + b"content-length: 100\r\n\r\n",
+        CHUNKED + b"2\r\n{}\r\n0\r\nx-trailer: ",
+        GET + b"\r\n",
+    ],
+    ids=["nothing", "head", "ingest", "login", "edit", "GET with a body", "trailer", "between two requests"],
+)
+def test_who_does_not_go_on_is_sent_away(impatient: Served, begin: bytes) -> None:
+    with impatient.connect() as connection:
+        connection.sendall(begin)
+        answered(connection)  # it would time out otherwise
+
+
+def test_a_byte_now_and_then_does_not_keep_a_body_open(impatient: Served) -> None:
+    with impatient.connect() as connection:
+        connection.sendall(POST + b"content-length: 1000\r\n\r\n")
+        assert sends_until_closed(connection, b"x", 0.1)
+    assert (408, "the body did not arrive within 1 s") in impatient.refused
+
+
+def test_who_is_refused_sees_why_and_may_go_on_once_all_is_sent(served: Served) -> None:
+    with served.connect() as connection:
+        for _ in range(2):
+            connection.sendall(POST + b"content-length: 3000000\r\n\r\n")
+            for _ in range(30):
+                connection.sendall(b"x" * 100_000)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
+
+
+def test_who_does_not_read_what_was_asked_for_is_sent_away(impatient: Served) -> None:
+    with impatient.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        ask = b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        assert sends_until_closed(connection, ask, 0.01)
+
+
+def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: Path) -> None:
+    with serving(tmp_path, Bounds(connections=4)) as served:
+        used = [served.connect() for _ in range(4)]
+        for connection in used:
+            connection.sendall(GET + b"\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert httpx.get(f"{served.url}/healthz").status_code == 503
+        for connection in used:
+            connection.close()
+        deadline_s = time.monotonic() + 20
+        while httpx.get(f"{served.url}/healthz").status_code != 200:
+            assert time.monotonic() < deadline_s
+
+
+def test_connections_that_ask_for_nothing_make_room_for_others(tmp_path: Path) -> None:
+    with serving(tmp_path, Bounds(connections=4, silent_s=0.0)) as served:
+        silent = [served.connect() for _ in range(4)]
+        deadline_s = time.monotonic() + 20
+        while len(served.http.server_state.connections) < 4:
+            assert time.monotonic() < deadline_s
+        assert httpx.get(f"{served.url}/healthz").status_code == 200
+        for connection in silent:
+            connection.close()

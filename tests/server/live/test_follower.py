@@ -1,0 +1,157 @@
+"""A run as it goes on: nothing twice, nothing missed."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from runvitals.query.reader import RunReader
+from runvitals.server import create_app, series
+from runvitals.server.http.serve import Server, listen
+from runvitals.server.library import Chosen
+from runvitals.server.live import follower
+from runvitals.server.live.follower import Follower, parse_position
+from runvitals.server.local.journal_run import JournalView
+from tests.query.journals import T0, Monitor, Trainer, Training
+
+
+class Page:
+    """A client that follows a run."""
+
+    def __init__(self, directory: Path, position: str = "", now_ms: int = T0) -> None:
+        self.reader = RunReader("abc", str(directory))
+        self.view = JournalView(self.reader)
+        self.follower = Follower(position, lambda: now_ms)
+        self.id = position
+
+    def news(self) -> dict[str, Any]:
+        self.reader.poll()
+        event = self.follower.news(self.view, self.view.position()).decode()
+        if not event:
+            return {}
+        name, position, data = event.removesuffix("\n\n").split("\n")
+        assert name == "event: news"
+        self.id = position.removeprefix("id: ")
+        told: dict[str, Any] = json.loads(data.removeprefix("data: "))
+        return told
+
+
+def test_new_samples_come_with_their_rates(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path)
+    monitor.sample(T0, {"cpu": 1.0, "disk.in": 10.0})
+    page = Page(tmp_path)
+    assert page.news()["samples"] == [
+        {"host": "node1", "role": "monitor", "t": T0, "values": {"cpu": 1.0, "disk.in": 10.0}}
+    ]
+    assert page.news() == {}
+    monitor.sample(T0 + 1000, {"cpu": math.nan})
+    monitor.sample(T0 + 2000, {"cpu": 3.0, "disk.in": 14.0})
+    assert [sample["values"] for sample in page.news()["samples"]] == [
+        {"cpu": None},
+        {"cpu": 3.0, "disk.in": 14.0, "disk.readMBps": 2.0},
+    ]
+
+
+def test_a_client_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    monitor, trainer = Monitor(tmp_path), Trainer(tmp_path, rank=2)
+    page = Page(tmp_path)
+    monitor.sample(T0, {"disk.in": 1.0})
+    trainer.log(T0, 0, loss=0.5)
+    page.news()
+    monitor.sample(T0 + 1000, {"disk.in": 2.0})
+    trainer.log(T0 + 1, 1, loss=0.25, nested={"a": 1}, text="x")
+    news = Page(tmp_path, page.id).news()  # another connection, perhaps to another process
+    assert [sample["values"] for sample in news["samples"]] == [{"disk.in": 2.0, "disk.readMBps": 1.0}]
+    assert news["calls"] == [
+        {"host": "node1", "rank": 2, "step": 1.0, "t": T0 + 1, "values": {"loss": 0.25, "nested.a": 1.0}}
+    ]
+
+
+def test_the_cursor_of_another_answer_leaves_nothing_out(tmp_path: Path) -> None:
+    training = Training(tmp_path)
+    training.advance(3)
+    reader = RunReader("abc", str(tmp_path))
+    reader.poll()
+    answer = series.metrics(JournalView(reader), Chosen(("cpu",)), None, None, 100)
+    training.advance(2)
+    live_t = [sample["t"] for sample in Page(tmp_path, answer["cursor"]).news()["samples"]]
+    assert answer["groups"][0]["t"] + live_t == [T0 + i * 1000 for i in range(5)]
+
+
+def test_facts_come_first_and_when_they_change(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path)
+    page = Page(tmp_path)
+    assert page.news()["run"]["state"] == "running"
+    monitor.sample(T0, {"cpu": 1.0})
+    assert "run" not in page.news()
+    monitor.event(T0, "alert", "warning", "hot")
+    assert page.news()["run"]["events"][0]["text"] == "hot"
+    monitor.end(T0 + 1000, "failed", exit_code=3)
+    assert page.news()["run"]["exit_code"] == 3
+    assert not page.follower.running
+
+
+def test_too_much_at_once_is_for_the_client_to_ask_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "MAX_SAMPLES", 5)
+    training = Training(tmp_path)
+    training.advance(6)
+    page = Page(tmp_path)
+    news = page.news()
+    assert news["reload"]
+    assert "samples" not in news
+    training.advance(1)
+    (sample,) = page.news()["samples"]
+    assert sample["values"]["disk.readMBps"] > 0  # the counters before it are known all the same
+
+
+@pytest.mark.parametrize("text", ["junk", "a:b", "a:-1", "a:1,b", "a:١", "a:" + "9" * 30])
+def test_what_is_no_position(text: str) -> None:
+    with pytest.raises(ValueError, match="is no position in a run: writer:number is expected"):
+        parse_position(text)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Server]]:
+    listener = listen(0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = Server(create_app(str(tmp_path), lambda: T0))
+    with listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield url, server
+        server.handle_exit(2, None)
+        thread.join(timeout=10)
+    assert not thread.is_alive(), "the server waits for its event streams"
+
+
+def test_over_the_wire(tmp_path: Path, server: tuple[str, Server]) -> None:
+    """Through uvicorn, two clients at once; the server ends though both are connected."""
+    training = Training(tmp_path)
+    training.advance(2)
+    url, _ = server
+    address = f"{url}/api/v1/runs/abc/live"
+    with (
+        httpx.stream("GET", address, timeout=10) as first,
+        httpx.stream("GET", f"{address}?after=", timeout=10) as second,
+    ):
+        assert first.headers["content-type"].startswith("text/event-stream")
+        assert "content-encoding" not in first.headers
+        lines = first.iter_lines()
+        assert _next_news(lines)["run"]["state"] == "running"
+        training.advance(1)
+        assert _next_news(lines)["samples"][0]["t"] == T0 + 2000
+        seen = [sample["t"] for sample in _next_news(second.iter_lines())["samples"]]
+        assert seen[:2] == [T0, T0 + 1000]  # it may have come late enough to get the third at once
+
+
+def _next_news(lines: Iterator[str]) -> Any:
+    return json.loads(next(line for line in lines if line.startswith("data: ")).removeprefix("data: "))

@@ -1,0 +1,162 @@
+"""A shared store for tests, and how the records of a journal come into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from runvitals.journal import frames
+from runvitals.journal.paths import run_dir
+from runvitals.journal.reader import read_run
+from runvitals.journal.records import CONSOLE_HEAD, Record
+from runvitals.query.history import numbers
+from runvitals.query.series import WriterSamples
+from runvitals.server.app import create_app
+from runvitals.server.stored.library import StoredLibrary
+from runvitals.store.metadata import (
+    ConsoleLine,
+    Ending,
+    MetadataStore,
+    RegisteredWriter,
+    SectionUpdate,
+    StoredEvent,
+    WatchedProcess,
+    WriterEnd,
+    WriterHeartbeat,
+    WriterRegistration,
+    open_metadata_store,
+)
+from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, fold
+from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.query.journals import T0
+from tests.server.client import Client
+
+
+class Shared(Client):
+    """A client of an application over a store; it gives journals to it as a relay and a server would.
+
+    Attributes:
+        now_ms: what the application takes the time to be.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.now_ms = T0 + 3_600_000
+        self.store = SqliteChunks(str(folder / "store"))
+        self.catalogue: MetadataStore = open_metadata_store(str(folder / "catalogue.db"))
+        self.app = create_app(str(folder / "none"), lambda: self.now_ms)
+        self.app.state.library = StoredLibrary(self.store, self.catalogue, lambda: self.now_ms)
+        self._seq = 0
+
+    def close(self) -> None:
+        self.store.close()
+        self.catalogue.close()
+
+    def take(
+        self, directory: Path, run_id: str = "abc", after: dict[str, int] | None = None
+    ) -> dict[str, int]:
+        """Store what a run's journal has after some records of each writer; the last record of each."""
+        seen = dict(after or {})
+        by_writer: dict[str, list[Record]] = {}
+        for record in read_run(run_dir(run_id, str(directory))):
+            if record.seq > seen.get(record.writer, -1) or record.type == frames.START:
+                by_writer.setdefault(record.writer, []).append(record)
+        for writer, records in by_writer.items():
+            self._writer(run_id, writer, records, after is None)
+            seen[writer] = records[-1].seq
+        return seen
+
+    def _writer(self, run_id: str, writer: str, records: list[Record], first: bool) -> None:
+        about = next((one.value for one in records if one.type == frames.START), {})
+        names = ("project", "role", "host", "pid", "rank", "interval_s")
+        joining = WriterRegistration(
+            run_id, writer, started_ms=about.get("t"), **{name: about.get(name) for name in names}
+        )
+        (who,) = self.catalogue.writers.join([joining], self.now_ms)
+        samples = WriterSamples(writer)
+        calls: dict[tuple[str, ...], list[tuple[int, list[float]]]] = {}
+        for record in records:
+            if record.type == frames.START and not first:
+                continue
+            if record.type == frames.SAMPLE:
+                samples.add(record)
+            elif record.type == frames.HISTORY:
+                values = {**dict(numbers(record.value["data"])), "_step": float(record.value["step"])}
+                calls.setdefault(tuple(values), []).append((record.time_ms, list(values.values())))
+                self._fold(who, writer, record)
+            elif record.type == frames.CONSOLE:
+                self._printed(who, record)
+            else:
+                self._record(who, str(about.get("host", "")), record)
+        for keys, table in samples.tables.items():
+            rows = np.frombuffer(table.rows, np.float64).reshape(-1, len(keys))
+            self.append(who, keys, np.array(table.times, np.int64), rows)
+        for names_of_call, made in calls.items():
+            t = np.array([time_ms for time_ms, _ in made], np.int64)
+            self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
+        self.catalogue.writers.heard(
+            [WriterHeartbeat(who.writer_id, self.now_ms, max(one.time_ms for one in records))]
+        )
+
+    def _fold(self, who: RegisteredWriter, writer: str, record: Record) -> None:
+        row = dict(numbers(record.value["data"]))
+        metrics = {
+            name: LoggedValues(1, value, value, value, value, record.time_ms)
+            for name, value in row.items()
+            if value == value
+        }
+        rows = LoggedRows(who.run_id, writer, 0, record.seq, metrics)
+        self.catalogue.write(lambda connection: fold(connection, [rows]))
+
+    def append(self, who: RegisteredWriter, keys: tuple[str, ...], t: Any, values: Any) -> None:
+        """Samples of a writer: rows × keys."""
+        schema = self.catalogue.metrics.schema(keys)
+        self.catalogue.metrics.record([(who.writer_id, schema.id)])
+        self._seq += 1
+        batch = SampleBatch(
+            who.lane_id, who.writer_id, self._seq, schema.metric_ids, t, np.ascontiguousarray(values)
+        )
+        self.store.append([batch])
+
+    def _printed(self, who: RegisteredWriter, record: Record) -> None:
+        stream, time_ms = CONSOLE_HEAD.unpack_from(record.value)
+        text = record.value[CONSOLE_HEAD.size :].decode("utf-8", "replace")
+        self.catalogue.console.add(
+            [ConsoleLine(who.run_id, who.writer_id, record.seq, time_ms, stream, text)]
+        )
+
+    def _record(self, who: RegisteredWriter, host: str, record: Record) -> None:
+        value = {key: one for key, one in record.value.items() if key != "t"}
+        if record.type == frames.INFO:
+            updates = [
+                SectionUpdate(who.run_id, name, one, record.time_ms, host) for name, one in value.items()
+            ]
+            self.catalogue.sections.merge(updates)
+        elif record.type == frames.EVENT:
+            told = {name: value.pop(name) for name in ("name", "level", "text") if name in value}
+            event = StoredEvent(
+                who.run_id, record.time_ms, **told, data=value, writer_id=who.writer_id, seq=record.seq
+            )
+            self.catalogue.events.add([event])
+        elif record.type == frames.LIFECYCLE:
+            self._lifecycle(who, host, record.time_ms, value)
+
+    def _lifecycle(self, who: RegisteredWriter, host: str, time_ms: int, value: dict[str, Any]) -> None:
+        what = value["what"]
+        names = {
+            "attach": ("rank", "local_rank", "world_size"),
+            "exit": ("exit_code", "signal", "out_of_memory"),
+        }
+        if what in names:
+            known = {name: value.get(name) for name in names[what]}
+            ended_ms = time_ms if what == "exit" else None
+            process = WatchedProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
+            self.catalogue.writers.note_processes([process])
+        elif what == "end":
+            how = Ending(
+                value["state"], value.get("exit_code"), value.get("signal"), value.get("out_of_memory")
+            )
+            self.catalogue.writers.end([WriterEnd(who.writer_id, how, time_ms)])

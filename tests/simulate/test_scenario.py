@@ -1,0 +1,70 @@
+"""What happens when, and which machines there are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from runvitals.simulate.block import Block
+from runvitals.simulate.noise import Noise
+from runvitals.simulate.profiles import KINDS, Profile
+from runvitals.simulate.scenario import plan
+
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize("duration_s", [30.0, 600.0, HOUR_S, 24 * HOUR_S])
+def test_phases_follow_each_other_without_gaps(duration_s: float) -> None:
+    story = plan(duration_s, nodes=4, devices=8, seed=1)
+    assert (story.segments[0].start_s, story.segments[-1].end_s) == (0.0, pytest.approx(duration_s))
+    assert all(one.end_s == pytest.approx(following.start_s) for one, following in pairwise(story.segments))
+    assert {one.phase for one in story.segments} >= {"warm-up", "train", "checkpoint", "hang", "restart"}
+
+
+def test_every_trouble_comes_and_another_seed_moves_them() -> None:
+    kinds = [one.kind for one in plan(HOUR_S, nodes=4, devices=8, seed=0).incidents]
+    assert kinds == [
+        "data stall", "heat", "data stall", "straggler", "memory leak", "out of memory", "lost node",
+    ]  # fmt: skip
+    assert plan(HOUR_S, 4, 8, seed=0) == plan(HOUR_S, 4, 8, seed=0)
+    assert plan(HOUR_S, 4, 8, seed=0) != plan(HOUR_S, 4, 8, seed=1)
+
+
+def test_one_host_is_not_lost_and_without_devices_none_is_too_warm() -> None:
+    alone = {one.kind for one in plan(HOUR_S, nodes=1, devices=0, seed=0).incidents}
+    assert alone == {"data stall", "memory leak", "out of memory"}
+
+
+def test_the_straggler_is_slow_and_the_others_wait() -> None:
+    story = plan(HOUR_S, nodes=2, devices=4, seed=3)
+    slow = story.incident("straggler")
+    assert slow is not None
+    block = Block(story, Noise(3), int(slow.start_s) + 2, 60, 1.0, 1.0)
+    training = np.array([phase == "train" for phase in block.phases])
+    z = block.strand(40)
+    culprit = block.load(slow.node, slow.device, z)
+    other = block.load(slow.node, (slow.device + 1) % 4, z)
+    assert culprit.clock[training].max() < 0.7 < other.clock.min()
+    assert other.work[training].mean() < culprit.work[training].mean()
+    assert other.busy[training].mean() > 0.9  # by the driver's word it is as busy as ever
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "ranks"), [("h100x8", 8, 8), ("h100", 8, 8), ("mi300x8", 8, 8), ("mi300xx4", 4, 4),
+                                 ("trn2", 16, 64), ("v5ex4", 4, 1), ("m3", 1, 1), ("cpu", 0, 1)],
+)  # fmt: skip
+def test_profiles(name: str, count: int, ranks: int) -> None:
+    profile = Profile.parse(name)
+    assert (profile.count, profile.ranks, len(profile.devices())) == (count, ranks, count)
+
+
+@pytest.mark.parametrize("name", ["", "b300x8", "h100x", "h100x0", "h100x65", "h100x-1", "cpux2", "m3x2"])
+def test_profiles_that_there_are_not(name: str) -> None:
+    with pytest.raises(ValueError, match=r"there is no profile|a host of this kind has"):
+        Profile.parse(name)
+
+
+def test_kinds_are_told_by_name() -> None:
+    assert set(KINDS) == {"h100", "a100", "mi300x", "trn2", "v5e", "m3", "ipu", "cpu"}

@@ -1,0 +1,45 @@
+"""The numbers that a catalogue gives: none is given twice."""
+
+from __future__ import annotations
+
+from runvitals.store.metadata import MetadataStore, WriterRegistration
+from runvitals.store.metadata.issued_ids import HighestIds
+from runvitals.store.metadata.recovery import RecoveredRun, recover
+
+NOW = 1_790_812_800_000
+
+
+def test_numbers_go_on_after_what_was_given_and_what_is_lost(catalogue: MetadataStore) -> None:
+    (first,) = catalogue.writers.join([WriterRegistration("otter", "curl")], NOW)
+    before = catalogue.numbers.given()
+    assert before.writer >= first.writer_id
+    catalogue.runs.delete([first.run_id], NOW)
+    catalogue.runs.purge([first.run_id])
+    assert catalogue.numbers.given() == before
+    catalogue.numbers.go_on_after(HighestIds(writer=before.writer + 50, metric=before.metric + 7), 100)
+    (second,) = catalogue.writers.join([WriterRegistration("badger", "curl")], NOW)
+    assert second.writer_id == before.writer + 151
+    assert second.run_id > first.run_id + 100
+    assert catalogue.metrics.schema(["cpu"]).metric_ids[0] == before.metric + 108
+
+
+def test_who_a_catalogue_belongs_to_is_remembered(catalogue: MetadataStore) -> None:
+    catalogue.numbers.pair("abc", 1)
+    catalogue.numbers.pair("abc", 2)
+    assert catalogue.numbers.pairing() == ("abc", 2)
+
+
+def test_runs_are_recovered_under_the_numbers_of_their_samples(catalogue: MetadataStore) -> None:
+    given = catalogue.numbers.given()
+    lane = given.writer + 40
+    recover(catalogue, [RecoveredRun(lane, (given.metric + 3,), NOW, NOW + 1000)])
+    run = catalogue.runs.find(f"recovered-{lane}", NOW)
+    assert run is not None
+    assert (run.project, run.state, run.duration_ms) == ("recovered", "lost", 1000)
+    assert [one.lane_id for one in catalogue.writers.of_runs([run.id])[run.id]] == [lane]
+    assert catalogue.metrics.keys([given.metric + 3]) == {
+        given.metric + 3: f"recovered.metric_{given.metric + 3}"
+    }
+    catalogue.numbers.go_on_after(HighestIds(lane, given.metric + 3), 10)
+    (who,) = catalogue.writers.join([WriterRegistration("heron", "curl")], NOW)
+    assert who.writer_id > lane

@@ -1,0 +1,121 @@
+"""What rows of `log()` come to: each row once, found and sorted by, what was set by hand before it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from runvitals.model.fields import MAX_FIELDS
+from runvitals.query.run_builder import Merged
+from runvitals.store.metadata import MetadataStore, SectionUpdate, UnknownRun
+from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, fold, summary_of
+from tests.store.metadata.runs import T0, joined, uids, where
+
+
+def log(
+    catalogue: MetadataStore, run_id: int, seq: int, *rows: dict[str, float], writer: str = "train.n1"
+) -> None:
+    metrics = {}
+    for name in {name for row in rows for name in row}:
+        values = [row[name] for row in rows if name in row]
+        last = LoggedValues(len(values), sum(values), min(values), max(values), values[-1], T0 + seq)
+        metrics[name] = last
+    said = LoggedRows(run_id, writer, len(metrics), seq, metrics)
+    catalogue.write(lambda connection: fold(connection, [said]))
+
+
+def summary(catalogue: MetadataStore, run_id: int) -> dict[str, Any]:
+    return summary_of(catalogue.sections.read([run_id])[run_id])
+
+
+def define(catalogue: MetadataStore, run_id: int, **kinds: str) -> None:
+    metrics = {name: {"summary": kind} for name, kind in kinds.items()}
+    catalogue.sections.merge([SectionUpdate(run_id, "metrics", metrics, T0)])
+
+
+def test_it_is_as_defined(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    define(catalogue, run_id, loss="min", acc="max", speed="mean", debug="none")
+    log(
+        catalogue,
+        run_id,
+        1,
+        *({"loss": n, "acc": n, "speed": n, "debug": n, "lr": n} for n in (2.0, 1.0, 3.0)),
+    )
+    log(catalogue, run_id, 9, {"loss": 4.0, "acc": 0.0, "speed": 6.0, "lr": 0.5})
+    assert summary(catalogue, run_id) == {"loss": 1.0, "acc": 3.0, "speed": 3.0, "lr": 0.5}
+
+
+def test_rows_that_come_again_are_not_counted_again(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    define(catalogue, run_id, speed="mean")
+    for seq in (1, 5, 1, 5):
+        log(catalogue, run_id, seq, {"speed": float(seq)})
+    assert summary(catalogue, run_id) == {"speed": 3.0}
+    log(catalogue, run_id, 1, {"speed": 9.0}, writer="train.n2")
+    assert summary(catalogue, run_id) == {"speed": 5.0}, "another writer's first row"
+
+
+def test_the_last_one_is_that_by_time_of_all_writers(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    log(catalogue, run_id, 7, {"loss": 7.0})
+    log(catalogue, run_id, 3, {"loss": 3.0}, writer="train.n2")
+    assert summary(catalogue, run_id) == {"loss": 7.0}
+
+
+def test_runs_are_sorted_and_found_by_it(catalogue: MetadataStore) -> None:
+    runs = {uid: joined(catalogue, uid).run_id for uid in ("a", "b", "c", "d")}
+    for uid, loss in (("a", 0.5), ("b", 0.1), ("c", 0.3)):
+        log(catalogue, runs[uid], 1, {"loss": loss})
+    assert uids(catalogue, by="summary.loss", descending=False) == ["b", "c", "a", "d"]
+    catalogue.sections.merge([SectionUpdate(runs["b"], "summary", {"loss": 9.0}, T0)])
+    log(catalogue, runs["b"], 2, {"loss": 0.0})
+    assert uids(catalogue, by="summary.loss", descending=False) == ["c", "a", "b", "d"]
+    assert uids(catalogue, where("summary.loss < 0.4")) == ["c"]
+    catalogue.sections.merge([SectionUpdate(runs["b"], "summary", {}, T0 + 1, removed=("loss",))])
+    assert uids(catalogue, by="summary.loss", descending=False) == ["b", "c", "a", "d"]
+    assert summary(catalogue, runs["b"]) == {"loss": 0.0}
+
+
+def test_what_a_client_tells_has_limits(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    log(catalogue, run_id, 1, {f"m{n}": float(n) for n in range(MAX_FIELDS + 500)})
+    log(catalogue, run_id, 2, {"another": 1.0, "m1": 5.0})
+    found = summary(catalogue, run_id)
+    assert len(found) == MAX_FIELDS
+    assert "another" not in found
+
+
+def test_a_run_that_is_not_there(catalogue: MetadataStore) -> None:
+    with pytest.raises(UnknownRun):
+        log(catalogue, 4711, 1, {"loss": 1.0})
+
+
+def test_removed_keys_are_gone_and_what_was_before_does_not_come_back(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.1, "seed": 1}, T0)])
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"new": 1}, T0 + 5, removed=("lr",))])
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.2}, T0 + 3)])
+    assert catalogue.sections.read([run_id])[run_id].shared["config"] == {"seed": 1, "new": 1}
+    assert uids(catalogue, where("config.lr > 0")) == []
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.3}, T0 + 7)])
+    assert uids(catalogue, where("config.lr > 0")) == ["abc"]
+
+
+def test_the_same_rule_as_readers_of_the_journal(catalogue: MetadataStore) -> None:
+    for seed in range(30):
+        chance, merged = random.Random(seed), Merged()
+        run_id = joined(catalogue, f"run-{seed}").run_id
+        for _ in range(8):
+            time_ms, key, value = chance.randrange(4), chance.choice("ab"), chance.randrange(99)
+            if chance.random() < 0.5:
+                merged.remove([key], time_ms)
+                update = SectionUpdate(run_id, "config", {}, time_ms, removed=(key,))
+            else:
+                merged.update({key: value}, time_ms)
+                update = SectionUpdate(run_id, "config", {key: value}, time_ms)
+            catalogue.sections.merge([update])
+        found = catalogue.sections.read([run_id])[run_id].shared.get("config", {})
+        assert found == merged.values, f"seed {seed}"

@@ -1,0 +1,144 @@
+"""States of runs: the journal's rule, by when the server heard from the writers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import astuple
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runvitals.journal import frames
+from runvitals.journal.records import Record
+from runvitals.query.run_builder import Facts
+from runvitals.store.metadata import (
+    Ending,
+    Filter,
+    MetadataStore,
+    RunSort,
+    WriterEnd,
+    WriterHeartbeat,
+    WriterRegistration,
+    hosts,
+)
+from tests.store.metadata.runs import T0, joined, uids
+
+
+def state(catalogue: MetadataStore, uid: str, now_ms: int) -> str:
+    run = catalogue.runs.find(uid, now_ms)
+    assert run is not None
+    assert uids(catalogue, Filter(states=(run.state,)), now_ms=now_ms) == [uid]
+    assert sum(catalogue.runs.counts(Filter(), "state", now_ms).values()) == 1
+    return run.state
+
+
+def test_a_gap_in_the_network_is_no_crash(catalogue: MetadataStore) -> None:
+    writer = joined(catalogue, "abc", interval_s=5.0).writer_id
+    assert state(catalogue, "abc", T0 + 25_000) == "running"
+    assert state(catalogue, "abc", T0 + 25_001) == "lost"
+    catalogue.writers.heard([WriterHeartbeat(writer, T0 + 60_000, T0 + 59_000)])
+    assert state(catalogue, "abc", T0 + 61_000) == "running"
+
+
+def test_the_clock_of_the_writer_does_not_matter(catalogue: MetadataStore) -> None:
+    writer = joined(catalogue, "abc", started_ms=T0 - 3_600_000).writer_id
+    catalogue.writers.heard([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
+    assert state(catalogue, "abc", T0 + 21_000) == "running"
+    [run] = catalogue.runs.page(Filter(), RunSort(), T0 + 21_000).runs
+    assert (run.started_ms, run.last_ms, run.ended_ms) == (T0 - 3_600_000, T0 - 3_580_000, None)
+
+
+def test_how_it_ended(catalogue: MetadataStore) -> None:
+    writer = joined(catalogue, "abc").writer_id
+    catalogue.writers.end([WriterEnd(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)])
+    run = catalogue.runs.find("abc", T0 + 5000)
+    assert run is not None
+    assert run.ending == Ending("crashed", None, 9, True)
+    assert (run.ended_ms, run.duration_ms) == (T0 + 4000, 4000)
+    assert state(catalogue, "abc", T0 + 10**9) == "crashed"
+
+
+def test_a_sign_of_life_that_comes_late_changes_nothing(catalogue: MetadataStore) -> None:
+    who = joined(catalogue, "abc")
+    run_id, writer = who.run_id, who.writer_id
+    catalogue.writers.heard(
+        [WriterHeartbeat(writer, T0 + 60_000, T0 + 60_000), WriterHeartbeat(writer, T0 + 5000, T0 + 5000)]
+    )
+    [only] = catalogue.writers.of_runs([run_id])[run_id]
+    assert (only.heard_ms, only.last_ms) == (T0 + 60_000, T0 + 60_000)
+    catalogue.writers.heard([WriterHeartbeat(writer + 1, T0, T0)])  # of a run that was deleted for good
+    catalogue.writers.heard([])
+
+
+def test_the_newest_life_of_a_monitor_decides(catalogue: MetadataStore) -> None:
+    first = joined(catalogue, "abc", writer="monitor.node1.a", started_ms=T0)
+    catalogue.writers.end([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
+    second = joined(catalogue, "abc", writer="monitor.node1.b", started_ms=T0 + 2000, now_ms=T0 + 2000)
+    assert state(catalogue, "abc", T0 + 3000) == "running"
+    catalogue.writers.end([WriterEnd(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)])
+    [host] = hosts(catalogue.writers.of_runs([first.run_id])[first.run_id], T0 + 5000)
+    assert (host.name, host.ending.state, host.monitors, host.last_ms) == ("node1", "finished", 2, T0 + 4000)
+
+
+def test_a_client_of_the_api_is_a_host_of_its_own(catalogue: MetadataStore) -> None:
+    joined(catalogue, "abc", writer="my-script")
+    assert state(catalogue, "abc", T0) == "running"
+    assert state(catalogue, "abc", T0 + 10_001) == "lost"
+
+
+LIFE = st.tuples(
+    st.sampled_from(["monitor", "train"]),
+    st.sampled_from(["node1", "node2", "node3"]),
+    st.integers(0, 5),  # when it started, in units of 7 s
+    st.integers(0, 5),  # how long after that it was heard from
+    st.sampled_from([None, 0.1, 1.0, 4.0]),
+    st.sampled_from([None, None, "finished", "failed", "crashed", "stopped"]),
+)
+RUN = st.lists(LIFE, min_size=1, max_size=6, unique_by=lambda life: life[:3])
+EXAMPLES = itertools.count()
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lives=st.lists(RUN, min_size=4, max_size=12), now=st.integers(0, 12))
+def test_the_same_as_readers_of_the_journal_say(
+    catalogue: MetadataStore, lives: list[list[tuple[Any, ...]]], now: int
+) -> None:
+    """Where clocks agree, and records arrive as they are written."""
+    now_ms = T0 + 7000 * now
+    by_uid = {f"run-{next(EXAMPLES)}": Facts("abc") for _ in lives}
+    joining, signs, ends = [], [], []
+    for (uid, facts), run in zip(by_uid.items(), lives, strict=True):
+        for role, host, start, lasted, interval_s, end in run:
+            started_ms, last_ms = T0 + 7000 * start, T0 + 7000 * (start + lasted)
+            name = f"monitor.{host}.{start}" if role == "monitor" else f"train.{host}.7.{start}"
+            about = {"role": role, "host": host, "pid": 7, "interval_s": interval_s}
+            facts.add(Record(name, frames.START, 0, started_ms, about))
+            facts.add(Record(name, frames.EVENT, 1, last_ms, {"name": "marker"}))
+            if end is not None:
+                facts.add(
+                    Record(name, frames.LIFECYCLE, 2, last_ms, {"what": "end", "state": end, "signal": 9})
+                )
+            joining.append(WriterRegistration(uid, name, pid=7, interval_s=interval_s, started_ms=started_ms))
+            signs.append(last_ms)
+            ends.append(end)
+    writers = [one.writer_id for one in catalogue.writers.join(joining, T0)]
+    catalogue.writers.heard(
+        [WriterHeartbeat(writer, ms, ms) for writer, ms in zip(writers, signs, strict=True)]
+    )
+    catalogue.writers.end(
+        [
+            WriterEnd(w, Ending(end, signal=9), ms)
+            for w, ms, end in zip(writers, signs, ends, strict=True)
+            if end
+        ]
+    )
+    for uid, facts in by_uid.items():
+        expected, run_row = facts.run(now_ms), catalogue.runs.find(uid, now_ms)
+        assert run_row is not None
+        assert astuple(run_row.ending) == astuple(expected.ending)
+        assert run_row.last_ms == max(writer.last_ms for writer in facts.writers.values())
+        for name in ("started_ms", "ended_ms", "duration_ms"):
+            assert getattr(run_row, name) == getattr(expected, name)
+        seen = hosts(catalogue.writers.of_runs([run_row.id])[run_row.id], now_ms)
+        assert [astuple(host) for host in seen] == [astuple(host) for host in expected.hosts]

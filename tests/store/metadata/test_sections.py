@@ -1,0 +1,184 @@
+"""Facts of runs: merged key by key, the latest by time wins, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runvitals.query.run_builder import Merged
+from runvitals.store.metadata import Filter, MetadataStore, RunSort, SectionUpdate, UnknownRun
+from tests.store.metadata.runs import T0, joined, made, uids, where
+
+
+def read(catalogue: MetadataStore, run_id: int, section: str) -> dict[str, Any]:
+    return catalogue.sections.read([run_id])[run_id].shared.get(section, {})
+
+
+def test_later_keys_win_whenever_they_arrive(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    for time_ms, values in ((3, {"a": 3}), (1, {"a": 1, "b": 1}), (2, {"b": 2, "c": 2}), (3, {"a": "tie"})):
+        catalogue.sections.merge([SectionUpdate(run_id, "config", values, time_ms)])
+    assert read(catalogue, run_id, "config") == {"a": "tie", "b": 2, "c": 2}
+
+
+EXAMPLES = itertools.count()
+RECORD = st.tuples(st.integers(-3, 3), st.dictionaries(st.sampled_from("abcd"), st.integers()))
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(said=st.lists(RECORD, max_size=8), together=st.booleans())
+def test_the_same_rule_as_readers_of_the_journal(
+    catalogue: MetadataStore, said: list[tuple[int, dict[str, int]]], together: bool
+) -> None:
+    merged = Merged()
+    run_id = joined(catalogue, f"run-{next(EXAMPLES)}").run_id
+    updates = [SectionUpdate(run_id, "summary", values, time_ms) for time_ms, values in said]
+    for time_ms, values in said:
+        merged.update(values, time_ms)
+    for some in [updates] if together else [[update] for update in updates]:
+        catalogue.sections.merge(some)
+    shared = catalogue.sections.read([run_id])[run_id].shared
+    assert shared.get("summary", {}) == merged.values
+
+
+def test_hosts_have_machines_of_their_own(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    facts: list[tuple[str, dict[str, Any]]] = [
+        ("node1", {"cpus": 8}),
+        ("node2", {"cpus": 16}),
+        ("node1", {"os": "Debian"}),
+    ]
+    catalogue.sections.merge([SectionUpdate(run_id, "machine", values, T0, host) for host, values in facts])
+    catalogue.sections.merge([SectionUpdate(run_id, "settings", {"interval_s": 1}, T0, host="ignored")])
+    sections = catalogue.sections.read([run_id])[run_id]
+    assert sections.by_host == {"machine": {"node1": {"cpus": 8, "os": "Debian"}, "node2": {"cpus": 16}}}
+    assert sections.shared == {"settings": {"interval_s": 1}}
+    assert catalogue.sections.read([run_id], ["settings"])[run_id].by_host == {}
+
+
+HARD = {
+    "emoji": "📉 ünï",
+    "nul": "a\0b",
+    "half of a pair": "\ud83d",
+    "quotes": "'\"\\",
+    "lines": "a\r\nb\u2028",
+    "deep": {"a": [{"b": [1, None, True]}]},
+    "": "no name",
+    "nul\0name": 1,
+    "big": 10**400,
+    "small": 5e-324,
+    "negative zero": -0.0,
+    "infinite": [math.inf, -math.inf],
+    "%_": "%_",
+}
+
+
+def test_whatever_a_user_says_comes_back(catalogue: MetadataStore) -> None:
+    about = {"name": "a\0b", "notes": "\ud83d"}
+    run_id = made(catalogue, "abc", config=HARD, summary={"loss": math.nan}, run=about)
+    assert read(catalogue, run_id, "config") == HARD
+    assert math.copysign(1, read(catalogue, run_id, "config")["negative zero"]) == -1
+    assert math.isnan(read(catalogue, run_id, "summary")["loss"])
+    assert read(catalogue, run_id, "run") == about
+    [run] = catalogue.runs.page(Filter(text="ünï"), RunSort(), T0).runs
+    assert run.name == "a␀b"
+
+
+TEXT = st.text(st.characters(), max_size=6)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.dictionaries(TEXT, JSON, max_size=6))
+def test_any_json_comes_back(catalogue: MetadataStore, values: dict[str, Any]) -> None:
+    run_id = made(catalogue, f"json-{next(EXAMPLES)}", config=values)
+    assert json.dumps(read(catalogue, run_id, "config")) == json.dumps(values)
+
+
+def test_a_configuration_of_a_megabyte(catalogue: MetadataStore) -> None:
+    text = "".join(random.Random(1).choices("abcdefgh 📉", k=200_000))
+    config = {"prompt": text, "table": list(range(60_000)), **{f"key{n}": n for n in range(5000)}}
+    run_id = made(catalogue, "abc", config=config)
+    assert read(catalogue, run_id, "config") == config
+    assert uids(catalogue, where("config.key17 = 17")) == ["abc"]
+    assert uids(catalogue, Filter(text=text[:100].split()[0])) == ["abc"]
+    catalogue.sections.merge([SectionUpdate(run_id, "config", {"prompt": "short"}, T0 + 1)])
+    assert read(catalogue, run_id, "config") == {**config, "prompt": "short"}
+
+
+def test_numbers_of_other_libraries_become_plain_ones(catalogue: MetadataStore) -> None:
+    np = pytest.importorskip("numpy")
+    run_id = made(catalogue, "abc", summary={"loss": np.float32(0.5), "shape": (1, 2)})
+    assert read(catalogue, run_id, "summary") == {"loss": 0.5, "shape": [1, 2]}
+
+
+def test_what_is_no_section(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    endless: dict[str, Any] = {}
+    endless["itself"] = endless
+    wrong = [
+        (SectionUpdate(run_id, "config", [1], T0), "a JSON object is allowed, not list"),  # type: ignore[arg-type]
+        (SectionUpdate(run_id, "config", {(1, 2): 3}, T0), "is no JSON object"),  # type: ignore[dict-item]
+        (SectionUpdate(run_id, "config", endless, T0), "nested too deeply, or holds itself"),
+        (SectionUpdate(run_id, "", {}, T0), "section ''"),
+        (SectionUpdate(run_id, "machine", {}, T0), "host ''"),
+        (SectionUpdate(run_id, "config", {}, 2**63), "time_ms 9223372036854775808"),
+    ]
+    for update, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            catalogue.sections.merge([SectionUpdate(run_id, "config", {"fine": 1}, T0), update])
+    with pytest.raises(UnknownRun, match="no run of number 4711"):
+        catalogue.sections.merge(
+            [SectionUpdate(run_id, "config", {"fine": 1}, T0), SectionUpdate(4711, "config", {}, T0)]
+        )
+    assert catalogue.sections.read([run_id])[run_id].shared == {}
+    catalogue.sections.merge([])
+
+
+def test_many_writers_of_one_section(catalogue: MetadataStore) -> None:
+    """Each has the last word on its own key, and one of them on the key of all."""
+    run_id = joined(catalogue, "abc").run_id
+
+    def say(place: int) -> None:
+        for step in range(5):
+            values = {f"metric{place}": step, "step": step * 10 + place}
+            catalogue.sections.merge([SectionUpdate(run_id, "summary", values, T0 + step * 10 + place)])
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(say, range(6)))
+    assert read(catalogue, run_id, "summary") == {**{f"metric{n}": 4 for n in range(6)}, "step": 45}
+    assert uids(catalogue, where("summary.step = 45", "summary.metric3 = 4")) == ["abc"]
+
+
+def test_many_writers_of_many_runs_in_any_order(catalogue: MetadataStore) -> None:
+    """Two that touch the same runs, fields and projects in opposite orders both get through."""
+    run_ids = [joined(catalogue, f"run{n}").run_id for n in range(4)]
+
+    def say(place: int) -> None:
+        order = run_ids if place % 2 else run_ids[::-1]
+        for step in range(4):
+            values = {f"field{place % 3}-{step}": step}
+            updates = [SectionUpdate(run_id, "config", values, T0) for run_id in order]
+            updates += [
+                SectionUpdate(run_id, "run", {"project": f"p{step}-{place % 2}"}, T0 + step)
+                for run_id in order
+            ]
+            catalogue.sections.merge(updates)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(say, range(6)))
+    for run_id in run_ids:
+        assert len(read(catalogue, run_id, "config")) == 12
+    assert sum(project.runs for project in catalogue.projects.all(T0)) == 4

@@ -1,0 +1,243 @@
+"""How writers come into runs, and what they say of processes."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runvitals.store.metadata import (
+    Ending,
+    Filter,
+    MetadataStore,
+    RegisteredWriter,
+    SectionUpdate,
+    UnknownRun,
+    WatchedProcess,
+    WriterEnd,
+    WriterHeartbeat,
+    WriterRegistration,
+)
+from tests.store.metadata.runs import T0, joined
+
+
+def project_of(catalogue: MetadataStore, uid: str) -> str:
+    run = catalogue.runs.find(uid, T0)
+    assert run is not None
+    return run.project
+
+
+def test_the_same_names_have_the_same_numbers(catalogue: MetadataStore) -> None:
+    wanted = [
+        WriterRegistration("a", "monitor.n.1", "p"),
+        WriterRegistration("b", "monitor.n.1", "p"),
+        WriterRegistration("a", "train.n.7.1", "p"),
+    ]
+    first = catalogue.writers.join(wanted, T0)
+    assert first[0].run_id == first[2].run_id != first[1].run_id
+    assert len({one.writer_id for one in first}) == 3
+    assert catalogue.writers.join([*wanted, *reversed(wanted)], T0 + 1) == [*first, *reversed(first)]
+    assert catalogue.writers.join([], T0) == []
+
+
+def test_what_a_writers_name_tells_and_what_it_says(catalogue: MetadataStore) -> None:
+    by_name = joined(catalogue, "abc", writer="train.node1.example.org.4711.19f3a")
+    joined(
+        catalogue,
+        "abc",
+        writer="curl",
+        role="client",
+        host="laptop",
+        pid=1,
+        rank=2,
+        interval_s=60.0,
+        started_ms=5,
+    )
+    one, two = sorted(
+        catalogue.writers.of_runs([by_name.run_id])[by_name.run_id], key=lambda writer: writer.id
+    )
+    assert (one.role, one.host, one.pid, one.started_ms) == ("train", "node1.example.org", None, T0)
+    assert (two.role, two.host, two.pid, two.rank, two.interval_s) == ("client", "laptop", 1, 2, 60.0)
+    assert (two.started_ms, two.last_ms, two.heard_ms, two.ending) == (5, 5, T0, None)
+
+
+def test_all_lives_of_a_hosts_monitor_share_a_lane_and_ranks_do_not(catalogue: MetadataStore) -> None:
+    first = joined(catalogue, "abc", writer="monitor.node1.a")
+    again = joined(catalogue, "abc", writer="monitor.node1.b")
+    others = [
+        joined(catalogue, "abc", writer=name)
+        for name in ("monitor.node2.a", "train.node1.7.a", "train.node1.8.a")
+    ]
+    elsewhere = joined(catalogue, "other", writer="monitor.node1.a")
+    assert first.lane_id == again.lane_id == first.writer_id
+    assert [one.lane_id for one in (*others, elsewhere)] == [one.writer_id for one in (*others, elsewhere)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (WriterRegistration("../up", "monitor.n.1"), "run id '../up' is not allowed"),
+        (WriterRegistration("ok", "a/b"), "writer 'a/b' is not allowed"),
+        (WriterRegistration("ok", "w", host="h" * 257), "host 'hhh.*1 to 256 characters"),
+        (WriterRegistration("ok", "w", role=""), "role ''"),
+        (WriterRegistration("ok", "w", interval_s=0.0), "interval_s 0.0"),
+        (WriterRegistration("ok", "w", interval_s=float("nan")), "interval_s nan"),
+        (WriterRegistration("ok", "w", rank=2**63), "rank 9223372036854775808"),
+        (WriterRegistration("ok", "w", pid=True), "pid True"),
+    ],
+)
+def test_names_that_are_none(catalogue: MetadataStore, wrong: WriterRegistration, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        catalogue.writers.join([WriterRegistration("fine", "w"), wrong], T0)
+    assert catalogue.runs.find("fine", T0) is None
+
+
+def test_a_run_is_in_the_project_that_its_first_writer_names(catalogue: MetadataStore) -> None:
+    joined(catalogue, "abc", project="digits")
+    joined(catalogue, "abc", writer="w2", project="another")
+    assert project_of(catalogue, "abc") == "digits"
+
+
+def test_a_run_without_a_project_goes_to_the_one_that_is_named_later(catalogue: MetadataStore) -> None:
+    joined(catalogue, "abc", project=None)
+    assert project_of(catalogue, "abc") == "default"
+    joined(catalogue, "abc", writer="w2", project="digits")
+    assert project_of(catalogue, "abc") == "digits"
+
+
+def test_but_not_when_a_person_has_put_it_there(catalogue: MetadataStore) -> None:
+    one = joined(catalogue, "abc", project=None)
+    catalogue.sections.merge([SectionUpdate(one.run_id, "run", {"project": "default"}, T0)])
+    joined(catalogue, "abc", writer="w2", project="digits")
+    assert project_of(catalogue, "abc") == "default"
+
+
+def test_projects_of_any_name(catalogue: MetadataStore) -> None:
+    names = ["ünï 📉", "a\0b", "x" * 300, "'; drop table run; --", "half \udc00"]
+    for place, name in enumerate(names):
+        joined(catalogue, f"run-{place}", project=name)
+    assert [project_of(catalogue, f"run-{place}") for place in range(5)] == [
+        "ünï 📉",
+        "a␀b",
+        "x" * 256,
+        "'; drop table run; --",
+        "half �",
+    ]
+
+
+def test_who_joins_a_run_that_was_thrown_away_is_told(catalogue: MetadataStore) -> None:
+    one = joined(catalogue, "abc")
+    catalogue.runs.delete([one.run_id], T0)
+    assert joined(catalogue, "abc") == replace(one, deleted=True)
+    assert joined(catalogue, "abc", writer="w2").deleted
+
+
+def test_ends_that_are_none(catalogue: MetadataStore) -> None:
+    one = joined(catalogue, "abc")
+    with pytest.raises(ValueError, match="state 'lost' is none of crashed, failed, stopped, finished"):
+        catalogue.writers.end([WriterEnd(one.writer_id, Ending("lost"), T0)])
+    with pytest.raises(ValueError, match="exit_code"):
+        catalogue.writers.end([WriterEnd(one.writer_id, Ending("failed", exit_code=2**70), T0)])
+    catalogue.writers.end(
+        [WriterEnd(4711, Ending("failed"), T0), WriterEnd(one.writer_id, Ending("failed", 3), T0)]
+    )
+    run = catalogue.runs.find("abc", T0)
+    assert run is not None
+    assert run.ending == Ending("failed", 3)
+
+
+def test_what_becomes_known_of_a_process_adds_up(catalogue: MetadataStore) -> None:
+    run_id = joined(catalogue, "abc").run_id
+    catalogue.writers.note_processes(
+        [WatchedProcess(run_id, "node1", 8, rank=1), WatchedProcess(run_id, "node1", 7, rank=0)]
+    )
+    catalogue.writers.note_processes([WatchedProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
+    catalogue.writers.note_processes(
+        [WatchedProcess(run_id, "node1", 8, out_of_memory=False), WatchedProcess(run_id, "n2", 8)]
+    )
+    assert catalogue.writers.processes(run_id) == [
+        WatchedProcess(run_id, "node1", 7, rank=0),
+        WatchedProcess(run_id, "node1", 8, rank=1, ended_ms=T0, exit_code=1, out_of_memory=False),
+        WatchedProcess(run_id, "n2", 8),
+    ]
+    with pytest.raises(UnknownRun, match="no run of number 4711"):
+        catalogue.writers.note_processes([WatchedProcess(4711, "node1", 7)])
+    with pytest.raises(ValueError, match="signal"):
+        catalogue.writers.note_processes([WatchedProcess(run_id, "node1", 7, signal=2**64)])
+
+
+EXAMPLES = itertools.count()
+NAMES = st.tuples(st.sampled_from("abc"), st.sampled_from(["monitor.n.1", "monitor.n.2", "train.n.7.1"]))
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(asked=st.lists(st.lists(NAMES, min_size=1, max_size=5), min_size=2, max_size=6))
+def test_many_who_join_at_once(catalogue: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
+    """Whatever the order in which they name whom, there is one of each."""
+    example = next(EXAMPLES)
+    joining = [
+        [
+            WriterRegistration(f"{example}-{run}", writer, f"{example}-{run}", started_ms=T0)
+            for run, writer in names
+        ]
+        for names in asked
+    ]
+    with ThreadPoolExecutor(len(joining)) as threads:
+        answers = list(threads.map(lambda some: catalogue.writers.join(some, T0), joining))
+    known: dict[tuple[str, str], RegisteredWriter] = {}
+    for some, answer in zip(joining, answers, strict=True):
+        for one, got in zip(some, answer, strict=True):
+            assert known.setdefault((one.run, one.writer), got) == got
+    assert len({one.writer_id for one in known.values()}) == len(known)
+    by_run = {run: {one.run_id for (name, _), one in known.items() if name == run} for run, _ in known}
+    assert all(len(ids) == 1 for ids in by_run.values())
+    assert all(catalogue.runs.count(Filter(project=run), T0) == 1 for run in by_run)
+    lanes = {(run, one.lane_id) for (run, writer), one in known.items() if writer.startswith("monitor")}
+    assert len(lanes) == len({run for run, writer in known if writer.startswith("monitor")})
+
+
+PROCESS = """
+import sys
+from runvitals.store.metadata import *
+with open_catalogue(sys.argv[1]) as catalogue:
+    for place in range(20):
+        joined = catalogue.writers.join([Joining(f"run-{place}", f"monitor.{sys.argv[2]}.1", "shared")], 1000)
+        print(joined[0].run_id, catalogue.metrics.ids([f"key.{place}"])[f"key.{place}"])
+"""
+
+
+def test_two_servers_on_one_catalogue(address: str) -> None:
+    """Processes that open it, bring it to the newest revision, and write, all at once."""
+    command = [sys.executable, "-c", PROCESS, address]
+    servers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in ("n1", "n2")]
+    said = [server.communicate(timeout=60)[0] for server in servers]
+    assert [server.returncode for server in servers] == [0, 0]
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 20
+
+
+def test_writers_at_work_on_one_run_do_not_undo_each_other(catalogue: MetadataStore) -> None:
+    """Hosts of one run are heard from and end in threads of their own; the run's row knows of all."""
+    writers = catalogue.writers.join([WriterRegistration("abc", f"monitor.node{n}.1") for n in range(6)], T0)
+
+    def live(place: int) -> None:
+        writer_id = writers[place].writer_id
+        for beat in range(4):
+            catalogue.writers.heard([WriterHeartbeat(writer_id, T0 + 1000 * beat, T0 + 1000 * beat + place)])
+        if place:
+            catalogue.writers.end([WriterEnd(writer_id, Ending("crashed" if place == 3 else "finished"), T0)])
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(live, range(6)))
+    run = catalogue.runs.find("abc", T0 + 4000)
+    assert run is not None
+    assert (run.state, run.last_ms) == ("running", T0 + 3005)
+    later = catalogue.runs.find("abc", T0 + 14_000)
+    assert later is not None
+    assert later.state == "crashed"

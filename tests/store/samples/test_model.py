@@ -1,0 +1,14 @@
+"""The model that other stores are compared with keeps the contract itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.samples.conformance import Conformance
+from tests.store.samples.model import Model
+
+
+class TestModel(Conformance):
+    @pytest.fixture
+    def opened(self) -> Model:
+        return Model()

@@ -1,0 +1,28 @@
+"""The SQLite store keeps the contract: as it is by default, and with chunks so small that everything
+happens often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from tests.store.samples.conformance import Conformance
+
+SMALL = Settings(chunk_ticks=16, pack_ticks=4, compact_ticks=32, head_bytes=20_000, log_bytes=20_000)
+
+
+class TestByDefault(Conformance):
+    @pytest.fixture
+    def opened(self, folder: str) -> Iterator[SqliteChunks]:
+        with SqliteChunks(folder) as store:
+            yield store
+
+
+class TestWithSmallChunks(Conformance):
+    @pytest.fixture
+    def opened(self, folder: str) -> Iterator[SqliteChunks]:
+        with SqliteChunks(folder, SMALL) as store:
+            yield store

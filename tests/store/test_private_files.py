@@ -1,0 +1,55 @@
+"""Nobody but its owner reads a store, whatever the folder and the umask allow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runvitals.store.metadata.backup import backup as copy_catalogue
+from runvitals.store.metadata.database import Database
+from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite_chunks.backup import backup
+
+
+@pytest.fixture(autouse=True)
+def nothing_masked() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, str]:
+    """Files that others may read or write."""
+    return {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir() if path.is_file()}
+
+
+def a_store(folder: Path) -> SqliteChunks:
+    store = SqliteChunks(str(folder))
+    times, values = np.array([1_000], np.int64), np.array([[1.5]])
+    store.append([SampleBatch(1, 1, 0, (7,), times, values)])
+    store.flush()
+    return store
+
+
+@pytest.mark.parametrize("left_behind", [0o644, 0o666])
+def test_files_of_a_store_and_its_backup(tmp_path: Path, left_behind: int) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir(mode=0o755)
+    with a_store(folder):
+        Database(str(folder / "catalogue.db")).close()
+        assert set(modes(folder).values()) == {"0o600"}, modes(folder)
+        assert {"log.db", "log.db-wal", "log.db-shm", "store.lock", "catalogue.db"} <= set(modes(folder))
+        backup(str(folder), str(tmp_path / "copy"))
+        copy_catalogue(str(folder / "catalogue.db"), str(tmp_path / "copy" / "catalogue.db"))
+        assert set(modes(tmp_path / "copy").values()) == {"0o600"}
+        assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
+    for path in folder.iterdir():
+        path.chmod(left_behind)  # a store that an earlier version made
+    with a_store(folder):
+        Database(str(folder / "catalogue.db")).close()
+        assert set(modes(folder).values()) == {"0o600"}, modes(folder)

@@ -1,0 +1,50 @@
+"""Threads that go on when what they do fails."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from runvitals.store.supervised_thread import SupervisedThread
+
+
+def test_a_thread_goes_on_after_any_failure_and_tells_of_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    turns: list[int] = []
+    failed, recovered = threading.Event(), threading.Event()
+
+    def turn() -> bool:
+        turns.append(len(turns))
+        if len(turns) <= 3:
+            failed.set()
+            raise [OSError("the disk is full"), OSError("the disk is full"), KeyError("run")][len(turns) - 1]
+        recovered.set()
+        return not thread.closing.wait(20)
+
+    thread = SupervisedThread("looking", turn, longest_pause_s=0.01)
+    with caplog.at_level(logging.ERROR):
+        thread.start()
+        assert failed.wait(20)
+        assert recovered.wait(20)
+        thread.close()
+    assert thread.failures == 3
+    assert thread.problem is None
+    assert [record.getMessage() for record in caplog.records] == [
+        "looking fails, and goes on: the disk is full",
+        "looking fails, and goes on: KeyError('run')",
+    ]
+
+
+def test_a_thread_that_always_fails_can_be_ended() -> None:
+    def turn() -> bool:
+        raise RuntimeError("never")
+
+    thread = SupervisedThread("looking", turn)
+    thread.start()
+    thread.close()
+    assert thread.problem == "RuntimeError('never')"
+
+
+def test_a_thread_that_was_never_started_can_be_closed() -> None:
+    SupervisedThread("looking", lambda: True).close()
