@@ -96,4 +96,5 @@ def test_what_is_decoded_is_valid_and_stays(kind: str, value: dict[str, Any]) ->
     assert not no_faults
     assert dumps(records.decoded(kind, again)[0]) == dumps(again)
     if not faults:
-        assert {name: dumps(again[name]) for name in value} == {name: dumps(value[name]) for name in value}
+        said = {name: dumps(item) for name, item in value.items() if item is not None}
+        assert {name: dumps(again[name]) for name in said} == said

@@ -15,7 +15,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.monitor import relay_connection
+from runvitals.monitor.relay_connection import call
 from runvitals.relay.destinations.runvitals import login
 from tests.leftovers import end_relay
 from tests.relay.receiver import Receiver
@@ -101,7 +101,7 @@ def test_nothing_is_started_for_a_run_that_goes_nowhere(environ: dict[str, str],
     script = SCRIPT + "import sys; assert 'runvitals.monitor.relay_connection' not in sys.modules\n"
     said = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
     assert "deliver" not in said
-    assert relay_connection.call(environ["RUNVITALS_DIR"]) is None
+    assert call(environ["RUNVITALS_DIR"]) is None
 
 
 def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
@@ -160,15 +160,15 @@ def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ
 def test_a_relay_that_is_killed_is_replaced(receiver: Receiver, environ: dict[str, str]) -> None:
     script = """
 import os, signal, time, runvitals
-from runvitals.monitor import relay
+from runvitals.monitor.relay_connection import ask
 data = os.environ["RUNVITALS_DIR"]
 with runvitals.init(id="abc", settings={"sampling_interval": 0.1}) as run:
     run.log({"loss": 1.0})
-    while (first := relay.ask(data, {"op": "hello"}, 10)) is None:
+    while (first := ask(data, {"op": "hello"}, 10)) is None:
         time.sleep(0.02)
     os.kill(first["pid"], signal.SIGKILL)
     run.log({"loss": 2.0})
-    while (answer := relay.ask(data, {"op": "hello"}, 10)) is None or answer["pid"] == first["pid"]:
+    while (answer := ask(data, {"op": "hello"}, 10)) is None or answer["pid"] == first["pid"]:
         time.sleep(0.02)
 """
     said = train({**environ, "RUNVITALS_SERVER": receiver.url}, script)
@@ -181,7 +181,7 @@ def test_a_relay_ends_when_its_data_folder_is_deleted(receiver: Receiver, enviro
     """Though its server rejects the token, so that the next attempt is minutes away."""
     receiver.faults.extend([(401, "")] * 100)
     train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
-    answer = relay_connection.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    answer = ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
     assert answer is not None
     shutil.rmtree(environ["RUNVITALS_DIR"])
     with open(os.pidfd_open(int(answer["pid"])), "rb") as ended:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from types import ModuleType
 
-from runvitals import __version__
 from runvitals.environment import redaction
 from runvitals.terminal import harmless_output, inert
+from runvitals.version import __version__
 
 COMMANDS = (
     "run",

@@ -95,7 +95,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
     lower_priority()
     what = ", ".join(runs) if runs else "every run that goes on"
     _say(f"delivering {what}; Ctrl-C ends it")
-    return 0 if relay_connection.run() or not runs else 1
+    return 0 if relay.run() or not runs else 1
 
 
 def _wanted(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:

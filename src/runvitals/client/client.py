@@ -22,8 +22,8 @@ class Client:
 
     Args:
         url: `http://host[:port][/path]` or https.
-        token: what the server knows the caller by; without it `RUNVITALS_TOKEN` if it is for this server (see
-            `runvitals.relay.destinations.runvitals.login`), then what `runvitals login` kept for this URL, then none.
+        token: authenticates the caller. Default: `RUNVITALS_TOKEN` if it is for this server, then what
+            `runvitals login` saved for this URL, then none (`runvitals.relay.destinations.runvitals.login`).
         timeout_s: for connecting, and for each wait.
 
     Raises:

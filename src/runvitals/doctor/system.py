@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
-from runvitals import __version__
 from runvitals.collectors.base import Scope, read_text
 from runvitals.collectors.plumbing.cgroup import available_cpu_count, locate
 from runvitals.doctor.finding import Finding
 from runvitals.environment.container import container
+from runvitals.version import __version__
 
 _GIB = 2.0**30
 # The inode of the kernel's first PID namespace, the host's (PROC_PID_INIT_INO).

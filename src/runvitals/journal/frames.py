@@ -44,7 +44,7 @@ CONSOLE = 5  # binary: output of the program
 EVENT = 6  # JSON: something happened: alert, gap, failure, marker
 LIFECYCLE = 7  # JSON: attach, finish, exit, end …
 INFO = 8  # JSON: facts about the run or the machine; later records override earlier ones key by key
-# 9 is BLOCK: see `seal.py`
+# 9 is BLOCK: see `sealing.py`
 
 _WINDOW = 256 * 1024
 _MAX_WINDOW = HEADER_SIZE + MAX_PAYLOAD + 1  # one byte past the longest frame tells whether it was the last

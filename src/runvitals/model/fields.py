@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from runvitals.store.metadata.text import plain_text, shortened
+from runvitals.model.names import plain_text, shortened
 
 SECTIONS = ("config", "summary")
 MAX_TEXT = 200

@@ -9,7 +9,7 @@ from typing import Any
 
 from runvitals.model import fields
 from runvitals.model.fields import Scalar
-from runvitals.store.metadata.run_states import STATES
+from runvitals.model.state import STATES
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 TEXT_COLUMNS = ("id", "name", "group", "job_type")

@@ -76,6 +76,11 @@ def plain_text(text: str) -> str:
     return unicode_text(text.replace("\0", "\N{SYMBOL FOR NULL}"))
 
 
+def shortened(text: str, longest: int) -> str:
+    """The beginning of a text, for a copy that is only searched or sorted by."""
+    return plain_text(text[:longest])
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text can be UTF-8: it has no half of a surrogate pair, as Python's texts may."""
     if text.isascii():

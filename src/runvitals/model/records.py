@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from runvitals.model.limits import DEPTH, INT64, STEP, TIME_MS
 from runvitals.model.names import mended_name
+from runvitals.model.state import ENDED_STATES
 from runvitals.model.summary import is_state
 from runvitals.model.values import Mending, is_time, mended_step
 
@@ -22,7 +23,6 @@ START, SCHEMA, HISTORY, EVENT, LIFECYCLE, INFO = "start", "schema", "history", "
 LOST = "records_lost"
 """The name of the event in which a writer says how many records it could not write."""
 _NO_FAULTS: dict[str, int] = {}
-ENDED_STATES = ("finished", "failed", "crashed", "stopped")
 _LONGEST_INTERVAL_S = 366 * 86_400.0
 _MOST_SCHEMAS = 1 << 32
 # A payload that is shorter need not be looked through for what is too long.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
-STATES: tuple[State, ...] = ("running", "finished", "failed", "crashed", "stopped", "lost")
 
 
 @dataclass(frozen=True, slots=True)

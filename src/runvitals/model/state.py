@@ -7,8 +7,15 @@ the gravest of its hosts' states is the run's.
 
 from __future__ import annotations
 
+MONITOR = "monitor"
+TRAIN = "train"
+RUNNING = "running"
+LOST = "lost"
 WORST_FIRST = ("crashed", "failed", "lost", "stopped", "finished")
 """What the other hosts' states give way to, where no host is running any more."""
+STATES = (RUNNING, *WORST_FIRST)
+ENDED_STATES = ("finished", "failed", "crashed", "stopped")
+"""What a writer's `end` record may say."""
 SILENT_INTERVALS = 5
 SILENT_MS = 10_000
 

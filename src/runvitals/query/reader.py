@@ -12,11 +12,12 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import Tail
 from runvitals.journal.records import Record
 from runvitals.model.run import Run
+from runvitals.model.state import MONITOR
 from runvitals.query import console
 from runvitals.query.console import Console
 from runvitals.query.history import History
 from runvitals.query.key_filter import KeyFilter
-from runvitals.query.run_builder import MONITOR, Facts
+from runvitals.query.run_builder import Facts
 from runvitals.query.series import Columns, Samples
 
 

@@ -15,11 +15,9 @@ from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
 from runvitals.model.records import LOST, lost_records
 from runvitals.model.run import Ending, Event, Host, Rank, Run
-from runvitals.model.state import WORST_FIRST, silence_ms
+from runvitals.model.state import MONITOR, TRAIN, WORST_FIRST, silence_ms
 from runvitals.model.summary import Definitions, Tally, combined
 
-MONITOR = "monitor"
-TRAIN = "train"
 DEFAULT_PROJECT = "default"
 # Events are few; a program that floods them keeps the first and the newest.
 _MAX_EVENTS = 10_000

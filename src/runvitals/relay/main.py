@@ -1,8 +1,8 @@
 """The relay process: its entry point, and the main thread that decides which runs to deliver and when to
 exit.
 
-Started by a run's monitor (`monitor/relay_connection.py`) or as `runvitals relay`. There is one per user and data
-folder. Each destination has a thread of its own (`courier.py`).
+Started by a run's monitor (`monitor/relay_connection.py`) or as `runvitals relay`. There is one per user
+and data folder. Each destination has its own thread (`engine/delivery_thread.py`).
 """
 
 from __future__ import annotations

@@ -76,4 +76,13 @@ except Absent:
     command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     names = {name.removeprefix("runvitals.collectors.") for name in ran.stdout.split()}
-    assert names == {"amd", "amd.driver", "amd.presence", "amd.rocm_programs", "base", "pci", "programs"}
+    assert names == {
+        "amd",
+        "amd.driver",
+        "amd.probe",
+        "amd.rocm_programs",
+        "base",
+        "plumbing",
+        "plumbing.executables",
+        "plumbing.pci",
+    }

@@ -46,11 +46,11 @@ def test_a_machine_without_devices_loads_no_collector(tmp_path: Path, programs: 
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "before = set(sys.modules)\n"
         "from runvitals.collectors.base import Absent, Scope\n"
-        "from runvitals.collectors.neuron import presence\n"
-        f"try: presence.probe(Scope(host_root={str(tmp_path)!r}))\n"
+        "from runvitals.collectors.neuron import probe\n"
+        f"try: probe.probe(Scope(host_root={str(tmp_path)!r}))\n"
         "except Absent: print(sorted(name for name in sys.modules if 'neuron' in name))\n"
     )
     output = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True)
     assert output.stdout.decode().strip() == str(
-        ["runvitals.collectors.neuron" + name for name in ("", ".locations", ".presence")]
+        ["runvitals.collectors.neuron" + name for name in ("", ".locations", ".probe")]
     )

@@ -43,8 +43,8 @@ def test_the_probe_imports_neither_ctypes_nor_the_collector(tmp_path: Path) -> N
     program = (
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r})\n"
-        "from runvitals.collectors.nvidia import presence\n"
-        f"presence.missing({str(tmp_path)!r}, {str(tmp_path)!r})\n"
+        "from runvitals.collectors.nvidia import probe\n"
+        f"probe.missing({str(tmp_path)!r}, {str(tmp_path)!r})\n"
         "print([name for name in sys.modules if 'ctypes' in name or 'nvidia.' in name])\n"
     )
     command = [sys.executable, "-I", "-S", "-E", "-c", program]

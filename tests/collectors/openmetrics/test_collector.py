@@ -100,7 +100,7 @@ from runvitals.collectors import sources
 from runvitals.collectors.base import Scope
 found = sources.probe_all(Scope(), ["openmetrics"])
 assert found.reasons == {"openmetrics": "no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS"}, found.reasons
-print([name for name in ("endpoint", "http", "exposition") if f"runvitals.collectors.{name}" in sys.modules])
+print([name for name in sys.modules if name.endswith((".endpoint", ".http", ".exposition"))])
 """
     assert alone(code) == "[]\n"
 

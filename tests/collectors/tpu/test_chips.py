@@ -106,8 +106,8 @@ def test_a_machine_without_tpus_loads_nothing_more(tmp_path: Path) -> None:
     script = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "from runvitals.collectors.base import Absent, Scope\n"
-        "from runvitals.collectors.tpu import presence\n"
-        f"try: presence.probe(Scope(host_root={str(tmp_path)!r}))\n"
+        "from runvitals.collectors.tpu import probe\n"
+        f"try: probe.probe(Scope(host_root={str(tmp_path)!r}))\n"
         "except Absent: print(sorted(name for name in sys.modules if '.tpu.' in name))\n"
     )
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TPU_")}

@@ -234,11 +234,11 @@ def test_a_csv_cell_is_what_was_written() -> None:
 
 DELIVER = """
 import sys
-from runvitals.relay import feed
+from runvitals.relay.engine import batch_reader
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery
 from runvitals.relay.engine.destination_spec import DestinationSpec
-feed.MAX_BATCH_RECORDS = 3
+batch_reader.MAX_BATCH_RECORDS = 3
 cursor = Cursor(sys.argv[1], DestinationSpec(sys.argv[2]), "node1")
 assert cursor.lock()
 delivery = RunDelivery(cursor)

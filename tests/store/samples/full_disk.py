@@ -1,4 +1,4 @@
-"""Fills a small file system with a store, and makes room again: `python -m tests.store.samples.full_disk FOLDER`.
+"""Fills a small file system with a store, then frees space: `python -m tests.store.samples.full_disk FOLDER`.
 
 Prints as JSON what it saw.
 """

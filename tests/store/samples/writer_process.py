@@ -1,5 +1,4 @@
-"""A server of a store as a process of its own, which a test may kill: `python -m tests.store.samples.writer_process
-FOLDER RUNS`.
+"""A store in a process that a test may kill: `python -m tests.store.samples.writer_process FOLDER RUNS`.
 
 Threads append for one run each, as fast as they can. Every acknowledged batch is told on stdout: "run seq".
 """

@@ -166,7 +166,7 @@ class AmdSmiLibrary:
     name = "amdsmi"
 
     def __init__(self, folder: str, every_s: float) -> None:
-        script = os.path.join(os.path.dirname(__file__), "library.py")
+        script = os.path.join(os.path.dirname(__file__), "amdsmi_child.py")
         self._stream = StreamingTool([sys.executable, "-I", "-S", "-E", script, str(every_s), folder])
         self._silent = Every(TIMEOUT_S + every_s)
         self._heard = True

@@ -46,7 +46,7 @@ def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
     found: list[list[str]] = []
     for folder in folders:
         if folder and os.path.isfile(f"{folder}/macmon/__init__.py"):
-            script = os.path.join(os.path.dirname(__file__), "library.py")
+            script = os.path.join(os.path.dirname(__file__), "macmon_child.py")
             found.append([sys.executable, "-I", "-S", "-E", script, str(period_s), folder])
             break
     program = find("macmon", *PLACES)

@@ -1,7 +1,7 @@
 """What vendors' tools print, as rows: for each device a dictionary of the tool's own names and values.
 
-Nested names are joined by dots. Values are texts, or what JSON has; `runvitals.collectors.plumbing.quantity` makes
-numbers of them.
+Nested names are joined by dots. Values are texts or JSON values; `runvitals.collectors.plumbing.quantity`
+converts them to numbers.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import msgspec
 
 from runvitals.model import records as valid
 from runvitals.model.limits import DEPTH
+from runvitals.model.state import ENDED_STATES, STATES
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.errors import Refused, malformed, out_of_range, too_large
@@ -25,7 +26,6 @@ from runvitals.store.metadata import (
 )
 from runvitals.store.metadata.devices import devices_of
 from runvitals.store.metadata.log_summaries import TALLY, LoggedRows
-from runvitals.store.metadata.run_states import ENDED_STATES, STATES
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runvitals.model.names import STEP
+from runvitals.model.state import TRAIN
 from runvitals.server.ingest.envelope import About, Envelope
 from runvitals.server.ingest.errors import out_of_range
 from runvitals.server.ingest.group_commit import Together
@@ -19,7 +20,6 @@ from runvitals.store.metadata import (
     WatchedProcess,
     WriterRegistration,
 )
-from runvitals.store.metadata.run_states import TRAIN
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MOST_MEMBERS = 100_000

@@ -8,9 +8,9 @@ import numpy as np
 
 from runvitals.buckets import Grid, reduce
 from runvitals.model.run import Event, Run
+from runvitals.model.state import TRAIN
 from runvitals.query.history import History
 from runvitals.query.reader import RunReader
-from runvitals.query.run_builder import TRAIN
 from runvitals.query.series import Columns, Series
 from runvitals.server.library import (
     Bucketed,

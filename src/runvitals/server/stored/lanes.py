@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runvitals.model.names import STEP
+from runvitals.model.state import MONITOR, TRAIN
 from runvitals.server.library import Chosen
 from runvitals.store.metadata import KeyList, MetadataStore, StoredWriter
-from runvitals.store.metadata.run_states import MONITOR, TRAIN
 
 
 @dataclass(frozen=True, slots=True)

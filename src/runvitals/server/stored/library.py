@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.metrics import mlflow
+from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.query.run_handle import UnknownRun
 from runvitals.server.cached_read import Shared
@@ -20,7 +21,6 @@ from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
-from runvitals.store.metadata.run_states import RUNNING
 from runvitals.store.samples.contract import SampleStore
 
 T = TypeVar("T")

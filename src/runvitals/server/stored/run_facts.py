@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from runvitals.model.records import LOST, lost_records
 from runvitals.model.run import Ending, Event, Host, Rank, Run, State
+from runvitals.model.state import MONITOR
 from runvitals.store import metadata as stored
 from runvitals.store.metadata import MetadataStore, RunRow, RunSections, StoredWriter, hosts
 from runvitals.store.metadata.log_summaries import summary_of
-from runvitals.store.metadata.run_states import MONITOR
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.samples.contract import SampleStore
 

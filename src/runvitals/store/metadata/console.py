@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select, tuple_, update
 
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import console, console_kept
-from runvitals.store.metadata.text import check_integers, plain_text
+from runvitals.store.metadata.text import check_integers
 
 KEPT_BYTES = 4 << 20
 """Of a run's output, as UTF-8. More than this, and the oldest quarter goes; the journal has all of it."""

@@ -9,10 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from runvitals.journal.json_codec import dumps, loads
+from runvitals.model.names import shortened
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import event
-from runvitals.store.metadata.text import MAX_NAME, check_integers, shortened
+from runvitals.store.metadata.text import MAX_NAME, check_integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,13 @@ from sqlalchemy import (
 
 from runvitals.model.fields import NUMBER
 from runvitals.model.filter import Filter, Predicate, is_field
+from runvitals.model.names import plain_text
+from runvitals.model.state import RUNNING
 from runvitals.store.metadata.database import ids_of
-from runvitals.store.metadata.run_states import RUNNING, state_at
+from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import device, project, run, run_device, run_field, run_tag, run_text
 from runvitals.store.metadata.tables import field as field_table
-from runvitals.store.metadata.text import LAST_CHARACTER, plain_text
+from runvitals.store.metadata.text import LAST_CHARACTER
 
 FEW = 10_000
 """Runs that are always listed: they cost 2 µs each, however the conditions depend on each other."""

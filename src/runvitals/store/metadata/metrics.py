@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from runvitals.model.limits import NAME_CHARACTERS
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import Database, add_rows, among, ids_made, ids_of
 from runvitals.store.metadata.tables import metric, schema, writer, writer_schema
-from runvitals.store.metadata.text import LAST_CHARACTER, checked_name, plain_text
+from runvitals.store.metadata.text import LAST_CHARACTER, checked_name
 
 MAX_KEY = NAME_CHARACTERS
 """Characters of a metric's key."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
+from runvitals.model.names import shortened
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
-from runvitals.store.metadata.text import MAX_NAME, checked_name, shortened
+from runvitals.store.metadata.text import MAX_NAME, checked_name
 
 DEFAULT_PROJECT = "default"
 

@@ -11,12 +11,13 @@ from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal,
 
 from runvitals.model.fields import NUMBER, TEXT
 from runvitals.model.filter import Filter, is_field
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import ids_of
 from runvitals.store.metadata.filter_sql import COLUMNS, Plan, plan
 from runvitals.store.metadata.run_rows import RunRow, read_rows
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import field, project, run, run_field
-from runvitals.store.metadata.text import check_integers, plain_text
+from runvitals.store.metadata.text import check_integers
 
 SORTED_COLUMNS = (
     "id",

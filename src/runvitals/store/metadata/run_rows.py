@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from runvitals.model.state import RUNNING
 from runvitals.store.metadata.database import among
-from runvitals.store.metadata.run_states import RUNNING, Ending
+from runvitals.store.metadata.run_states import Ending
 from runvitals.store.metadata.tables import project, run, run_tag
 
 _NEAR_MS = 600_000

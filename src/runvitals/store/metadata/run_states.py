@@ -18,17 +18,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, select
 
-from runvitals.model.state import WORST_FIRST, silence_ms
+from runvitals.model.state import LOST, MONITOR, RUNNING, TRAIN, WORST_FIRST, silence_ms
 from runvitals.store.metadata.database import among, update_rows
 from runvitals.store.metadata.tables import run, writer
-
-MONITOR = "monitor"
-TRAIN = "train"
-RUNNING = "running"
-LOST = "lost"
-STATES = (RUNNING, *WORST_FIRST)
-ENDED_STATES = tuple(state for state in WORST_FIRST if state != LOST)
-"""What a writer's `end` record may say."""
 
 
 @dataclass(frozen=True, slots=True)

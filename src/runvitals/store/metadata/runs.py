@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.model.filter import Filter
+from runvitals.model.names import plain_text
 from runvitals.store.metadata import run_listing, sections
 from runvitals.store.metadata.database import Database, among, ids_of
 from runvitals.store.metadata.filter_sql import plan
@@ -19,7 +20,7 @@ from runvitals.store.metadata.search_columns import tags_of
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey, read_documents
 from runvitals.store.metadata.sections import SectionUpdate
 from runvitals.store.metadata.tables import field, project, run, run_field, run_tag
-from runvitals.store.metadata.text import checked_name, plain_text
+from runvitals.store.metadata.text import checked_name
 
 MAX_PAGE = 1000
 COUNTED_BY = ("project", "state", "tag")

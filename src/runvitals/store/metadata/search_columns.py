@@ -12,11 +12,12 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
+from runvitals.model.names import shortened
 from runvitals.store.metadata.database import add_rows, among, ids_made, put_rows, update_rows
 from runvitals.store.metadata.projects import project_name
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
 from runvitals.store.metadata.tables import field, project, run, run_field, run_tag, run_text
-from runvitals.store.metadata.text import MAX_NAME, shortened
+from runvitals.store.metadata.text import MAX_NAME
 
 LOGGED = "logged"
 """The section of what rows of `log()` come to; see `summaries`."""

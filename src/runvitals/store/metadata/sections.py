@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runvitals.journal.json_codec import dumps, loads
+from runvitals.model.names import plain_text
 from runvitals.store.metadata import search_columns
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.projects import project_name
@@ -23,7 +24,7 @@ from runvitals.store.metadata.section_documents import (
     read_documents,
     write_documents,
 )
-from runvitals.store.metadata.text import check_integers, checked_name, plain_text
+from runvitals.store.metadata.text import check_integers, checked_name
 
 BY_HOST = ("machine", "sources")
 """Sections that are kept by host."""

@@ -8,27 +8,13 @@ comes back exactly as it was.
 
 from __future__ import annotations
 
-import re
-
 from runvitals.model.limits import LABEL_CHARACTERS
+from runvitals.model.names import plain_text
 
 MAX_NAME = LABEL_CHARACTERS
 """Characters that the name of a project, a host or a token may have; also of a metric: 512."""
 LAST_CHARACTER = "\U0010ffff"
 _INT64 = 2**63
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def plain_text(text: str) -> str:
-    """The text without what a database cannot hold.
-
-    Example:
-        >>> plain_text("caf\\u00e9\\0")
-        'café␀'
-    """
-    if text.isascii() and "\0" not in text:
-        return text
-    return _SURROGATES.sub("�", text.replace("\0", "␀"))
 
 
 def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
@@ -41,11 +27,6 @@ def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
         shown = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
         raise ValueError(f"{what} {shown!r}: a text of 1 to {longest} characters is allowed")
     return plain_text(text)
-
-
-def shortened(text: str, longest: int) -> str:
-    """The beginning of a text, for a copy that is only searched or sorted by."""
-    return plain_text(text[:longest])
 
 
 def check_integers(what: str, **numbers: int | None) -> None:

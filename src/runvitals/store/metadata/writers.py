@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, func, select, update
 
+from runvitals.model.state import ENDED_STATES
 from runvitals.store.metadata.database import Database, among, insert
 from runvitals.store.metadata.run_locks import lock_known_runs, lock_runs
-from runvitals.store.metadata.run_states import ENDED_STATES, Ending, StoredWriter, read_writers, restate
+from runvitals.store.metadata.run_states import Ending, StoredWriter, read_writers, restate
 from runvitals.store.metadata.tables import process, run, writer
 from runvitals.store.metadata.text import check_integers, checked_name
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration, join, joined

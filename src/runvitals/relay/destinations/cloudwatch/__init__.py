@@ -1,7 +1,7 @@
 """Amazon CloudWatch: metrics of neuron-monitor and of runs, folded, selected, and with their price told.
 
-`pipe.py` is `neuron-monitor | runvitals cloudwatch`, `destination.py` the relay's way. Both fold readings
-(`fold.py`) into data that keep PutMetricData's limits (`limits.py`), and hand them to `client.py` or
-`emf.py`. What is sent is chosen by `selection.py`, what it costs is in `prices.py` and `estimate.py`. The
-rest is about where numbers and dimensions come from: `neuron_report.py`, `run_metrics.py`, `dimensions.py`.
+`pipe.py` is `neuron-monitor | runvitals cloudwatch`, `destination.py` the relay's destination. Both aggregate
+readings (`minute_aggregation.py`) into data within PutMetricData's limits (`limits.py`) and send them through
+`client.py` or `emf.py`. `metric_selection.py` chooses what is sent; `prices.py` and `estimate.py` say what it
+costs. Values and dimensions come from `neuron_report.py`, `run_metrics.py` and `dimensions.py`.
 """

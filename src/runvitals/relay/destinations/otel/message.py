@@ -12,11 +12,11 @@ from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any
 
-from runvitals import __version__
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.protobuf import fixed64, text, uint, varint
 from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
 from runvitals.relay.destinations.timeseries.naming import Labels, MetricFamily
+from runvitals.version import __version__
 
 Resource = Mapping[str, str | int]
 SCOPE = "runvitals"

@@ -197,7 +197,8 @@ def how_shown(key: str) -> Shown:
 
 def _told(note: Note, since_ms: int) -> bytes:
     value = note.value
-    text = f"{event_messages.utc(note.time_ms)} {value.get('level', 'info')}: {value.get('text') or value.get('name')}"
+    message = value.get("text") or value.get("name")
+    text = f"{event_messages.utc(note.time_ms)} {value.get('level', 'info')}: {message}"
     step = event_messages.seconds(note.time_ms, since_ms)
     return event_messages.words(
         note.time_ms, step, f"events/{value.get('name')}", event_messages.escaped(text)

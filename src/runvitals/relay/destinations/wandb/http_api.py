@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from runvitals import __version__
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.destinations.wandb.account import authorization
 from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+from runvitals.version import __version__
 
 _KEY_WAIT_S = 300.0
 _UNAUTHORIZED = frozenset({401, 403})

@@ -1,8 +1,8 @@
 """The log: what was appended and is not in chunks yet, one row for all batches of a commit.
 
 Each row is a CRC-32 and then, for every batch, its run, writer, number and set of columns, and its times and
-values packed as the client sent them (`runvitals.model.batch_body`). Rows whose batches are all sealed are deleted
-from the front; the last row always stays, emptied, so that numbers are never used twice.
+values packed as the client sent them (`runvitals.model.batch_body`). Rows whose batches are all sealed are
+deleted from the front; the last row always stays, emptied, so that numbers are never used twice.
 
 One thread uses a log; only the committer does.
 """
