@@ -15,7 +15,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.monitor.relay_connection import call
+from runvitals.monitor.relay_connection import ask, call
 from runvitals.relay.destinations.runvitals import login
 from tests.leftovers import end_relay
 from tests.relay.receiver import Receiver
