@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from runvitals.server.http.serve import Server, listen
@@ -269,3 +270,23 @@ def test_nothing_is_wider_than_a_telephone(serve: Serve, server: Shared, tmp_pat
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         click(page, "dialog button", "Cancel")
         page.wait("!document.querySelector('dialog')")
+
+
+def test_every_metric_of_a_run_with_very_many_can_be_found(serve: Serve, server: Shared) -> None:
+    (who,) = server.catalogue.writers.join(
+        [WriterRegistration("wide", "monitor.node1.1", "digits", started_ms=now_ms())], now_ms()
+    )
+    keys = (*(f"layer.{n:05}" for n in range(10_050)), "needle.Sharpness")
+    server.append(who, keys, np.array([now_ms()]), np.ones((1, len(keys))))
+    page = serve()
+    page.open("/runs/wide")
+    page.wait("document.querySelector('main')?.innerText.includes('10,000 metrics are loaded')")
+    assert page.evaluate("document.querySelectorAll('.place').length") <= 200
+    type_into(page, '[aria-label="Filter charts"]', "sharp")
+    page.wait("""document.querySelector('figure[aria-label^="needle.Sharpness"]')""")
+    page.open("/runs/wide")
+    page.wait("[...document.querySelectorAll('button')].some(one => one.innerText === 'Load more metrics')")
+    page.evaluate(
+        "[...document.querySelectorAll('button')].find(one => one.innerText === 'Load more metrics').click()"
+    )
+    page.wait("!document.querySelector('main').innerText.includes('metrics are loaded')")

@@ -1,9 +1,10 @@
 // One run as the page follows it: its facts, its series, the stretch of time on show, and the points of each chart.
 
-import { asApiError, get, type ApiError, runPath, type Call, type Metrics, type News, type RunDetail, type Sample, type SeriesInfo } from './api';
+import { asApiError, get, type ApiError, runPath, type Call, type Metrics, type News, type Params, type RunDetail, type Sample, type SeriesInfo } from './api';
 import type { ChartPlan } from './layout';
 import { Live, type Link } from './live';
 import { append, fromMetrics, seriesId, type Points } from './points';
+import { keyGlob, merged, SERIES_PAGE } from './series';
 
 export interface Range {
   min: number;
@@ -42,6 +43,8 @@ export class Feed {
 export class Follow {
   run = $state.raw<RunDetail | null>(null);
   series = $state.raw<SeriesInfo[] | null>(null);
+  /** Whether `series` has all that the run has; else more are loaded by `loadMore` and `search`. */
+  complete = $state(true);
   error = $state<ApiError | null>(null);
   link = $state<Link>('connecting');
   /** What the person zoomed into; null follows the run. */
@@ -62,6 +65,9 @@ export class Follow {
   #wanted = new Set<Feed>();
   #recent: Sample[] = [];
   #known = new Set<string>();
+  #pages = 1;
+  #words = '';
+  #found: SeriesInfo[] = [];
   #listeners = new Set<(calls: Call[] | null) => void>();
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
@@ -97,10 +103,50 @@ export class Follow {
 
   async #loadSeries(): Promise<void> {
     await this.#try(async () => {
-      const series = await get<SeriesInfo[]>(`${runPath(this.id)}/series`, {}, this.#closed.signal);
-      this.#known = new Set(series.map((one) => seriesId(one)));
-      this.newestMs = series.reduce((newest, one) => Math.max(newest, one.last_ms), this.newestMs);
-      this.series = series;
+      let series: SeriesInfo[] = [];
+      let complete = false;
+      for (let page = 0; page < this.#pages && !complete; page++) {
+        const more = await this.#seriesPage({ skip: page * SERIES_PAGE });
+        complete = more.length < SERIES_PAGE;
+        series = page === 0 ? more : merged(series, more);
+      }
+      this.complete = complete;
+      this.#setSeries(merged(series, complete ? [] : this.#found));
+    });
+  }
+
+  #seriesPage(params: Params): Promise<SeriesInfo[]> {
+    return get<SeriesInfo[]>(`${runPath(this.id)}/series`, params, this.#closed.signal);
+  }
+
+  #setSeries(series: SeriesInfo[]): void {
+    this.#known = new Set(series.map((one) => seriesId(one)));
+    this.newestMs = series.reduce((newest, one) => Math.max(newest, one.last_ms), this.newestMs);
+    this.series = series;
+  }
+
+  /** Load the next page of a list that is longer than what is loaded. */
+  async loadMore(): Promise<void> {
+    await this.#try(async () => {
+      const more = await this.#seriesPage({ skip: this.#pages * SERIES_PAGE });
+      this.#pages += 1;
+      this.complete = more.length < SERIES_PAGE;
+      this.#setSeries(merged(this.series ?? [], more));
+    });
+  }
+
+  /** Have the server look for keys with these words, where not all series are loaded. */
+  search(words: string): void {
+    this.#words = words;
+    if (!this.complete && words.trim()) this.#later('search', 300, () => void this.#search());
+  }
+
+  async #search(): Promise<void> {
+    const keys = keyGlob(this.#words);
+    if (keys === null || this.complete) return;
+    await this.#try(async () => {
+      this.#found = await this.#seriesPage({ keys });
+      this.#setSeries(merged(this.series ?? [], this.#found));
     });
   }
 
@@ -241,7 +287,8 @@ export class Follow {
   #takeSamples(samples: Sample[]): void {
     const newest = samples.reduce((latest, sample) => Math.max(latest, sample.t), this.newestMs);
     this.#recent = [...this.#recent, ...samples].filter((sample) => sample.t > newest - RECENT_MS);
-    if (samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
+    // Of an incomplete list it is not known which series are new.
+    if (this.complete && samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
     for (const feed of this.#feeds) {

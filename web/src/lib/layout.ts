@@ -41,13 +41,17 @@ export function plan(series: readonly SeriesInfo[]): Section[] {
     // What a chart has as speeds it does not also draw as totals.
     if (one.kind === 'counter' && rated.has(`${one.chart}\n${one.host}`)) continue;
     const id = `${one.chart}\n${one.unit}`;
-    charts.set(id, [...(charts.get(id) ?? []), one]);
+    const members = charts.get(id);
+    if (members) members.push(one);
+    else charts.set(id, [one]);
   }
   for (const [id, members] of charts) if (repeats(members, charts)) charts.delete(id);
   const sections = new Map<string, ChartPlan[]>();
   for (const [id, members] of charts) {
     const title = sectionOf(members);
-    sections.set(title, [...(sections.get(title) ?? []), chartPlan(id, members)]);
+    const plans = sections.get(title);
+    if (plans) plans.push(chartPlan(id, members));
+    else sections.set(title, [chartPlan(id, members)]);
   }
   return [...sections]
     .map(([title, plans]) => ({ title, charts: plans.sort(byImportance) }))
