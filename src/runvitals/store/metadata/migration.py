@@ -1,37 +1,42 @@
-"""Bringing a database to the form this version works with. Revisions are in `migrations/versions/`."""
+"""Database migrations. Revisions are in `migrations/versions/`, as `rNNNN_name.py`.
+
+Alembic is imported only when there is something to migrate: it takes 10 MB of memory, which a server would
+keep for as long as it runs.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from runvitals.store.metadata.database import Database, MetadataStoreError
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
-_LOCK = 0x72756E76  # "runv": of PostgreSQL's advisory locks, the one that is ours
+_LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
+_REVISION = re.compile(r"r(\d{4})_\w+\.py")
 
 
 def migrate(database: Database, revision: str = "head") -> None:
-    """Bring the database to a revision, an empty one too, in one transaction: it is done whole or not at all.
+    """Migrate the database, an empty one too, to a revision, in a single transaction.
 
-    Servers that start together take turns; the later ones find it done.
+    Servers that start together take turns; the later ones have nothing to do.
 
     Raises:
-        CatalogueError: a later version of runvitals has been at work there.
+        MetadataStoreError: a later version of runvitals has migrated it.
     """
 
     def upgrade(connection: Connection) -> None:
+        from alembic import command
+        from alembic.config import Config
+
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         config = Config()
         config.set_main_option("script_location", FOLDER.replace("%", "%%"))
         config.attributes["connection"] = connection
-        _refuse_later(database, connection, config)
+        _check_known(database, connection)
         command.upgrade(config, revision)
 
     if not is_current(database, revision):
@@ -39,16 +44,34 @@ def migrate(database: Database, revision: str = "head") -> None:
 
 
 def is_current(database: Database, revision: str = "head") -> bool:
-    """Whether there is nothing to do: most times, and then without waiting for writers."""
-    newest = ScriptDirectory(FOLDER).get_current_head() if revision == "head" else revision
+    """Whether the database has this revision, so that there is nothing to migrate."""
+    wanted = max(revisions()) if revision == "head" else revision
     with database.read() as connection:
-        return MigrationContext.configure(connection).get_current_revision() == newest
+        return _present(connection) == wanted
 
 
-def _refuse_later(database: Database, connection: Connection, config: Config) -> None:
-    present = MigrationContext.configure(connection).get_current_revision()
-    known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
-    if present is not None and present not in known:
+def revisions() -> set[str]:
+    """The revisions that this version of runvitals knows.
+
+    Example:
+        >>> "0001" in revisions()
+        True
+    """
+    names = map(_REVISION.fullmatch, os.listdir(os.path.join(FOLDER, "versions")))
+    return {name[1] for name in names if name is not None}
+
+
+def _present(connection: Connection) -> str | None:
+    """The database's revision; None for an empty database."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return found
+
+
+def _check_known(database: Database, connection: Connection) -> None:
+    present = _present(connection)
+    if present is not None and present not in revisions():
         raise MetadataStoreError(
             f"the catalogue {database.name} is of revision {present}, which a later version of runvitals "
             "made: use that version, or restore a backup"

@@ -1,0 +1,63 @@
+"""Migrating the metadata store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from runvitals.store.metadata import MetadataStoreError, open_metadata_store
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.migration import FOLDER, is_current, migrate, revisions
+
+_OPEN = """
+import sys
+from runvitals.store.metadata import open_metadata_store
+open_metadata_store(sys.argv[1]).close()
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("alembic", "mako")))
+"""
+
+
+def test_the_revisions_are_those_that_alembic_finds() -> None:
+    scripts = ScriptDirectory(FOLDER)
+    assert revisions() == {script.revision for script in scripts.walk_revisions()}
+    assert max(revisions()) == scripts.get_current_head()
+
+
+def test_a_current_database_is_opened_without_alembic(tmp_path: Path) -> None:
+    path = str(tmp_path / "metadata.db")
+    open_metadata_store(path).close()
+    opened = subprocess.run(
+        [sys.executable, "-c", _OPEN, path], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert opened.stdout.strip() == "[]"
+
+
+def test_an_older_database_is_migrated(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "metadata.db"))
+    try:
+        migrate(database, "0001")
+        assert is_current(database, "0001")
+        assert not is_current(database)
+        migrate(database)
+        assert is_current(database)
+    finally:
+        database.close()
+
+
+def test_a_database_of_a_later_version_is_rejected(tmp_path: Path) -> None:
+    path = str(tmp_path / "metadata.db")
+    database = Database(path)
+    try:
+        migrate(database)
+        database.write(
+            lambda connection: connection.execute(text("UPDATE alembic_version SET version_num='9999'"))
+        )
+    finally:
+        database.close()
+    with pytest.raises(MetadataStoreError, match="revision 9999, which a later version"):
+        open_metadata_store(path)
