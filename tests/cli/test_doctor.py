@@ -38,7 +38,7 @@ def test_a_fault_is_exit_code_1_and_nothing_commands_the_terminal(tmp_path: Path
     assert report["failed"]
     (fault,) = (one for one in report["findings"] if one["state"] == "FAIL")
     assert fault["name"] == "\x1b[31mred"
-    assert "there is no source of this name" in fault["text"]
+    assert "unknown collector" in fault["text"]
     shown = doctor(tmp_path, RUNVITALS_COLLECTORS="cpu,\x1b[31mred", PYTHONIOENCODING="ascii")
     assert "\\x1b[31mred" in shown.stdout
     assert "\x1b" not in shown.stdout

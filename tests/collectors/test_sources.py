@@ -110,8 +110,8 @@ def test_a_collector_of_another_package_is_found_and_works(tmp_path: Path, site:
             "the probe failed: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
         ),
         ("def probe(scope): return 1 / 0", "the probe failed: ZeroDivisionError: division by zero"),
-        ("def probe(scope): return None", "not on this machine"),
-        ("def probe(scope): return 5", "the probe fridge:probe returned 5, which has no name or no sample()"),
+        ("def probe(scope): return None", "not available on this machine"),
+        ("def probe(scope): return 5", "the probe fridge:probe returned 5, which lacks `name` or `sample()`"),
         ("other = 1", "the probe failed: AttributeError: module 'fridge' has no attribute 'probe'"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_built_in_source_cannot_be_replaced_unseen(tmp_path: Path, site: Path)
     install(site, "fridge", FRIDGE, "[runvitals.collectors]\ncpu = fridge:probe\n")
     found = probe_all(plant(tmp_path / "host", BARE_VM), {"cpu"}, [str(site)])
     assert type(found.collectors[0]).__module__ == "runvitals.collectors.host.cpu"
-    assert found.reasons == {"cpu (fridge:probe)": "a built-in source has this name"}
+    assert found.reasons == {"cpu (fridge:probe)": "a built-in collector has this name"}
 
 
 def test_entry_points_are_read_as_installers_write_them(site: Path) -> None:

@@ -1,1 +1,1 @@
-"""What can be read of a machine: one file per source of numbers, and the facts about what surrounds a run."""
+"""Collectors read the machine: one module per source of metrics, one folder per vendor or system."""

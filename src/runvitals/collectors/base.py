@@ -1,21 +1,23 @@
-"""What a collector is, and what it is handed.
+"""The interface of a collector, and the objects passed to it.
 
-A collector is one source of numbers, in one file, with two verbs::
+A collector reads one source into a sample. Its module has a function and a class::
 
-    def probe(scope: Scope) -> Collector | None:  # module level: what is here? None, or raise Absent("why")
-    class Disk:
+None:  # is the source available? If not: None, or raise Absent("why") |     def probe(scope: Scope) ->
+    Collector | None:  # None, or raise Absent("why"), if not available | None:  # is the source available? If
+    not: None, or raise Absent("why") class Disk:
         name = "disk"
-        absent = {"/data": "no such folder"}  # optional: parts of this source that are not here, and why
-        facts = {"disks": [{"name": "sda"}]}  # optional: what belongs to the facts about the machine; where
-                                              # it changes, another object takes its place
-        every_s = 5.0  # optional: how often to be sampled, where that is less often than the run's interval
-        pending = False  # optional: a first answer is under way; who wants one reading only waits for it
-        def sample(self, tick: Tick) -> None:  # write this moment's readings into the tick
-        def close(self) -> None:  # optional: the end of the run; must not wait for anything
+        absent = {"/data": "no such folder"}  # optional: unavailable parts of this source, and the reasons
+        facts = {"disks": [{"name": "sda"}]}  # optional: facts about the machine; assign a new object when
+                                              # they change
+        every_s = 5.0  # optional: the sampling interval, if longer than the run's
+        pending = False  # optional: the first reading has not arrived yet; a caller that wants a single
+                         # reading waits for it
+        def sample(self, tick: Tick) -> None:  # write the current values into the tick
+        def close(self) -> None:  # optional: called at the end of the run; must not block
 
-The monitor imports these files at start under ``python -I -S``, so they use the standard library only and
-none of its heavy modules (no ``re``, ``json``, ``typing``, ``dataclasses``, ``subprocess``, ``socket``): each
-costs memory and start time.
+The monitor imports these modules at start under ``python -I -S``. They use only the standard library, and
+none of its heavy modules (``re``, ``json``, ``typing``, ``dataclasses``, ``subprocess``, ``socket``), each of
+which costs memory and start time.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Collector(Protocol):
-        """One source. ``sample`` raises only when something broke; "nothing to report" is a key left out."""
+        """Reads one source. ``sample`` raises only on failure; an unavailable value is a missing key."""
 
         name: str
 
@@ -43,23 +45,24 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Absent(Exception):
-    """Raised by a probe: this machine has no such thing. The text tells why those numbers are missing."""
+    """Raised by a probe when its source is not available on this machine. The message says why."""
 
 
 class Scope:
-    """What to watch, and where to look for it.
+    """What a collector reads, and where.
 
     Args:
-        host_root: folder that holds the host's ``proc`` and ``sys`` ("" = this machine's own root).
-        pids: the processes whose trees are watched; a live list, the monitor appends when another rank joins.
-        process_tree: watch descendants too (data-loader workers), not just ``pids``.
-        disk_paths: file systems to report, as the user names them.
-        interval_s: the sampling interval, for sources that choose between cheap and thorough by it.
-        options: the settings that concern single sources, by name; those not set may be missing.
+        host_root: folder that contains the host's ``proc`` and ``sys``; "" for the machine's root.
+        pids: the root processes of the run. The list is live: the monitor appends each rank that joins.
+        process_tree: include descendants of ``pids`` (data-loader workers).
+        disk_paths: paths whose file systems are reported, as the user wrote them.
+        interval_s: the sampling interval. Some collectors choose between a cheap and a thorough reading by
+            it.
+        options: settings for single collectors, by name; settings that are not set may be missing.
 
-    ``site_folders`` is where the training's installed packages lie, for sources that need a vendor's library;
-    whoever asks the sources fills it in. ``whole_machine`` means that there is no run, and devices that only
-    count when the run uses them are to be shown as well.
+    ``site_folders`` lists the folders of the training's installed packages, for collectors that need a
+    vendor's library; ``probe_all`` sets it. ``whole_machine`` is True when there is no run, so that devices
+    are reported which otherwise count only if the run uses them.
 
     Example:
         >>> scope = Scope(host_root="/host")
@@ -91,22 +94,21 @@ class Scope:
         self.whole_machine = False
 
     def path(self, absolute: str) -> str:
-        """Where an absolute path of the host lies for us."""
+        """An absolute path of the host, below ``host_root``."""
         return self.host_root + absolute
 
 
 class Tick:
-    """One sampling moment and what was read at it.
+    """The sample being taken: its time, and the values that the collectors have read.
 
-    Gauges are levels. Counters are the source's own running totals, whatever they started at: the monitor
-    subtracts each one's first value, so that a stored counter starts at 0 with the run, and it alone knows
-    about baselines.
+    ``gauges`` and ``counters`` map keys to values. A counter is the source's running total, whatever it
+    started at: the monitor subtracts the first value, so that stored counters start at 0 with the run.
 
-    Events are things that happened, for the run's list of events: objects with ``name``, ``level`` (``info``,
-    ``warning``, ``error``), ``text`` for a person, and whatever else belongs to it.
+    ``events`` lists what happened since the last tick: objects with ``name``, ``level`` (``info``,
+    ``warning`` or ``error``), ``text`` for the user, and any further fields.
 
     Args:
-        mono_s: monotonic clock of this moment in seconds; intervals are differences of it.
+        mono_s: time of the sample on the monotonic clock, in seconds.
     """
 
     __slots__ = ("counters", "events", "gauges", "mono_s")
@@ -118,12 +120,12 @@ class Tick:
         self.events: list[dict[str, object]] = []
 
 
-# Half a per cent early is due: the jitter of a 1 s clock would make 6 s of every 5.
+# Half a per cent too early counts as due: with the jitter of a 1 s clock, every 5 s would become every 6 s.
 EARLY = 0.995
 
 
 class Every:
-    """Says at most once in `seconds` that it is time: for sources that cost much or hardly change.
+    """Limits how often something is done: for sources that are expensive or rarely change.
 
     Example:
         >>> refresh = Every(5.0)
@@ -138,24 +140,28 @@ class Every:
         self._next_s = float("-inf")
 
     def due(self, mono_s: float) -> bool:
+        """Whether `seconds` have passed since this last returned True."""
         if mono_s < self._next_s:
             return False
         self._next_s = mono_s + self.seconds * EARLY
         return True
 
 
-# A seq_file (`/proc/net/dev`, `/proc/diskstats`) hands out at most a page a read, cut at a line's end. A read
-# shorter than this is therefore a whole file; a longer one is read on until the kernel says it is over, which
-# costs one more system call.
+# A seq_file (`/proc/net/dev`, `/proc/diskstats`) returns at most one page per read, cut at the end of a line.
+# So a read shorter than this is the whole file. A longer one is continued until the kernel returns nothing,
+# which costs one more system call.
 _WHOLE_BELOW = 3500
 _READ_SIZE = 1 << 16
 
 
 class PseudoFile:
-    """A /proc or /sys file kept open and read again and again from its start.
+    """A file of /proc or /sys that stays open and is read repeatedly from its start.
 
-    Keeping the descriptor saves open+close, 4 µs a read; ``pread`` at 0 makes the kernel produce the text
-    anew. Missing or forbidden files raise OSError at construction, so that a probe can tell.
+    Keeping the descriptor saves open and close, 4 µs per read. ``pread`` at offset 0 makes the kernel
+    generate the text again.
+
+    Raises:
+        OSError: by the constructor, if the file is missing or may not be read.
 
     Example:
         >>> PseudoFile("/proc/loadavg").read()
@@ -169,7 +175,7 @@ class PseudoFile:
         self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def read(self) -> bytes:
-        """The whole file as it is now."""
+        """The current contents of the whole file."""
         data = os.pread(self.fd, _READ_SIZE, 0)
         if len(data) < _WHOLE_BELOW:
             return data
@@ -178,7 +184,7 @@ class PseudoFile:
         return data
 
     def read_start(self, size: int = 4096) -> bytes:
-        """The beginning of a file that may be long, cut anywhere: the kernel need not produce the rest."""
+        """The first bytes of a file that may be long, cut anywhere, so that the kernel skips the rest."""
         return os.pread(self.fd, size, 0)
 
     def close(self) -> None:
@@ -186,7 +192,7 @@ class PseudoFile:
 
 
 def open_if_there(path: str) -> PseudoFile | None:
-    """A PseudoFile that has been read once, or None where that fails: missing, forbidden, or switched off."""
+    """A PseudoFile that was read once, or None if that failed: missing, not permitted, or disabled."""
     try:
         file = PseudoFile(path)
     except OSError:
@@ -200,7 +206,7 @@ def open_if_there(path: str) -> PseudoFile | None:
 
 
 def read_text(path: str) -> str | None:
-    """A small file's text without the newline at its end, or None where it cannot be read."""
+    """The text of a small file (up to 64 KiB) without trailing newlines, or None if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:

@@ -1,4 +1,4 @@
-"""Which sources a person wants: the setting `collectors`."""
+"""Which collectors are enabled: the setting `collectors`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ if TYPE_CHECKING:
 
 
 class Selection:
-    """`["all"]`, `["cpu", "memory"]`, `["-network"]`: names to ask, `all`, and names with a minus to leave
-    out. Names to leave out alone mean all others.
+    """Names to enable, `all`, and names to disable with a minus: `["all"]`, `["cpu", "memory"]`,
+    `["-network"]`. If only names to disable are given, all others are enabled.
 
     Example:
         >>> "cpu" in Selection(["-network"]), "network" in Selection(["-network"])
         (True, False)
     """
 
-    __slots__ = ("_all", "_left_out", "_named")
+    __slots__ = ("_all", "_disabled", "_enabled")
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._left_out = {word[1:] for word in words if word.startswith("-")}
-        self._named = {word for word in words if not word.startswith("-")}
-        self._all = not self._named or "all" in self._named
+        self._disabled = {word[1:] for word in words if word.startswith("-")}
+        self._enabled = {word for word in words if not word.startswith("-")}
+        self._all = not self._enabled or "all" in self._enabled
 
     def __contains__(self, name: object) -> bool:
-        return name not in self._left_out and (self._all or name in self._named)
+        return name not in self._disabled and (self._all or name in self._enabled)
 
     def unknown(self, names: Iterable[str]) -> list[str]:
-        """The words that are no source's name, `names` being all there are."""
-        return sorted((self._left_out | self._named) - {"all"} - set(names))
+        """The selected words that are not in `names`, the names of all collectors."""
+        return sorted((self._disabled | self._enabled) - {"all"} - set(names))

@@ -1,7 +1,7 @@
-"""The sources we know, in the order they are sampled, and how they are asked what is here.
+"""The registry of collectors, in the order in which they are sampled.
 
-A source is one file with a ``probe`` in it. Those of other packages are found by the entry-point group
-``runvitals.collectors``::
+A collector is a module with a function ``probe``. Other packages provide collectors by entry points of the
+group ``runvitals.collectors``::
 
     [project.entry-points."runvitals.collectors"]
     fridge = "fridge.vitals:probe"
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 GROUP = "runvitals.collectors"
 
-# The process tree comes first: its CPU share is a difference over time, and what comes before it would make
-# its moment waver.
+# The process tree comes first: its CPU share is a difference over time, and collectors that ran before it
+# would add jitter to the time of its reading.
 LINUX = {
     "process": "runvitals.collectors.host.process:probe",
     "cpu": "runvitals.collectors.host.cpu:probe",
@@ -40,7 +40,7 @@ LINUX = {
     "energy": "runvitals.collectors.host.energy:probe",
     "thermal": "runvitals.collectors.host.thermal:probe",
     "nvidia": "runvitals.collectors.nvidia.probe:probe",
-    # After it: what the driver tells itself is not taken from the exporter.
+    # After "nvidia": values that the driver reports are not taken from the exporter.
     "dcgm": "runvitals.collectors.dcgm.probe:probe",
     "amd": "runvitals.collectors.amd.probe:probe",
     "trainium": "runvitals.collectors.neuron.probe:probe",
@@ -65,10 +65,10 @@ LINUX = {
     "intel": "runvitals.collectors.vendors.detection:intel",
     "npu": "runvitals.collectors.vendors.detection:npu",
     "graphcore": "runvitals.collectors.graphcore.probe:probe",
-    # Last: it may wait a moment for answers, which is to delay no other.
+    # Last: it may wait a moment for responses, which must not delay the others.
     "openmetrics": "runvitals.collectors.openmetrics.collector:probe",
 }
-# macOS and Windows: what psutil tells.
+# macOS and Windows: what psutil reports.
 PORTABLE = {
     "process": "runvitals.collectors.host.portable:process",
     "cpu": "runvitals.collectors.host.portable:cpu",
@@ -83,12 +83,12 @@ PORTABLE = {
 
 
 class Sources:
-    """What the probes found.
+    """The result of the probes.
 
     Args:
-        collectors: in the order to sample them.
-        reasons: source name -> why it, or a part of it, is not here. A name that is also among the collectors
-            is partly here.
+        collectors: those available, in sampling order.
+        reasons: collector name -> why it, or a part of it, is not available. A name that is also among the
+            collectors is available in part.
     """
 
     __slots__ = ("collectors", "reasons")
@@ -98,7 +98,8 @@ class Sources:
         self.reasons = reasons
 
     def states(self, selection: Selection) -> dict[str, dict[str, str]]:
-        """What each source has to say: on, on in part, absent with the reason, or no source at all.
+        """The state of each collector: ``on``, ``on`` with a reason (available in part), or ``absent`` with a
+        reason. Names in `selection` that no collector has are absent as well.
 
         Example:
             >>> probe_all(scope).states(Selection(["all"]))["energy"]
@@ -109,26 +110,25 @@ class Sources:
             if name not in states:
                 states[name] = {"state": "absent", "reason": reason}
         for word in selection.unknown((*built_in(), *states)):
-            reason = f"there is no source of this name; there are {', '.join(built_in())}"
+            reason = f"unknown collector; expected one of {', '.join(built_in())}"
             states[word] = {"state": "absent", "reason": reason}
         return states
 
 
 def built_in(platform: str = sys.platform) -> Mapping[str, str]:
-    """Source name -> ``module:probe``, for an operating system as ``sys.platform`` names it."""
+    """Collector name -> ``module:probe``, for a value of ``sys.platform``."""
     return LINUX if platform == "linux" else PORTABLE
 
 
 def probe_all(
     scope: Scope, wanted: Container[str] | None = None, site_folders: Sequence[str] = ()
 ) -> Sources:
-    """Ask every source whether it is here. One that fails is absent, with its error as the reason, and hurts
-    no other.
+    """Run every probe. A collector whose probe fails is absent, with the error as the reason.
 
     Args:
-        wanted: names of the sources to ask; None = all.
-        site_folders: where installed packages lie, to look for collectors of other packages; they are put on
-            the module path if there are any, or if the built-in ones need a package (psutil).
+        wanted: names of the collectors to probe; None for all.
+        site_folders: folders of installed packages, searched for collectors of other packages. They are
+            appended to ``sys.path`` if there are any, or if the built-in collectors need a package (psutil).
 
     Example:
         >>> found = probe_all(Scope(pids=[1234]))
@@ -141,7 +141,7 @@ def probe_all(
     others, clashes = third_party(site_folders)
     for name, place in others.items():
         if name in table:
-            clashes[f"{name} ({place})"] = "a built-in source has this name"
+            clashes[f"{name} ({place})"] = "a built-in collector has this name"
         else:
             table[name] = place
     if others or sys.platform != "linux":
@@ -154,17 +154,17 @@ def probe_all(
 
 
 def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """({source name: ``module:probe``}, {what could not be used: why}) from the ``entry_points.txt`` of
+    """({collector name: ``module:probe``}, {unusable entry: reason}), from the ``entry_points.txt`` of
     installed packages.
 
-    Reads the files by hand: ``importlib.metadata`` costs 15 ms and 4 MB.
+    Parses the files directly: importing ``importlib.metadata`` costs 15 ms and 4 MB.
     """
     places: dict[str, str] = {}
     problems: dict[str, str] = {}
     for folder in site_folders:
         try:
             names = os.listdir(folder)
-        except FileNotFoundError:  # nothing was installed there
+        except FileNotFoundError:  # no packages are installed there
             continue
         except OSError as error:
             problems[folder] = f"cannot be searched for collectors: {error.strerror}"
@@ -185,7 +185,7 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
 
 
 def load(place: str) -> Probe:
-    """The function that ``package.module:name`` names. Imports the module."""
+    """Import the function that ``package.module:name`` names."""
     module, _, function = place.partition(":")
     __import__(module)
     probe: Probe = getattr(sys.modules[module], function)
@@ -193,7 +193,7 @@ def load(place: str) -> Probe:
 
 
 def state(collector: Collector) -> dict[str, str]:
-    """What there is to say of a collector that was found: it is on, and why parts of it are missing.
+    """The state of an available collector: ``on``, with the reasons for missing parts.
 
     Example:
         >>> state(filesystem)
@@ -204,15 +204,15 @@ def state(collector: Collector) -> dict[str, str]:
 
 
 def close(collector: Collector, report: Callable[[str, Exception | None], None]) -> None:
-    """Let a collector give back what it holds, if it holds anything; an error goes to `report`."""
+    """Release what a collector holds, if it has a `close`. Errors go to `report`."""
     try:
         getattr(collector, "close", _nothing)()
-    except Exception as error:  # noqa: BLE001 -- whatever it leaves behind, the others are closed as well
+    except Exception as error:  # noqa: BLE001 -- the other collectors are closed as well
         report(collector.name, error)
 
 
 def _nothing() -> None:
-    """What a collector without `close` has to do at the end."""
+    """Stands in for `close` where a collector has none."""
 
 
 def _missing_parts(collector: Collector) -> str:
@@ -226,14 +226,14 @@ def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
     except Absent as absent:
         found.reasons[name] = str(absent)
         return
-    except Exception as error:  # noqa: BLE001 -- whatever a driver or a plug-in does, the other sources go on
+    except Exception as error:  # noqa: BLE001 -- whatever a driver or plugin does, the other collectors work
         found.reasons[name] = f"the probe failed: {type(error).__name__}: {error}"
         return
     if collector is None:
-        found.reasons[name] = "not on this machine"
+        found.reasons[name] = "not available on this machine"
         return
     if not hasattr(collector, "name") or not hasattr(collector, "sample"):
-        found.reasons[name] = f"the probe {place} returned {collector!r}, which has no name or no sample()"
+        found.reasons[name] = f"the probe {place} returned {collector!r}, which lacks `name` or `sample()`"
         return
     found.collectors.append(collector)
     missing = _missing_parts(collector)

@@ -42,7 +42,7 @@ _WANTED_BY = {
     "dcgm": "dcgm_exporter",
     "trainium": "neuron_monitor_config",
 }
-_BROKEN = ("the probe failed", "there is no source of this name", "a built-in source has this name")
+_BROKEN = ("the probe failed", "unknown collector", "a built-in collector has this name")
 _NODES = (
     "/dev/nvidiactl", "/dev/kfd", "/dev/neuron0", "/dev/accel0", "/dev/hl0", "/dev/davinci_manager",
     "/dev/gcu0", "/dev/biren/card_0",

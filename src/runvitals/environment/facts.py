@@ -1,7 +1,7 @@
-"""Where a run takes place: the machine, the system, the program and what started it. Read once, at its start.
+"""Facts about a run: the machine, the operating system, the program and its launcher. Read once, at start.
 
-Nothing here waits for a network, and nothing copies the environment: variables come from allow-lists, command
-lines and URLs lose their secrets first.
+Nothing here waits for a network, and nothing copies the whole environment: variables come from allow-lists,
+and secrets are removed from command lines and URLs.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 
 
 def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[str, object]:
-    """Everything that can be told about a run's surroundings; what cannot is left out.
+    """Collect all facts that are available.
 
-    Whether the git tree has changes is asked apart, of `git.dirty`, because it may take seconds.
+    Whether the git tree has changes is not among them: `git.dirty` may take seconds.
 
     Args:
-        scope: where /proc and /sys lie, and the paths whose file systems matter.
+        scope: the location of /proc and /sys, and the paths whose file systems are reported.
         pid: the training process.
         cwd: its working directory.
         environ: its environment.
 
     Returns:
-        A JSON object. A section that could not be read because a file has an unknown form is named with the
-        reason under "unreadable".
+        A JSON object. Sections that could not be parsed are listed with the reason under "unreadable".
 
     Example:
         >>> facts(Scope(), os.getpid(), os.getcwd(), os.environ)["cpu"]
@@ -80,20 +79,20 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
 
 
 def command_line(pid: int) -> list[str] | None:
-    """A process's command line without its secrets; None where /proc does not tell or it has ended."""
+    """The command line of a process with secrets redacted; None if it has ended or /proc is not available."""
     text = read_text(f"/proc/{pid}/cmdline")
     return redaction.command(text.rstrip("\0").split("\0")) if text else None
 
 
 def _os_name(scope: Scope) -> str | None:
-    """The distribution's own name for itself, `Debian GNU/Linux 12 (bookworm)`; elsewhere the system's."""
+    """The name of the distribution, `Debian GNU/Linux 12 (bookworm)`; elsewhere of the system."""
     text = read_text(scope.path("/etc/os-release")) or read_text(scope.path("/usr/lib/os-release"))
     for line in (text or "").split("\n"):
         name, _, value = line.partition("=")
         if name == "PRETTY_NAME":
             return value.strip("\"'")
     if scope.host_root:
-        return None  # the host's files of /etc are not in sight, and ours are not the host's
+        return None  # the host's /etc is not mounted, and the container's is not the host's
     return f"{_uname('sysname') or sys.platform} {_uname('release') or ''}".strip()
 
 
@@ -103,9 +102,9 @@ def _uptime_s(scope: Scope) -> float | None:
 
 
 def _user(pid: int, environ: Mapping[str, str]) -> str | None:
-    """The owner of the process by /etc/passwd, else the user the environment names.
+    """The owner of the process according to /etc/passwd, else to the environment.
 
-    Not by the system's own look-up, which may ask a directory server.
+    Does not use getpwuid, which may query a directory server.
     """
     try:
         uid = str(os.stat(f"/proc/{pid}").st_uid)

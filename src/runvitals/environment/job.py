@@ -1,4 +1,4 @@
-"""One process's place in a job of many."""
+"""The rank of a process in a distributed job."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MOST_DIGITS = 10  # of a rank or a number of processes
+_MOST_DIGITS = 10  # in a rank or a number of processes
 
 
 class Job:
-    """One process's place in a job.
+    """The rank of a process in a job.
 
     Args:
-        launcher: who gave the rank, for people: ``"torchrun"``, ``"slurm"``, ``"openmpi"`` …
-        key: the same text in every rank of the job, on every node, and in no other job; None where nothing
-            that the launcher says is both. Ranks without a key cannot find each other by themselves.
+        launcher: what assigned the rank: ``"torchrun"``, ``"slurm"``, ``"openmpi"`` …
+        key: a text that is the same in all ranks of the job, on all nodes, and differs in every other job;
+            None if the launcher provides none. Ranks without a key cannot join the same run on their own.
         rank: number of this process in the job.
         local_rank: its number on its node, if known.
-        world_size: processes of the job, if known.
+        world_size: number of processes in the job, if known.
         node_rank: number of its node, if known.
 
     Attributes:
-        name: what people call the job, with its number where names repeat; None where it has no name. The
-            same in every rank.
+        name: the job's name, with its number where names repeat; None if it has none. The same in all ranks.
     """
 
     __slots__ = ("key", "launcher", "local_rank", "name", "node_rank", "rank", "world_size")
@@ -51,7 +50,7 @@ class Job:
 
 
 def number(environ: Mapping[str, str], *names: str) -> int | None:
-    """The first of some variables that holds a whole number.
+    """The value of the first variable that is a non-negative integer.
 
     >>> number({"SLURM_NTASKS": "8"}, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
     8
@@ -64,7 +63,7 @@ def number(environ: Mapping[str, str], *names: str) -> int | None:
 
 
 def first_set(environ: Mapping[str, str], *names: str) -> str | None:
-    """The first of some variables that is set and not empty."""
+    """The value of the first variable that is set and not empty."""
     for name in names:
         if text := environ.get(name):
             return text

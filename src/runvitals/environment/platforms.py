@@ -1,7 +1,7 @@
-"""Which scheduler, launcher or platform runs us, as its environment variables tell.
+"""The scheduler, launcher and platform of the run, as facts from their environment variables.
 
-Every variable is on an allow-list: a wholesale copy (all of SLURM_*, say) would record secrets, and other
-people's paths and names.
+Only variables on an allow-list are read: a copy of all SLURM_* variables, say, would record secrets, and the
+paths and names of other users.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Platform, the variables of which one shows that it is there, those worth keeping.
+# Platform; variables of which at least one is set there; variables to keep.
 _PLATFORMS: tuple[tuple[str, str, str], ...] = (
     (
         "slurm",
@@ -79,7 +79,7 @@ _PLATFORMS: tuple[tuple[str, str, str], ...] = (
     ("codespaces", "CODESPACES", "CODESPACE_NAME"),
 )
 
-# Which devices the process may use, as each vendor's runtime reads it.
+# Variables by which vendors' runtimes restrict the devices of a process.
 _VISIBLE_DEVICES = (
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR",
@@ -89,12 +89,12 @@ _VISIBLE_DEVICES = (
     "XPU_VISIBLE_DEVICES", "TOPS_VISIBLE_DEVICES", "BIREN_VISIBLE_DEVICES",
 )  # fmt: skip
 
-# A variable may hold anything; what is longer than this is no name or number.
+# A variable may contain anything. Names and numbers are shorter than this.
 _LONGEST = 512
 
 
 def platforms(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """What each platform around us says of the job, by platform; the names are the variables' own.
+    """Platform -> its variables that are set and on the allow-list.
 
     >>> platforms({"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "bert", "SLURM_JWT": "abc"})
     {'slurm': {'SLURM_JOB_ID': '7', 'SLURM_JOB_NAME': 'bert'}}
@@ -107,7 +107,7 @@ def platforms(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def visible_devices(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that choose devices, as they are set; an empty one is kept, for it hides them all.
+    """The variables that restrict devices. An empty one is included: it hides all devices.
 
     >>> visible_devices({"CUDA_VISIBLE_DEVICES": "", "HOME": "/root"})
     {'CUDA_VISIBLE_DEVICES': ''}

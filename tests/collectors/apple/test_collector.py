@@ -220,7 +220,7 @@ def test_warnings_are_passed_over_and_a_damaged_line_is_told(bench: Bench, start
     bench.macmon(SAMPLE, before="echo 'macmon: state count (3) does not match'; printf '\\377\\376 {\\n'")
     until(open_here(bench, started), 100.0)
     bench.macmon(before="echo '{\"gpu_power\": 1'")
-    told = "nothing is understood of what it prints: '{\"gpu_power\": 1'"
+    told = "cannot parse the output: '{\"gpu_power\": 1'"
     assert told in why(open_here(bench, started), 100.0)
 
 
@@ -229,7 +229,7 @@ def test_a_macmon_whose_lines_hold_nothing_we_know_fails_until_they_do(
 ) -> None:
     bench.macmon({"gpu_watts": 1}, {"gpu_watts": 2})
     mac = open_here(bench, started)
-    assert "nothing is understood" in why(mac, 100.0)
+    assert "cannot parse the output" in why(mac, 100.0)
     with pytest.raises(ToolFailed, match="gpu_watts"):
         mac.sample(Tick(200.0))
 

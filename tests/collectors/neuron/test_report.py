@@ -264,5 +264,5 @@ def test_what_is_no_report(line: bytes) -> None:
 
 def test_a_report_that_is_cut_off() -> None:
     whole = reports.report(reports.process(5, "5", {0: 1.0}))
-    with pytest.raises(ValueError, match="damaged JSON"):
+    with pytest.raises(ValueError, match="invalid JSON"):
         parse(whole[: len(whole) // 2])

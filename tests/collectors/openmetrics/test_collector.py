@@ -81,7 +81,7 @@ def answer(source: OpenMetrics | ExporterEndpoint, mono_s: float) -> Tick:
 
 def asides(source: OpenMetrics | ExporterEndpoint) -> list[Any]:
     endpoints = source._endpoints if isinstance(source, OpenMetrics) else [source]
-    return [endpoint._aside for endpoint in endpoints]
+    return [endpoint._reader for endpoint in endpoints]
 
 
 def alone(code: str) -> str:
@@ -92,14 +92,14 @@ def alone(code: str) -> str:
 
 
 def test_without_an_endpoint_there_is_nothing_and_nothing_is_imported() -> None:
-    with pytest.raises(Absent, match="no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS"):
+    with pytest.raises(Absent, match="no endpoint is configured \\(RUNVITALS_OPENMETRICS_ENDPOINTS\\)"):
         probe(Scope(options={"openmetrics_endpoints": {}}))
     code = """
 import sys
 from runvitals.collectors import sources
 from runvitals.collectors.base import Scope
 found = sources.probe_all(Scope(), ["openmetrics"])
-assert found.reasons == {"openmetrics": "no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS"}, found.reasons
+assert found.reasons == {"openmetrics": "no endpoint is configured (RUNVITALS_OPENMETRICS_ENDPOINTS)"}, found
 print([name for name in sys.modules if name.endswith((".endpoint", ".http", ".exposition"))])
 """
     assert alone(code) == "[]\n"
@@ -201,7 +201,7 @@ def test_filters_keep_what_fits_one_of_them(
     collector = collect({"home": exporter.url}, filters=filters)
     tick = answer(collector, 100.0)
     assert (tick.gauges, tick.counters) == ({HOME + key: value for key, value in kept.items()}, {})
-    assert collector.absent == ({} if kept else {"home": "openmetrics_filters keep none of its metrics"})
+    assert collector.absent == ({} if kept else {"home": "openmetrics_filters match none of its metrics"})
 
 
 def test_headers_are_sent_to_every_endpoint(exporter: Exporter, collect: Callable[..., OpenMetrics]) -> None:
@@ -260,7 +260,7 @@ def test_an_endpoint_that_does_not_answer_in_time_is_told(
     with Exporter(None) as silent:
         collector = collect({"silent": silent.url})
         answer(collector, 100.0)
-        assert collector.absent == {"silent": f"{silent.url} did not answer within 0.3 s"}
+        assert collector.absent == {"silent": f"{silent.url} did not respond within 0.3 s"}
         assert not collector.pending
 
 
@@ -275,22 +275,22 @@ def test_one_that_hangs_where_no_time_out_reaches_is_told_in_the_same_words(
         first = collector.absent
         collector.sample(Tick(132.0))
         assert collector.absent is first
-        assert "has not answered for more than 30 s" in first["silent"]
+        assert "has not responded for more than 30 s" in first["silent"]
 
 
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (b"HTTP/1.1 503 Busy\r\n\r\n", "answered with status 503"),
+        (b"HTTP/1.1 503 Busy\r\n\r\n", "responded with status 503"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99000000\r\n\r\n", "sent more than 16777216 bytes"),
         (
             ok(gzip.compress(b" " * (17 << 20), mtime=0), "Content-Encoding: gzip"),
             "sent more than 16777216 bytes",
         ),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nup 1\n", "broke off its answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nup 1\n", "sent a truncated response"),
         (ok("<html>\n<body>log in</body>"), "sent no metrics: line 1, '<html>'"),
         (ok("up 1\n", "Content-Type: application/openmetrics-text; version=1.0.0"), "it has no # EOF"),
-        (b"ERR unknown command\r\n\r\n", "sent no HTTP"),
+        (b"ERR unknown command\r\n\r\n", "sent a response that is not HTTP"),
     ],
 )
 def test_an_answer_that_is_none_is_told_and_the_others_go_on(
@@ -312,7 +312,7 @@ def test_lines_that_cannot_be_understood_hide_no_others_and_are_told_once(
     exporter.answer = ok("up 1\nload{ 3\n")
     assert answer(collector, 100.0).gauges == {f"{HOME}up.0": 1.0}
     first = collector.absent
-    assert first["home"].startswith("some lines are left out, such as line 2, 'load{ 3'")
+    assert first["home"].startswith("some lines could not be parsed, such as line 2, 'load{ 3'")
     exporter.answer = ok("up 1\nload{ 4\n")
     answer(collector, 101.0)
     assert collector.absent is first
@@ -336,14 +336,14 @@ def test_an_endpoint_that_is_down_is_asked_ever_less_often_and_comes_back(
         for wait_s, least_s in zip(waits_s, [1, 2, 4, 8, 16, 32, 60, 60], strict=False):
             assert least_s <= wait_s <= 1.5 * least_s + 1
         assert 6 <= len(waits_s) <= 10
-        assert "closed the connection before its answer" in collector.absent["home"]
+        assert "closed the connection without a response" in collector.absent["home"]
         exporter.answer = ok("up 1\n")
         assert answer(collector, asked_at[-1] + 59.0).gauges == {}
         assert answer(collector, 600.0).gauges == {f"{HOME}up.0": 1.0}
         assert collector.absent == {}
         assert answer(collector, 601.0).gauges == {f"{HOME}up.0": 1.0}
     answer(collector, 602.0)
-    assert "nobody listens there" in collector.absent["home"]
+    assert "connection refused" in collector.absent["home"]
 
 
 def test_too_many_series_are_cut_off_and_told(
@@ -353,7 +353,7 @@ def test_too_many_series_are_cut_off_and_told(
     collector = collect({"home": exporter.url})
     exporter.answer = ok("".join(f'request{{id="{n}"}} {n}\n' for n in range(5)))
     assert answer(collector, 100.0).gauges == {f"{HOME}request.{n}": float(n) for n in range(3)}
-    assert collector.absent == {"home": "more than 3 series; openmetrics_filters can choose among them"}
+    assert collector.absent == {"home": "more than 3 series; use openmetrics_filters to select some"}
 
 
 def test_a_counter_starts_at_0_and_a_reset_is_a_gap(
@@ -379,7 +379,7 @@ def test_the_monitor_writes_down_who_is_down(collect: Callable[..., OpenMetrics]
     assert sampler.news() == {"machine": {"openmetrics": {"home": {"url": url, "metrics": {}}}}}
     answer(collector, 100.0)
     sampler.sample(100.5)
-    state = {"state": "on", "reason": f"home: {url} cannot be read: nobody listens there"}
+    state = {"state": "on", "reason": f"home: {url} cannot be read: connection refused"}
     assert sampler.news() == {"sources": {"openmetrics": state}}
     assert sampler.news() == {}
 
@@ -392,11 +392,11 @@ def test_a_filter_without_labels_fits_all_of_a_metric() -> None:
 def test_too_long_labels_are_cut_off_and_told(
     exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_LETTERS", 1000)
+    monkeypatch.setattr(module, "MOST_CHARACTERS", 1000)
     collector = collect({"home": exporter.url})
     exporter.answer = ok("".join(f'request{{id="{n}{"x" * 300}"}} {n}\n' for n in range(5)))
     assert len(answer(collector, 100.0).gauges) == 3
-    why = "more than 1000 letters of labels; openmetrics_filters can choose among them"
+    why = "more than 1000 characters of labels; use openmetrics_filters to select some"
     assert collector.absent == {"home": why}
 
 

@@ -142,24 +142,24 @@ def test_names_in_quotes_may_hold_any_characters() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("temp", "it has no value"),
-        ("temp hot", "'hot' is no number"),
-        ("temp 1_000", "'1_000' is no number"),
+        ("temp", "missing value"),
+        ("temp hot", "'hot' is not a number"),
+        ("temp 1_000", "'1_000' is not a number"),
         ("temp 1 2 3", "'1 2 3' is more than a value and a time"),
-        ("9temp 1", "'9temp' is no metric's name"),
-        ("tëmp 1", "'tëmp' is no metric's name"),
-        ("{} 1", "'' is no metric's name"),
-        ('temp{gpu="0" 1', "there is neither a comma nor a brace between its labels"),
-        ('temp{gpu="0} 1', "its quotes are not closed"),
-        ('temp{gpu="0\\"} 1', "its quotes are not closed"),
-        ("temp{gpu=0} 1", "the value of the label 'gpu' is not in quotes"),
-        ('temp{0="a"} 1', "'0' is no label's name"),
-        ("temp{gpu} 1", "'gpu} 1' is no label's name"),
-        ('temp{a="1",a="2"} 1', "it has the label 'a' twice"),
-        ('temp{"other"} 1', "it has two names"),
-        ('{"temp",a="1","b"} 1', "the label 'b' has no value"),
-        ("# TYPE temp thermometer", "there is no type 'thermometer'"),
-        ('# HELP "temp', "its quotes are not closed"),
+        ("9temp 1", "invalid metric name '9temp'"),
+        ("tëmp 1", "invalid metric name 'tëmp'"),
+        ("{} 1", "invalid metric name ''"),
+        ('temp{gpu="0" 1', "expected a comma or a closing brace after a label"),
+        ('temp{gpu="0} 1', "unterminated quotes"),
+        ('temp{gpu="0\\"} 1', "unterminated quotes"),
+        ("temp{gpu=0} 1", "the value of label 'gpu' is not quoted"),
+        ('temp{0="a"} 1', "invalid label name '0'"),
+        ("temp{gpu} 1", "invalid label name 'gpu} 1'"),
+        ('temp{a="1",a="2"} 1', "duplicate label 'a'"),
+        ('temp{"other"} 1', "two metric names"),
+        ('{"temp",a="1","b"} 1', "label 'b' has no value"),
+        ("# TYPE temp thermometer", "unknown type 'thermometer'"),
+        ('# HELP "temp', "unterminated quotes"),
     ],
 )
 def test_a_bad_line_is_skipped_counted_and_named(line: str, fault: str) -> None:
@@ -303,7 +303,7 @@ def test_a_line_without_an_end_is_left_out_and_what_follows_is_read() -> None:
     parser.end()
     assert [sample.name for sample in samples] == ["a", "b"]
     assert parser.found.bad == 1
-    assert parser.found.first_bad.endswith("it is longer than 65536 bytes")
+    assert parser.found.first_bad.endswith("longer than 65536 bytes")
     assert parser.found.first_bad.startswith("line 2, 'xxx")
 
 

@@ -205,11 +205,11 @@ def test_a_failed_run_is_followed_by_another_when_it_is_due(tmp_path: Path) -> N
 
 def test_a_program_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
     missing = Tool([f"{tmp_path}/smi"])
-    with pytest.raises(ToolFailed, match="smi cannot be started: No such file or directory"):
+    with pytest.raises(ToolFailed, match="smi could not be started: No such file or directory"):
         missing.output(1.0)
     (tmp_path / "text").write_text("")
     (tmp_path / "text").chmod(0o755)
-    with pytest.raises(ToolFailed, match="cannot be started: Exec format error"):
+    with pytest.raises(ToolFailed, match="could not be started: Exec format error"):
         Tool([f"{tmp_path}/text"]).output(1.0)
 
 
@@ -347,13 +347,13 @@ def test_a_stream_that_always_fails_says_why_at_each_tick_until_it_works(tmp_pat
     stream.close()
 
 
-def test_lines_that_are_refused_are_a_failure_until_others_come(tmp_path: Path) -> None:
+def test_lines_that_are_rejected_are_a_failure_until_others_come(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     script = f"echo '| no | such |'; until [ -e {gate} ]; do sleep 0.005; done; echo good; exec sleep 69.6"
     stream = StreamingTool([program(tmp_path, "monitor", script)])
-    refused = stream.refuse(lines(stream, 1.0, 1))
-    assert str(refused) == f"{tmp_path}/monitor: nothing is understood of what it prints: 'no | such'"
-    with pytest.raises(StillFailing, match="nothing is understood"):
+    rejected = stream.reject(lines(stream, 1.0, 1))
+    assert str(rejected) == f"{tmp_path}/monitor: cannot parse the output: 'no | such'"
+    with pytest.raises(StillFailing, match="cannot parse the output"):
         stream.lines(2.0)
     gate.touch()
     assert lines(stream, 3.0, 1) == [b"good"]
@@ -375,7 +375,7 @@ def test_a_stream_that_lived_long_is_started_again_at_once(tmp_path: Path) -> No
 
 def test_a_stream_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
     stream = StreamingTool([f"{tmp_path}/monitor"])
-    with pytest.raises(ToolFailed, match="monitor cannot be started: No such file"):
+    with pytest.raises(ToolFailed, match="monitor could not be started: No such file"):
         stream.lines(1.0)
     with pytest.raises(StillFailing):
         stream.lines(1.5)

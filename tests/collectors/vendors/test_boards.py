@@ -126,7 +126,7 @@ def test_a_tegrastats_that_prints_something_else_is_told(tmp_path: Path) -> None
             return str(failed)
         return ""
 
-    assert soon(attempt).endswith("nothing is understood of what it prints: 'Access denied: run as root'")
+    assert soon(attempt).endswith("cannot parse the output: 'Access denied: run as root'")
     stats.close()
 
 

@@ -83,7 +83,7 @@ def test_what_is_no_answer_gives_no_reading(vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("vendor", [INFO, HYGON, MOORE_THREADS, REBELLIONS, TENSTORRENT])
 def test_json_that_breaks_off_is_an_error_not_half_an_answer(vendor: Vendor) -> None:
-    with pytest.raises(ValueError, match="damaged JSON"):
+    with pytest.raises(ValueError, match="invalid JSON"):
         vendor.rows(b'warning: slow\n{"card0": {"npu": 0}, "GPU": [{"Index": "0"}, {"Ind')
 
 

@@ -130,7 +130,7 @@ class Macmon:
             self._remarks = []
             return samples
         if any(line.lstrip().startswith(b"{") for line in lines):
-            raise stream.refuse(lines)
+            raise stream.reject(lines)
         self._remarks = [*self._remarks, *lines][:MOST_LINES]
         if self._heard_s is not None and mono_s - self._heard_s > SILENCE_S + self._period_s:
             program, remarks = " ".join(stream.argv[:2]), first_lines(b"\n".join(self._remarks))

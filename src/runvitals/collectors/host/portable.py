@@ -1,9 +1,8 @@
-"""The host's sources on macOS and Windows, through psutil: the same keys as on Linux, as far as these systems
-tell.
+"""The host's collectors on macOS and Windows, based on psutil. Keys are the same as on Linux.
 
-Not here: cgroups, pressure, InfiniBand, ENA, energy, and on macOS the storage traffic of processes. To find
-new children all processes have to be listed (5 to 20 ms), so that is done every 5 s; what a child used
-between our last look and its end is lost.
+Not available: cgroups, pressure, InfiniBand, ENA, energy, and on macOS the I/O of processes. Finding new
+children requires listing all processes (5 to 20 ms), so it happens every 5 s. What a child used between the
+last sample and its end is lost.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
 
 TREE_EVERY_S = 5.0
 LOAD_EVERY_S = 5.0
-# Over a shorter interval than this a share of CPU time is noise.
+# Over shorter intervals, a share of CPU time is noise.
 SHORTEST_S = 0.02
-# Windows has no load average; psutil makes one up, which is 0 for the first seconds.
+# Windows has no load average. psutil computes one, which is 0 for the first seconds.
 LOAD_AFTER_S = 6.0
-# On macOS "/" is a sealed volume that never fills up; what people write lies here.
+# On macOS "/" is a read-only system volume. Users' data is on this one.
 MAC_DATA_VOLUME = "/System/Volumes/Data"
-# Interfaces whose bytes stay on this machine or pass through another one as well.
+# Interfaces whose traffic stays on this machine, or passes through another interface as well.
 INWARD = (
     *("lo", "Loopback", "utun", "awdl", "llw", "anpi", "ap", "bridge", "gif", "stf", "vmenet", "vEthernet"),
     *("veth", "docker", "br-", "ipsec", "tun", "tap", "isatap", "Teredo"),
@@ -39,11 +38,11 @@ INWARD = (
 
 
 def psutil_or_absent() -> ModuleType:
-    """psutil, which is installed with runvitals on every system but Linux."""
+    """Import psutil, a dependency of runvitals on all systems but Linux."""
     try:
         import psutil
     except ImportError as error:
-        raise Absent(f"psutil cannot be imported: {error}") from error
+        raise Absent(f"psutil could not be imported: {error}") from error
     return psutil
 
 
@@ -66,7 +65,7 @@ def memory(scope: Scope) -> PsutilMemory:
 def disk(scope: Scope) -> PsutilDisk:
     found = PsutilDisk(psutil_or_absent())
     if found.read() is None:
-        raise Absent("the system does not count disk traffic (on Windows: switch it on with `diskperf -y`)")
+        raise Absent("the system does not count disk traffic (on Windows, enable it with `diskperf -y`)")
     return found
 
 
@@ -79,7 +78,7 @@ def network(scope: Scope) -> PsutilNetwork:
 
 
 class PsutilProcesses:
-    """`cpu`, `proc.count`, `proc.cpu.threads`, `proc.memory.*`, and `proc.io.*` where the system tells it."""
+    """`cpu`, `proc.count`, `proc.cpu.threads`, `proc.memory.*`, and `proc.io.*` where the system has it."""
 
     name = "process"
 
@@ -122,7 +121,7 @@ class PsutilProcesses:
         gauges["proc.cpu.threads"] = float(sum(member.threads for member in members))
         gauges["proc.memory.rssMB"] = resident / MIB
         gauges["proc.memory.percent"] = resident * 100.0 / self._total_memory
-        if any(member.tells_io for member in members):
+        if any(member.has_io for member in members):
             read = self._gone_read + sum(member.read_bytes for member in members)
             written = self._gone_written + sum(member.written_bytes for member in members)
             tick.counters["proc.io.readMB"] = read / MIB
@@ -145,15 +144,15 @@ class PsutilProcesses:
 
 
 class PsutilProcess:
-    """One process. What it has used before it was found does not count, as far as CPU time goes."""
+    """One process. CPU time that it used before it was found does not count."""
 
     __slots__ = (
         "_process",
         "_psutil",
         "_used_s",
+        "has_io",
         "read_bytes",
         "resident",
-        "tells_io",
         "threads",
         "written_bytes",
     )
@@ -163,10 +162,10 @@ class PsutilProcess:
         self._psutil = psutil
         self._used_s: float | None = None
         self.resident = self.threads = self.read_bytes = self.written_bytes = 0
-        self.tells_io = hasattr(process, "io_counters")
+        self.has_io = hasattr(process, "io_counters")
 
     def read(self) -> float:
-        """CPU time used since the last call, in seconds; 0 where another user's process does not tell.
+        """CPU time used since the last call, in seconds; 0 if another user's process cannot be read.
 
         Raises:
             psutil.NoSuchProcess: it has ended.
@@ -176,7 +175,7 @@ class PsutilProcess:
                 times = self._process.cpu_times()
                 self.resident = self._process.memory_info().rss
                 self.threads = self._process.num_threads()
-                if self.tells_io:
+                if self.has_io:
                     io = self._process.io_counters()
                     self.read_bytes, self.written_bytes = io.read_bytes, io.write_bytes
         except self._psutil.AccessDenied:
@@ -229,9 +228,9 @@ class PsutilCpu:
 
 
 def spent_times(now: Any, before: Any) -> dict[str, float]:
-    """Seconds spent in each state between two answers of psutil.cpu_times, which differ by system.
+    """Seconds spent in each state between two results of psutil.cpu_times. States differ by system.
 
-    Windows' interrupt and dpc times are inside its system time; guest times are inside user.
+    Windows' interrupt and DPC times are included in system time, guest times in user time.
     """
     names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
     return {
@@ -240,7 +239,7 @@ def spent_times(now: Any, before: Any) -> dict[str, float]:
 
 
 def busy(spent: dict[str, float]) -> float:
-    """All time but idle and waiting for a disk."""
+    """All time except idle and iowait."""
     return sum(spent.values()) - spent["idle"] - spent.get("iowait", 0.0)
 
 
@@ -254,7 +253,7 @@ class PsutilLoad:
         self._every = Every(LOAD_EVERY_S)
         self._wait_s = LOAD_AFTER_S if platform == "win32" else 0.0
         self._began_s: float | None = None
-        psutil.getloadavg()  # on Windows the first question starts the counting
+        psutil.getloadavg()  # on Windows the first call starts the computation
 
     def sample(self, tick: Tick) -> None:
         if not self._every.due(tick.mono_s):
@@ -301,7 +300,8 @@ class PsutilDisk:
         self._psutil = psutil
 
     def read(self) -> dict[str, Any] | None:
-        # nowrap=False: psutil's own mending of counters costs a lock and a cache; readers see resets anyway.
+        # nowrap=False: psutil's correction of counters costs a lock and a cache; readers detect resets
+        # anyway.
         counters: dict[str, Any] | None = self._psutil.disk_io_counters(perdisk=True, nowrap=False)
         return counters or None
 
@@ -332,7 +332,7 @@ class PsutilNetwork:
         counters = tick.counters
         sent = recv = 0
         for name, nic in interfaces.items():
-            # Windows and macOS list dozens of interfaces that never carry anything.
+            # Windows and macOS list dozens of interfaces that never carry traffic.
             if name.startswith(INWARD) or not nic.bytes_sent + nic.bytes_recv:
                 continue
             sent += nic.bytes_sent
@@ -346,7 +346,7 @@ class PsutilNetwork:
 
 
 def watch_filesystems(scope: Scope, psutil: ModuleType, platform: str) -> Filesystem:
-    """Space of the paths the user named, network drives in a thread of their own as on Linux."""
+    """Space of the configured paths; network drives are read in a separate thread, as on Linux."""
 
     def space(path: str) -> PsutilFilesystem:
         return PsutilFilesystem(
@@ -355,14 +355,14 @@ def watch_filesystems(scope: Scope, psutil: ModuleType, platform: str) -> Filesy
 
     mounts = []
     for partition in psutil.disk_partitions(all=True):
-        # Windows tells of a network drive in the options, and gives it the server's type.
+        # On Windows, the options mark a network drive; its type is that of the server's file system.
         kind = "cifs" if "remote" in partition.opts.split(",") else partition.fstype
         mounts.append(Mount("/", partition.mountpoint.replace("\\", "/"), kind, partition.opts))
     return watch(scope, space, mounts)
 
 
 class PsutilFilesystem:
-    """psutil's answer about a file system in the words of statvfs: blocks of one byte, no inodes."""
+    """psutil's disk usage with the attributes of statvfs: blocks of one byte, no inodes."""
 
     __slots__ = ("f_bavail", "f_bfree", "f_blocks", "f_ffree", "f_files", "f_frsize")
 

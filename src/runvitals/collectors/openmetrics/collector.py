@@ -1,6 +1,6 @@
-"""Numbers of other programs: exporters that tell them by HTTP as Prometheus or OpenMetrics text.
+"""Metrics of other programs, from exporters that serve Prometheus or OpenMetrics text over HTTP.
 
-Which ones is a setting, ``openmetrics_endpoints``; without it nothing but this file is imported.
+The setting ``openmetrics_endpoints`` lists them; without it, only this module is imported.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> OpenMetrics:
-    """The endpoints that the settings name, whether they answer or not: they may begin to later.
+    """The configured endpoints, whether they respond or not: an exporter may start later.
 
     Raises:
-        Absent: the settings name none.
+        Absent: no endpoint is configured.
     """
     urls = scope.options.get("openmetrics_endpoints")
     if not urls:
-        raise Absent("no endpoint is set: RUNVITALS_OPENMETRICS_ENDPOINTS")
+        raise Absent("no endpoint is configured (RUNVITALS_OPENMETRICS_ENDPOINTS)")
     from runvitals.collectors.openmetrics.endpoint import ExporterEndpoint, MetricFilters
 
     headers = scope.options.get("openmetrics_headers") or {}
@@ -33,21 +33,21 @@ def probe(scope: Scope) -> OpenMetrics:
 
 
 class OpenMetrics:
-    """All endpoints. Keys are ``openmetrics.{endpoint}.{metric}.{n}``; `facts` tells which labels the n-th
-    series of a metric has, `absent` which endpoints do not answer, or not in full, and why.
+    """All endpoints. Keys are ``openmetrics.{endpoint}.{metric}.{n}``. `facts` has the labels of the n-th
+    series of each metric, `absent` the endpoints that fail, entirely or in part, and why.
     """
 
     name = "openmetrics"
 
     def __init__(self, endpoints: Sequence[ExporterEndpoint]) -> None:
         self._endpoints = endpoints
-        self._told = [endpoint.told for endpoint in endpoints]
+        self._endpoint_facts = [endpoint.facts for endpoint in endpoints]
         self.facts = self._facts()
         self.absent: dict[str, str] = {}
 
     @property
     def pending(self) -> bool:
-        """Whether some endpoint has been asked for the first time and not answered yet."""
+        """Whether the first response of some endpoint has not arrived yet."""
         return any(endpoint.pending for endpoint in self._endpoints)
 
     def sample(self, tick: Tick) -> None:
@@ -56,9 +56,9 @@ class OpenMetrics:
         absent = {endpoint.name: endpoint.reason for endpoint in self._endpoints if endpoint.reason}
         if absent != self.absent:
             self.absent = absent
-        told = [endpoint.told for endpoint in self._endpoints]
-        if any(new is not old for new, old in zip(told, self._told, strict=True)):
-            self._told = told
+        facts = [endpoint.facts for endpoint in self._endpoints]
+        if any(new is not old for new, old in zip(facts, self._endpoint_facts, strict=True)):
+            self._endpoint_facts = facts
             self.facts = self._facts()
 
     def close(self) -> None:
@@ -66,5 +66,5 @@ class OpenMetrics:
             endpoint.close()
 
     def _facts(self) -> dict[str, object]:
-        told = {endpoint.name: facts for endpoint, facts in zip(self._endpoints, self._told, strict=True)}
-        return {"openmetrics": told}
+        names = [endpoint.name for endpoint in self._endpoints]
+        return {"openmetrics": dict(zip(names, self._endpoint_facts, strict=True))}

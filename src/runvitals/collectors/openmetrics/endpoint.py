@@ -1,6 +1,6 @@
-"""One endpoint of an exporter: asked in a thread of its own, left alone for a while when it fails.
+"""One endpoint of an exporter: scraped in a background thread, with a backoff when it fails.
 
-What its answers hold is told in numbered series, for a key has no room for labels.
+Keys have no labels, so the series of a metric are numbered.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Tick
 
 EVERY_S = 1.0
-# An exporter on this machine answers within a few ms, and its numbers are of this very tick. Others' come
-# with the next one.
+# An exporter on this machine responds within a few ms, so its values belong to the same tick. Those of others
+# arrive with the next one.
 PATIENCE_S = 0.02
 TIMEOUT_S = 5.0
 LONGEST_BACKOFF_S = 60.0
-# Reading costs 4 to 30 µs a line. An endpoint of many thousand lines is asked less often, so that it takes no
-# more than this share of a core.
+# Parsing costs 4 to 30 µs a line. An endpoint with many thousand lines is scraped less often, so that it uses
+# no more than this share of a core.
 SHARE_OF_CORE = 0.05
-# A label whose values never end (a request's number) would fill the journal.
+# A label with ever new values (the id of a request) would fill the journal.
 MOST_SERIES = 5000
-# So would labels, and names, of any length.
-MOST_LETTERS = 2 << 20
-# The labels are written anew as a whole when there are more of them.
-TELL_EVERY_S = 10.0
+# So would labels and names of unlimited length.
+MOST_CHARACTERS = 2 << 20
+# All labels are written again when there are new ones.
+FACTS_EVERY_S = 10.0
 INFINITY = float("inf")
 
 
 class MetricFilters:
-    """Which samples are kept: those that at least one filter fits.
+    """Selects samples: those that at least one filter matches.
 
     Args:
-        wanted: expressions that are searched in ``endpoint.metric``; or a table of such with expressions for
-            labels, all of which must be there and fit.
+        wanted: regular expressions to search in ``endpoint.metric``; or a mapping from such expressions to
+            {label: expression}, where all labels must exist and match.
 
     Example:
         >>> filters = MetricFilters({"dcgm.*TEMP": {"gpu": "^[01]$"}})
@@ -53,7 +53,7 @@ class MetricFilters:
     __slots__ = ("_rules", "_rules_of")
 
     def __init__(self, wanted: Sequence[str] | Mapping[str, Mapping[str, str]]) -> None:
-        import re  # 1.3 MB: only who sets filters pays for them
+        import re  # 1.3 MB, only if filters are set
 
         labels_of = wanted if hasattr(wanted, "items") else {name: {} for name in wanted}
         self._rules = [
@@ -63,7 +63,7 @@ class MetricFilters:
         self._rules_of: dict[str, list[list[tuple[str, re.Pattern[str]]]]] = {}
 
     def keep(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a sample of this ``endpoint.metric`` with these labels is kept."""
+        """Whether to keep a sample of this ``endpoint.metric`` with these labels."""
         rules = self._rules_of.get(name)
         if rules is None:
             rules = [conditions for metric, conditions in self._rules if metric.search(name)]
@@ -75,23 +75,23 @@ class MetricFilters:
 
 
 class NumberedSeries:
-    """The series of one endpoint, numbered metric by metric in the order in which their labels first appear.
+    """The series of one endpoint, numbered per metric in the order in which their labels first appear.
 
-    A number stays with its labels for as long as the monitor lives, whether the series is still told or not.
+    A number belongs to its labels for the lifetime of the monitor, even if the series disappears.
     """
 
-    __slots__ = ("_families", "_keys", "_labels", "_letters", "_prefix", "count")
+    __slots__ = ("_characters", "_families", "_keys", "_labels", "_prefix", "count")
 
     def __init__(self, endpoint: str) -> None:
         self._prefix = f"openmetrics.{endpoint}."
         self._keys: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
         self._families: dict[str, exposition.MetricFamily] = {}
         self._labels: dict[str, list[dict[str, str]]] = {}
-        self._letters = 0
+        self._characters = 0
         self.count = 0
 
     def key(self, found: exposition.Exposition, sample: exposition.ExpositionSample) -> str | None:
-        """The key of a sample, or None if its series is new and there are too many, or too long ones."""
+        """The key of a sample, or None if its series is new and a limit on number or length is reached."""
         series = (sample.name, frozenset(sample.labels.items()))
         key = self._keys.get(series)
         if key is None and self.count < MOST_SERIES and self._has_room(sample):
@@ -104,14 +104,14 @@ class NumberedSeries:
         return key
 
     def _has_room(self, sample: exposition.ExpositionSample) -> bool:
-        letters = sum(len(name) + len(value) for name, value in sample.labels.items()) + len(sample.name)
-        if self._letters + letters > MOST_LETTERS:
+        characters = sum(len(name) + len(value) for name, value in sample.labels.items()) + len(sample.name)
+        if self._characters + characters > MOST_CHARACTERS:
             return False
-        self._letters += letters
+        self._characters += characters
         return True
 
     def facts(self) -> dict[str, dict[str, object]]:
-        """Metric -> its type, its help and unit if it has them, and the labels of its n-th series; a copy."""
+        """Metric -> its type, help and unit if it has them, and the labels of its series; a copy."""
         facts: dict[str, dict[str, object]] = {}
         for name, family in self._families.items():
             fact: dict[str, object] = {"type": family.type}
@@ -124,13 +124,13 @@ class NumberedSeries:
 
 
 class _Scrape:
-    """What is kept of one answer.
+    """The values of one scrape.
 
     Args:
-        series: of the endpoint.
-        keeps: whether a sample is wanted.
+        series: the endpoint's.
+        keeps: whether a sample passes the filters.
 
-    ``samples`` were told, ``tried`` of them are wanted, ``kept`` have a series.
+    ``samples`` counts all of them, ``tried`` those that pass the filters, ``kept`` those that have a series.
     """
 
     __slots__ = ("_keeps", "_series", "counters", "found", "gauges", "kept", "samples", "tried")
@@ -144,7 +144,7 @@ class _Scrape:
         self._keeps = keeps
 
     def take(self, sample: exposition.ExpositionSample) -> None:
-        """Put a sample under its key, if it is wanted and has one."""
+        """Store a sample under its key, if it passes the filters and has one."""
         self.samples += 1
         kind = self.found.kind(sample.name)
         if kind == exposition.CREATED or not self._keeps(sample):
@@ -160,22 +160,22 @@ class _Scrape:
 
 
 class ExporterEndpoint:
-    """Asks one URL at most once a second and writes what it tells.
+    """Scrapes one URL at most once a second.
 
-    Its failures are its own: it is asked again after 1, 2, 4 … 60 s, and `reason` tells why.
+    A failure affects no other endpoint: it is retried after 1, 2, 4 … 60 s, and `reason` says why it failed.
 
     Args:
-        name: as it stands in keys.
+        name: its name in keys.
         headers: of each request.
-        cpu_s: the clock of the CPU time that the asking thread has used.
+        cpu_s: a clock of the CPU time used by the scraping thread.
 
     Raises:
-        ValueError: the URL is none.
+        ValueError: the URL is invalid.
     """
 
     __slots__ = (
-        "_address", "_aside", "_backoff", "_bad_lines", "_cpu_s", "_fault", "_filters", "_headers", "_hung",
-        "_known", "_next_s", "_series", "_tell_s", "_told_count", "name", "told",
+        "_address", "_backoff", "_bad_lines", "_cpu_s", "_facts_s", "_fault", "_filters", "_headers", "_hung",
+        "_known", "_next_s", "_reader", "_series", "_series_in_facts", "facts", "name",
     )  # fmt: skip
 
     def __init__(
@@ -193,95 +193,97 @@ class ExporterEndpoint:
         self._cpu_s = cpu_s
         self._series = NumberedSeries(name)
         self._known = exposition.HeadCache()
-        self._aside = BackgroundReader(self._ask, EVERY_S, PATIENCE_S)
-        self._next_s = self._tell_s = -INFINITY
-        # Many monitors may ask the same exporter.
+        self._reader = BackgroundReader(self._read, EVERY_S, PATIENCE_S)
+        self._next_s = self._facts_s = -INFINITY
+        # Random, for many monitors may scrape the same exporter.
         self._backoff = Backoff(EVERY_S, LONGEST_BACKOFF_S, Random().random)
-        self._told_count = 0
+        self._series_in_facts = 0
         self._fault = self._hung = self._bad_lines = ""
-        # Another object whenever there is more to tell.
-        self.told: dict[str, object] = {"url": str(self._address), "metrics": {}}
+        # Replaced by a new object when there are new series.
+        self.facts: dict[str, object] = {"url": str(self._address), "metrics": {}}
 
     @property
     def reason(self) -> str:
-        """Why it tells nothing, or not all; "" while all is well."""
+        """Why values are missing; "" while all is well."""
         return self._hung or self._fault
 
     @property
     def pending(self) -> bool:
-        """Whether its first answer is under way."""
-        return self._aside.pending and not self._told_count and not self._fault
+        """Whether its first response has not arrived yet."""
+        return self._reader.pending and not self._series_in_facts and not self._fault
 
     def sample(self, tick: Tick) -> None:
-        """Write what it has answered; waits no longer than `PATIENCE_S`, and raises nothing."""
+        """Write the values that have arrived. Waits at most `PATIENCE_S`, and raises nothing."""
         try:
-            self._aside.sample(tick)
+            self._reader.sample(tick)
         except Hung:
-            # Always in the same words: each new text is a record in the journal.
-            self._hung = f"{self._address} has not answered for more than 30 s; nor does it let go"
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other endpoints go on
+            # A constant text: each new one is a record in the journal.
+            self._hung = (
+                f"{self._address} has not responded for more than 30 s, and the request cannot be aborted"
+            )
+        except Exception as error:  # noqa: BLE001 - the other endpoints must go on
             self._hung = f"{self._address}: {type(error).__name__}: {error}"
         else:
             self._hung = ""
 
     def close(self) -> None:
-        self._aside.close()
+        self._reader.close()
 
-    def _ask(self, tick: Tick) -> None:
-        """In the thread: one request, unless it is too early for one."""
+    def _read(self, tick: Tick) -> None:
+        """In the thread: send one request if it is due."""
         if tick.mono_s < self._next_s:
             return
         began_s = self._cpu_s()
-        page = _Scrape(self._series, self._keeps)
+        scrape = _Scrape(self._series, self._keeps)
         try:
-            self._scrape(page)
+            self._scrape(scrape)
         except (http.HttpError, ValueError) as error:
             self._backoff.failed(tick.mono_s)
             self._next_s = self._backoff.until_s
             self._fault = str(error)
             return
         self._backoff.worked()
-        tick.gauges.update(page.gauges)
-        tick.counters.update(page.counters)
-        self._fault = "; ".join(self._notes(page))
-        self._tell(tick.mono_s)
+        tick.gauges.update(scrape.gauges)
+        tick.counters.update(scrape.counters)
+        self._fault = "; ".join(self._notes(scrape))
+        self._update_facts(tick.mono_s)
         self._next_s = tick.mono_s + (self._cpu_s() - began_s) / SHARE_OF_CORE
 
-    def _scrape(self, page: _Scrape) -> None:
-        """Fill a page piece by piece: an answer of many MB never lies in memory as a whole."""
-        parser = exposition.ExpositionParser(page.take, self._known, found=page.found)
-        answer = http.get(self._address, self._headers, TIMEOUT_S, take=parser.feed)
+    def _scrape(self, scrape: _Scrape) -> None:
+        """Parse a response in pieces: one of many MB is never held in memory as a whole."""
+        parser = exposition.ExpositionParser(scrape.take, self._known, found=scrape.found)
+        response = http.get(self._address, self._headers, TIMEOUT_S, take=parser.feed)
         parser.end()
-        found = page.found
-        if "openmetrics" in answer.headers.get("content-type", "") and not found.ended:
-            raise ValueError(f"{self._address} sent a text that is cut off: it has no # EOF")
+        found = scrape.found
+        if "openmetrics" in response.headers.get("content-type", "") and not found.ended:
+            raise ValueError(f"{self._address} sent a truncated response: it has no # EOF")
         if found.bad and not parser.taken:
             raise ValueError(f"{self._address} sent no metrics: {found.first_bad}")
 
-    def _notes(self, page: _Scrape) -> list[str]:
-        """What there is to say about the part of an answer that is not kept."""
+    def _notes(self, scrape: _Scrape) -> list[str]:
+        """Why a part of the response is not kept."""
         notes = []
-        if page.found.bad:
-            # The first of them stays: the next may have another number in it, and each new text is a record.
-            told = f"some lines are left out, such as {page.found.first_bad}"
-            self._bad_lines = self._bad_lines or told
+        if scrape.found.bad:
+            # Keep the first text: the next one may have another number in it, and each new text is a record.
+            note = f"some lines could not be parsed, such as {scrape.found.first_bad}"
+            self._bad_lines = self._bad_lines or note
             notes.append(self._bad_lines)
         else:
             self._bad_lines = ""
-        if page.samples and not page.tried and self._filters is not None:
-            notes.append("openmetrics_filters keep none of its metrics")
-        if page.kept < page.tried:
+        if scrape.samples and not scrape.tried and self._filters is not None:
+            notes.append("openmetrics_filters match none of its metrics")
+        if scrape.kept < scrape.tried:
             full = self._series.count >= MOST_SERIES
-            most = f"{MOST_SERIES} series" if full else f"{MOST_LETTERS} letters of labels"
-            notes.append(f"more than {most}; openmetrics_filters can choose among them")
+            most = f"{MOST_SERIES} series" if full else f"{MOST_CHARACTERS} characters of labels"
+            notes.append(f"more than {most}; use openmetrics_filters to select some")
         return notes
 
     def _keeps(self, sample: exposition.ExpositionSample) -> bool:
         return self._filters is None or self._filters.keep(f"{self.name}.{sample.name}", sample.labels)
 
-    def _tell(self, mono_s: float) -> None:
-        if self._series.count == self._told_count or mono_s < self._tell_s:
+    def _update_facts(self, mono_s: float) -> None:
+        if self._series.count == self._series_in_facts or mono_s < self._facts_s:
             return
-        self._tell_s = mono_s + TELL_EVERY_S
-        self._told_count = self._series.count
-        self.told = {"url": str(self._address), "metrics": self._series.facts()}
+        self._facts_s = mono_s + FACTS_EVERY_S
+        self._series_in_facts = self._series.count
+        self.facts = {"url": str(self._address), "metrics": self._series.facts()}

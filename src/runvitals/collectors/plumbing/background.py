@@ -1,7 +1,7 @@
-"""A source whose calls may hang (a driver, a server, a library), asked by a thread of its own.
+"""Read a source that may block (a driver, a server, a library) in a background thread.
 
-A call into a driver that has lost its device may not return for minutes, or ever. Such a call delays no
-other source and not the end of the run: the tick takes what has been answered, and goes on.
+A call into a driver that has lost its device may block for minutes, or forever. In a thread, it delays
+neither the other sources nor the end of the run: the tick takes whatever has arrived, and goes on.
 """
 
 from __future__ import annotations
@@ -17,68 +17,68 @@ if TYPE_CHECKING:
 
 
 class Hung(Exception):
-    """The question has been without an answer for longer than it may be."""
+    """The current read has not returned within `hung_after_s`."""
 
 
 class BackgroundReader:
-    """Asks in one thread that stays, and hands each answer to a tick.
+    """Runs reads in one permanent thread, and copies their results into ticks.
 
     Args:
-        ask: writes a moment's readings into the tick it is given; runs in the thread.
-        every_s: asks at most this often; 0 = at every tick.
-        patience_s: how long a tick waits for its own answer. An answer that comes later goes into the next
-            tick.
-        hung_after_s: an answer that takes longer is `Hung`.
+        read: writes the current values into the tick it is given; runs in the thread.
+        every_s: the shortest time between two reads; 0 reads at every tick.
+        patience_s: how long a tick waits for its read. A result that arrives later goes into the next tick.
+        hung_after_s: a read that takes longer counts as hung.
 
     Raises:
-        Hung: by `sample`, for as long as the answer is overdue.
-        Exception: by `sample`, what `ask` raised, and again until an answer comes that is none: whoever backs
-            off from a failing source must not take "no news" for "it works again".
+        Hung: by `sample`, as long as a read is overdue.
+        Exception: by `sample`, whatever `read` raised, again and again until a read succeeds. Otherwise a
+            caller that backs off from a failing source would mistake the lack of news for a recovery.
 
     Example:
-        >>> aside = BackgroundReader(lambda tick: tick.gauges.update({"fridge.temp": 4.0}), patience_s=0.05)
+        >>> reader = BackgroundReader(lambda tick: tick.gauges.update({"fridge.temp": 4.0}), patience_s=0.05)
         >>> tick = Tick(100.0)
-        >>> aside.sample(tick)
+        >>> reader.sample(tick)
         >>> tick.gauges
         {'fridge.temp': 4.0}
     """
 
     __slots__ = (
-        "_answer", "_ask", "_asked_s", "_busy", "_closed", "_done", "_error", "_every", "_failed", "_go",
-        "_hung_after_s", "_patience_s", "_pid", "_started",
+        "_busy", "_closed", "_done", "_error", "_every", "_failed", "_go", "_hung_after_s", "_patience_s",
+        "_pid", "_read", "_result", "_started", "_started_s",
     )  # fmt: skip
 
     def __init__(
         self,
-        ask: Callable[[Tick], None],
+        read: Callable[[Tick], None],
         every_s: float = 0.0,
         patience_s: float = 0.0,
         hung_after_s: float = 30.0,
     ) -> None:
-        self._ask = ask
+        self._read = read
         self._every = Every(every_s)
         self._patience_s = patience_s
         self._hung_after_s = hung_after_s
-        self._asked_s = 0.0
-        self._answer: Tick | None = None
+        self._started_s = 0.0
+        self._result: Tick | None = None
         self._error: Exception | None = None
         self._failed: Exception | None = None
         self._closed = False
         self._begin()
 
     def sample(self, tick: Tick) -> None:
-        """Put the newest answer into the tick, and ask anew if it is time."""
+        """Copy the newest result into the tick, and start the next read if it is due."""
         if self._pid != os.getpid():
-            self._begin()  # a fork leaves its threads behind
+            self._begin()  # threads do not survive a fork
         if self._busy and self._done.acquire(blocking=False):
-            # Late. Of a source that was failing it is as old as the backoff: good news, but no readings.
+            # A late result. After a failure it may be as old as the backoff: it proves that the source works
+            # again, but its values are outdated.
             was_failing = self._failed is not None
             self._take(None if was_failing else tick)
         if not self._busy and self._every.due(tick.mono_s):
             self._start(tick.mono_s)
             if self._patience_s and self._done.acquire(timeout=self._patience_s):
                 self._take(tick)
-        overdue_s = tick.mono_s - self._asked_s
+        overdue_s = tick.mono_s - self._started_s
         if self._busy and overdue_s > self._hung_after_s:
             self._failed = Hung(f"no answer for {overdue_s:.0f} s")
         if self._failed is not None:
@@ -86,11 +86,11 @@ class BackgroundReader:
 
     @property
     def pending(self) -> bool:
-        """Whether it was asked and has not answered."""
+        """Whether a read is in progress."""
         return self._busy
 
     def close(self) -> None:
-        """Let the thread end. One that hangs is left behind; it holds up nobody."""
+        """Stop the thread. One that hangs is abandoned; as a daemon it delays nothing."""
         self._closed = True
         if self._go.locked():
             self._go.release()
@@ -99,15 +99,15 @@ class BackgroundReader:
         self._pid = os.getpid()
         self._busy = False
         self._started = False
-        # Both are held while there is nothing to do, and nothing done.
+        # `_go` is held while there is nothing to do, `_done` while there is no result.
         self._go = _thread.allocate_lock()
         self._done = _thread.allocate_lock()
         self._go.acquire()
         self._done.acquire()
 
     def _start(self, mono_s: float) -> None:
-        self._answer = Tick(mono_s)
-        self._asked_s = mono_s
+        self._result = Tick(mono_s)
+        self._started_s = mono_s
         self._busy = True
         if not self._started:
             self._started = True
@@ -115,22 +115,22 @@ class BackgroundReader:
         self._go.release()
 
     def _take(self, tick: Tick | None) -> None:
-        """What the thread has left: its readings into the tick, or its error to raise."""
-        answer, self._answer = self._answer, None
+        """Take the thread's result: copy its values into the tick, or remember its error."""
+        result, self._result = self._result, None
         self._failed, self._error = self._error, None
         self._busy = False
-        if self._failed is None and tick is not None and answer is not None:
-            tick.gauges.update(answer.gauges)
-            tick.counters.update(answer.counters)
-            tick.events += answer.events
+        if self._failed is None and tick is not None and result is not None:
+            tick.gauges.update(result.gauges)
+            tick.counters.update(result.counters)
+            tick.events += result.events
 
     def _serve(self) -> None:
         while True:
             self._go.acquire()
-            if self._closed or self._answer is None:
+            if self._closed or self._result is None:
                 return
             try:
-                self._ask(self._answer)
-            except Exception as error:  # noqa: BLE001 - raised where the tick is taken, whatever it is
+                self._read(self._result)
+            except Exception as error:  # noqa: BLE001 - `sample` raises it again
                 self._error = error
             self._done.release()

@@ -1,8 +1,7 @@
-"""Where a process lies in the cgroup trees (v1, v2 and both at once), and the limits that bind it there.
+"""The cgroups of a process (v1, v2, or both at once), and the limits that apply to it.
 
-A limit may sit on any folder above the process (a systemd slice, a Slurm job), and the smallest one binds. In
-a container the trees end at the container's own folder; what lies above is out of sight, and so are its
-limits.
+A limit may be set on any ancestor (a systemd slice, a Slurm job); the smallest one applies. In a container
+the trees end at the container's folder: its ancestors and their limits are not visible.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Controller:
-    """One resource's folders, from the process's own up to the highest in sight.
+    """The folders of one resource, from the process's cgroup up to the highest visible ancestor.
 
     Args:
-        version: 1 or 2, which decides the names of the files.
-        folders: at least one; the first is the process's own.
+        version: 1 or 2; file names depend on it.
+        folders: at least one; the first is the process's cgroup.
     """
 
     __slots__ = ("folders", "version")
@@ -40,7 +39,7 @@ class Controller:
 
 
 class Limit:
-    """The smallest limit in the ancestry, in bytes or CPUs, and the folder it is set on."""
+    """The smallest limit of a cgroup and its ancestors, in bytes or CPUs, and the folder that sets it."""
 
     __slots__ = ("folder", "value")
 
@@ -50,11 +49,11 @@ class Limit:
 
 
 class Cgroup:
-    """The controllers that hold a process. A controller that is nowhere mounted is None.
+    """The controllers of a process. A controller that is not mounted is None.
 
     Args:
-        pressure: the unified tree, whatever controllers it has: pressure is kept for every folder of it.
-        total_memory: what the machine has, in bytes; a limit above it is none.
+        pressure: the unified tree, whatever controllers it has: all its folders have pressure files.
+        total_memory: memory of the machine in bytes; a higher limit does not count.
 
     Example:
         >>> cgroup = locate(Scope())
@@ -80,7 +79,7 @@ class Cgroup:
         self.pressure = pressure
 
     def memory_limit(self) -> Limit | None:
-        """The limit in bytes, or None: none is set, or all are above what the machine has (v1 writes "none"
+        """The limit in bytes, or None if none is set or all exceed the machine's memory (v1 shows "no limit"
         as 2⁶³).
         """
         if self.memory is None:
@@ -97,7 +96,7 @@ class Cgroup:
         return best
 
     def cpu_limit(self) -> Limit | None:
-        """The quota in CPUs (1.5 = one and a half), or None where none is set."""
+        """The quota in CPUs (1.5: one and a half), or None if none is set."""
         if self.cpu is None:
             return None
         best: Limit | None = None
@@ -108,9 +107,7 @@ class Cgroup:
         return best
 
     def allowed_cpus(self) -> frozenset[int] | None:
-        """The CPUs of the cpuset, which already is the part of its parents' that is left, or None where there
-        is no cpuset.
-        """
+        """The effective CPUs of the cpuset, within its ancestors' limits, or None without a cpuset."""
         if self.cpuset is None:
             return None
         names = (
@@ -127,7 +124,7 @@ class Cgroup:
 
 
 def locate(scope: Scope) -> Cgroup:
-    """The place of the first watched process, else of our own, which the launcher puts in the same one."""
+    """The cgroup of the first watched process, else of this process, which runs in the same one."""
     pid = str(scope.pids[0]) if scope.pids and not scope.host_root else "self"
     text = read_text(scope.path(f"/proc/{pid}/cgroup")) or read_text(scope.path("/proc/self/cgroup")) or ""
     mounts = read_mounts(scope)
@@ -148,10 +145,10 @@ def locate(scope: Scope) -> Cgroup:
 
 
 def available_cpus(scope: Scope, cgroup: Cgroup) -> frozenset[int] | None:
-    """The CPUs that the watched processes may run on, or None where nothing tells.
+    """The CPUs that the watched processes may run on, or None if that is unknown.
 
-    A process's affinity lies within its cpuset, so on our own machine it says both; of another root only the
-    cpuset can be read.
+    The affinity of a process is a subset of its cpuset, so on this machine affinity includes both. With
+    another host root only the cpuset can be read.
     """
     if scope.host_root:
         return cgroup.allowed_cpus()
@@ -159,13 +156,13 @@ def available_cpus(scope: Scope, cgroup: Cgroup) -> frozenset[int] | None:
     for pid in scope.pids or (0,):
         try:
             cpus |= os.sched_getaffinity(pid)
-        except ProcessLookupError:  # it ended; the others, or the next look, will tell
+        except ProcessLookupError:  # it has exited
             continue
     return cpus or frozenset(os.sched_getaffinity(0))
 
 
 def available_cpu_count(scope: Scope, cgroup: Cgroup) -> float:
-    """How many CPUs' worth of time the watched processes can get: the least of affinity, cpuset and quota."""
+    """How many CPUs the watched processes can use: the minimum of affinity, cpuset and quota."""
     cpus = available_cpus(scope, cgroup)
     count = float(len(cpus) if cpus else os.cpu_count() or 1)
     quota = cgroup.cpu_limit()
@@ -173,7 +170,7 @@ def available_cpu_count(scope: Scope, cgroup: Cgroup) -> float:
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """The kernel's list of CPUs as a set.
+    """Parse the kernel's CPU list format.
 
     >>> sorted(parse_cpu_list("0-2,8"))
     [0, 1, 2, 8]
@@ -187,7 +184,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def total_memory(scope: Scope) -> float:
-    """What the machine has, in bytes; infinity where /proc/meminfo does not tell.
+    """The machine's memory in bytes; infinity if /proc/meminfo cannot be read.
 
     >>> total_memory(Scope()) / 2**30
     23.5
@@ -197,11 +194,11 @@ def total_memory(scope: Scope) -> float:
 
 
 class OomKills:
-    """How many processes the kernel has killed for want of memory: in our cgroup where one counts them, else
-    on the whole host.
+    """How many processes the kernel's OOM killer has killed: in our cgroup if it has a counter, else on the
+    whole host (``host_wide``).
 
-    The count is raw (it does not start at 0). A monitor reads it once at start and again when a process has
-    died of SIGKILL.
+    The count is the kernel's and does not start at 0. The monitor reads it at start, and again when SIGKILL
+    has ended a process.
 
     Example:
         >>> kills = OomKills(Scope(pids=[1234]))
@@ -220,7 +217,7 @@ class OomKills:
             self._file = open_if_there(scope.path("/proc/vmstat"))
 
     def read(self) -> int | None:
-        """The count now; None where neither the cgroup nor the kernel tells."""
+        """The current count; None if neither the cgroup nor the kernel has one."""
         if self._file is None:
             return None
         data = b"\n" + self._file.read()
@@ -232,8 +229,8 @@ def _kills_file(cgroup: Cgroup) -> PseudoFile | None:
     memory = cgroup.memory
     if memory is None:
         return None
-    # v1 counts a kill in the victim's folder alone. v2 counts it in all folders above as well: in the one
-    # that holds the limit, the kills of every rank of the job are seen.
+    # v1 counts a kill only in the victim's cgroup. v2 counts it in all ancestors as well: the cgroup that has
+    # the limit counts the kills of every rank of the job.
     if memory.version == 1:
         return open_if_there(memory.own + "/memory.oom_control")
     limit = cgroup.memory_limit()
@@ -246,7 +243,7 @@ def _quota(folder: str, version: int) -> float | None:
     else:
         quota = read_text(folder + "/cpu.cfs_quota_us") or ""
         period = read_text(folder + "/cpu.cfs_period_us") or ""
-    # "max" and "-1" mean none, and are no plain numbers.
+    # "max" and "-1" mean that there is no quota.
     if not quota.isdigit() or not period.isdigit() or int(quota) == 0 or int(period) == 0:
         return None
     return int(quota) / int(period)
@@ -271,8 +268,8 @@ def _unified(mounts: Sequence[Mount], paths: dict[str, str]) -> Controller | Non
 
 
 def _v2(unified: Controller | None, name: str) -> Controller | None:
-    """The unified tree, if this controller lives there: beside v1 trees it is mounted too, with a line `0::/`
-    and no controller.
+    """The unified tree, if it has this controller. It is also mounted beside v1 trees, with a line `0::/` and
+    no controllers.
     """
     if unified is None:
         return None
@@ -281,8 +278,8 @@ def _v2(unified: Controller | None, name: str) -> Controller | None:
 
 
 def _controller(version: int, mount: Mount, path: str) -> Controller | None:
-    # The mount may show only a part of the tree (a container's own folder), and the path be told from another
-    # namespace's root: then the mount point itself is all there is.
+    # The mount may show only a part of the tree (a container's folder), while the path starts at the root of
+    # another namespace: then only the mount point is visible.
     relative = path[len(mount.root.rstrip("/")) :] if within(path, mount.root) else ""
     parts = [part for part in relative.split("/") if part]
     if ".." in parts:

@@ -1,4 +1,4 @@
-"""Several sources of one vendor as one: each part fails, and comes back, alone."""
+"""Several sources of one vendor as one collector. Each part fails and recovers independently."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
 
 
 class CompositeSource:
-    """Asks its parts in order; what a later one writes counts more.
+    """Samples its parts in order; a later part overwrites the values of an earlier one.
 
     Args:
-        name: of the whole.
-        parts: sources. One that fails is left alone for 1, 2, 4 … 300 s; `absent` tells why meanwhile. One
-            that waits for its program to begin again is asked at each tick, which costs next to nothing.
+        name: the name of the whole.
+        parts: collectors. One that fails is retried after 1, 2, 4 … 300 s; until then `absent` says why. One
+            that waits for its program to restart is sampled at each tick, which costs next to nothing.
     """
 
     def __init__(self, name: str, parts: Sequence[Collector]) -> None:
@@ -33,14 +33,14 @@ class CompositeSource:
 
     @property
     def pending(self) -> bool:
-        """Whether a part's first answer is under way."""
+        """Whether the first reading of a part has not arrived yet."""
         return any(getattr(part, "pending", False) for part in self.parts)
 
     def sample(self, tick: Tick) -> None:
         """Sample the parts.
 
         Raises:
-            ToolFailed: none of them works.
+            ToolFailed: all parts fail.
         """
         for part, backoff in zip(self.parts, self._backoffs, strict=True):
             if not backoff.due(tick.mono_s):
@@ -63,21 +63,21 @@ class CompositeSource:
             raise ToolFailed("; ".join(f"{name}: {why}" for name, why in self._failures.items()))
 
     def close(self) -> None:
-        """Close the parts that can be closed."""
+        """Close the parts that have a `close`."""
         for part in self.parts:
             close = getattr(part, "close", None)
             if close is not None:
                 close()
 
     def _absent(self) -> dict[str, str]:
-        """What the parts miss; and which of them fail."""
+        """What the parts lack, and which of them fail."""
         absent: dict[str, str] = {}
         for part in self.parts:
             absent.update(getattr(part, "absent", {}))
         return {**absent, **self._failures}
 
     def _facts(self) -> dict[str, object]:
-        """The facts of all parts; of one name, those of the first that has it."""
+        """The facts of all parts; the first part wins where several report the same name."""
         facts: dict[str, object] = {}
         for part in self.parts:
             for name, value in (getattr(part, "facts", None) or {}).items():

@@ -1,13 +1,13 @@
-"""What a program printed, as a message quotes it."""
+"""Excerpts of a program's output, for use in messages."""
 
 from __future__ import annotations
 
 # Enough for a tool's name, its version, and the header of its table.
-MOST_LINES, MOST_LETTERS = 8, 400
+MOST_LINES, MOST_CHARACTERS = 8, 400
 
 
 def first_lines(output: bytes | str) -> str:
-    """The first lines in which something is said, without the frames around them; "nothing" without any.
+    """The first lines that contain text, quoted, without the borders of tables; "nothing" if there are none.
 
     Example:
         >>> first_lines(b"+------+\\n| ACME-SMI   4.0 |\\n|======|\\n| No devices |\\n")
@@ -15,10 +15,10 @@ def first_lines(output: bytes | str) -> str:
     """
     text = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
     lines: list[str] = []
-    for line in text[: 16 * MOST_LETTERS].splitlines():
-        said = " ".join(line.strip(" \t|+").split())
-        if any(letter.isalnum() or letter == "\ufffd" for letter in said):
-            lines.append("".join(letter if letter.isprintable() else "\ufffd" for letter in said))
+    for line in text[: 16 * MOST_CHARACTERS].splitlines():
+        words = " ".join(line.strip(" \t|+").split())
+        if any(letter.isalnum() or letter == "\ufffd" for letter in words):
+            lines.append("".join(letter if letter.isprintable() else "\ufffd" for letter in words))
         if len(lines) == MOST_LINES:
             break
-    return ", ".join(f"'{line}'" for line in lines)[:MOST_LETTERS] or "nothing"
+    return ", ".join(f"'{line}'" for line in lines)[:MOST_CHARACTERS] or "nothing"

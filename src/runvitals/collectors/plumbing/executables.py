@@ -1,4 +1,4 @@
-"""Where other programs lie: by itself, so that the question alone costs a monitor next to nothing."""
+"""Find executables. A module of its own, so that a probe need not import more than this."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 
 
 def find(name: str, *fallbacks: str) -> str | None:
-    """Where a program lies: the first of that name on PATH, else the first of the absolute paths that is one.
+    """The path of an executable: the first of that name on PATH, else the first of the absolute `fallbacks`
+    that exists, else None.
 
-    A batch job's PATH often lacks /usr/local/bin or /opt/…; relative folders in PATH are not searched.
+    The PATH of batch jobs often lacks /usr/local/bin and /opt/…. Relative folders in PATH are not searched.
 
     Example:
         >>> find("rocm-smi", "/opt/rocm/bin/rocm-smi")

@@ -1,8 +1,8 @@
-"""The text in which exporters tell their metrics: Prometheus' format 0.0.4 and OpenMetrics 1.0.
+"""Parser of the text formats of exporters: Prometheus' format 0.0.4 and OpenMetrics 1.0.
 
-A line that cannot be understood is skipped and counted, for one broken metric must not hide the others.
-Written without ``re``, which would cost the monitor 1.3 MB. A line costs 4 µs, and one with seven labels that
-are not `known` yet 30 µs.
+Lines that cannot be parsed are skipped and counted: one broken metric must not hide the others. Written
+without ``re``, which would cost the monitor 1.3 MB. A line costs 4 µs; one with seven labels that are not in
+the `HeadCache` yet costs 30 µs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CREATED = "created"
 _TYPES = frozenset(
     ("counter", "gauge", "histogram", "summary", "info", "stateset", "gaugehistogram", "unknown")
 )
-# What the samples of a family may add to its name, by the family's type.
+# Suffix of a sample's name -> the types of families whose samples have it.
 _SUFFIXES = {
     "_total": ("counter",),
     "_bucket": ("histogram", "gaugehistogram"),
@@ -30,18 +30,16 @@ _SUFFIXES = {
     "_created": ("counter", "histogram", "summary"),
 }
 _LONGEST_SHOWN = 120
-# What is kept of an answer, however long it is: names and labels that are known by their text, the comments
-# of the last families, of a comment its beginning.
-_MOST_KNOWN, _MOST_KNOWN_LETTERS = 10_000, 1 << 20
+# Limits on what is kept, however long a response is: cached names and labels, the last families, the start of
+# a help text.
+_MOST_CACHED, _MOST_CACHED_CHARACTERS = 10_000, 1 << 20
 _MOST_FAMILIES = 5_000
 _LONGEST_HELP = 1_000
 LONGEST_LINE = 64 * 1024
 
 
 class MetricFamily:
-    """What the comments before a metric's samples tell: its type ("unknown" where none is told), its help
-    text and its unit.
-    """
+    """A metric's metadata, from the comments before its samples: type (or "unknown"), help text, unit."""
 
     __slots__ = ("help", "type", "unit")
 
@@ -52,7 +50,7 @@ class MetricFamily:
 
 
 class ExpositionSample:
-    """One line: a metric's name, its labels, its value, and the Unix time in seconds if the line has one."""
+    """One line: the metric's name, labels and value, and the Unix time in seconds if the line has one."""
 
     __slots__ = ("labels", "name", "time_s", "value")
 
@@ -67,13 +65,13 @@ class ExpositionSample:
 
 
 class Exposition:
-    """A parsed answer of an exporter.
+    """A parsed response of an exporter.
 
-    Args:
-        samples: in the order of the text; those that `parse` has collected.
-        families: metric name -> what its comments told; of very many the last ones.
-        bad: how many lines could not be understood; `first_bad` names the first: its number, text and fault.
-        ended: whether ``# EOF`` was seen, without which an OpenMetrics text is cut off.
+    Attributes:
+        samples: in the order of the text, if read with `parse`.
+        families: metric name -> its metadata; limited to the last 5000.
+        bad: how many lines could not be parsed; `first_bad` has the first one's number, text and error.
+        ended: whether ``# EOF`` was seen. An OpenMetrics text without it is truncated.
     """
 
     __slots__ = ("_kinds", "bad", "ended", "families", "first_bad", "samples")
@@ -87,8 +85,8 @@ class Exposition:
         self._kinds: dict[str, str] = {}
 
     def kind(self, name: str) -> str:
-        """What a sample of this name is: COUNTER (a running total: counters, and the buckets, sums and counts
-        of histograms and summaries), CREATED (when a counter began), else GAUGE.
+        """The kind of the samples of this name: COUNTER (running totals: counters, and the buckets, sums and
+        counts of histograms and summaries), CREATED (start time of a counter), or GAUGE.
 
         Example:
             >>> parse(b"# TYPE jobs counter\\njobs_total 7\\n").kind("jobs_total")
@@ -102,7 +100,7 @@ class Exposition:
         return kind
 
     def family(self, name: str) -> MetricFamily | None:
-        """The family that a sample of this name belongs to, or None if no comment told of one."""
+        """The family of the samples of this name, or None if no comment describes one."""
         family = self.families.get(name)
         if family is not None and family.type != "unknown":
             return family
@@ -114,12 +112,12 @@ class Exposition:
         return family
 
     def forget(self, name: str) -> None:
-        """Drop a family that is behind: its samples follow its comments."""
+        """Drop a family whose samples have been read: they follow its comments."""
         del self.families[name]
         self._kinds.clear()
 
     def _kind(self, name: str) -> str:
-        if name.endswith("_created") and self._began(name[: -len("_created")]):
+        if name.endswith("_created") and self._has_created(name[: -len("_created")]):
             return CREATED
         family = self.family(name)
         if family is None:
@@ -130,8 +128,10 @@ class Exposition:
             return COUNTER
         return GAUGE
 
-    def _began(self, stem: str) -> bool:
-        """Whether a counting family has this name: format 0.0.4 calls a counter's by its ``_total``."""
+    def _has_created(self, stem: str) -> bool:
+        """Whether a family of this name may have ``_created``; in format 0.0.4 a counter's ends in
+        ``_total``.
+        """
         families = (self.families.get(stem), self.families.get(f"{stem}_total"))
         return any(family is not None and family.type in _SUFFIXES["_created"] for family in families)
 
@@ -141,14 +141,14 @@ def parse(
     openmetrics: bool | None = None,
     known: dict[str, tuple[str, dict[str, str]]] | None = None,
 ) -> Exposition:
-    """Everything an exporter's answer tells.
+    """Parse a whole response.
 
     Args:
-        data: UTF-8; what is not is read as U+FFFD.
-        openmetrics: whether times are in seconds (OpenMetrics) or milliseconds; None: the former if the
+        data: UTF-8; invalid bytes become U+FFFD.
+        openmetrics: whether times are in seconds (OpenMetrics) or milliseconds; None means OpenMetrics if the
             text ends with ``# EOF``.
-        known: names and labels by their text, from earlier answers of the same exporter; what is new is
-            added. Their samples share the labels, which must not be changed.
+        known: text -> parsed name and labels, from earlier responses of the same exporter; new ones are
+            added. Samples share these labels: do not modify them.
 
     Example:
         >>> found = parse(b'# TYPE temp gauge\\ntemp{gpu="0"} 41.5\\n')
@@ -165,33 +165,32 @@ def parse(
 
 
 class HeadCache:
-    """Names and labels by their text, as far as there is room for them.
+    """A bounded cache of parsed names and labels, by their text.
 
     Args:
-        heads: of earlier answers; what is new is added.
+        heads: entries of earlier responses; new ones are added.
     """
 
-    __slots__ = ("_letters", "heads")
+    __slots__ = ("_characters", "heads")
 
     def __init__(self, heads: dict[str, tuple[str, dict[str, str]]] | None = None) -> None:
         self.heads = {} if heads is None else heads
-        self._letters = sum(map(len, self.heads))
+        self._characters = sum(map(len, self.heads))
 
     def add(self, head: str, name: str, labels: dict[str, str]) -> None:
-        if len(self.heads) < _MOST_KNOWN and self._letters + len(head) < _MOST_KNOWN_LETTERS:
+        if len(self.heads) < _MOST_CACHED and self._characters + len(head) < _MOST_CACHED_CHARACTERS:
             self.heads[head] = name, labels
-            self._letters += len(head)
+            self._characters += len(head)
 
 
 class ExpositionParser:
-    """Reads an answer piece by piece, so that a long one never lies in memory as a whole.
+    """Parses a response in pieces, so that a long one is never held in memory as a whole.
 
     Args:
         take: called with each sample.
-        known: of earlier answers of the same exporter. Their samples share the labels, which must not be
-            changed.
+        known: cache of the same exporter's earlier responses. Samples share these labels: do not modify them.
         openmetrics: whether times are in seconds (OpenMetrics) or milliseconds.
-        found: what is told beside the samples, for `take` to look at.
+        found: receives everything but the samples; `take` may read it.
 
     Example:
         >>> parser = ExpositionParser(samples.append)
@@ -232,12 +231,12 @@ class ExpositionParser:
         self._over = False
 
     def feed(self, data: bytes) -> None:
-        """Read another piece, cut anywhere."""
+        """Parse another piece, which may be cut anywhere."""
         end = data.rfind(b"\n") + 1
         if not end:
             self._keep(self._rest + data)
             return
-        # Not splitlines(): a label's value may hold what Unicode calls a line's end.
+        # Not splitlines(): a label's value may contain other line separators of Unicode.
         lines = (self._rest + data[:end]).decode("utf-8", "replace").split("\n")
         lines.pop()
         if self._skips:
@@ -248,17 +247,17 @@ class ExpositionParser:
         self._keep(data[end:])
 
     def end(self) -> None:
-        """The last line may have no end."""
+        """Parse the last line, which may lack a newline."""
         if self._rest and not self._skips:
             self._line(self._rest.decode("utf-8", "replace"))
         self._rest = b""
 
     def _keep(self, rest: bytes) -> None:
-        """The beginning of a line; of one without an end no more than we read."""
+        """Keep the start of an incomplete line, unless it is too long."""
         if len(rest) > LONGEST_LINE:
             if not self._skips:
                 shown = rest[:LONGEST_LINE].decode("utf-8", "replace")
-                _note_bad(self.found, self._number + 1, shown, f"it is longer than {LONGEST_LINE} bytes")
+                _note_bad(self.found, self._number + 1, shown, f"longer than {LONGEST_LINE} bytes")
             self._skips = True
             rest = b""
         self._rest = rest
@@ -271,7 +270,7 @@ class ExpositionParser:
             return
         if found.ended:
             if not self._over:
-                _note_bad(found, self._number, line, "it comes after # EOF")
+                _note_bad(found, self._number, line, "text after # EOF")
             self._over = True
             return
         try:
@@ -306,7 +305,7 @@ def _comment(found: Exposition, line: str) -> None:
     if word == "TYPE":
         text = "unknown" if text == "untyped" else text
         if text not in _TYPES:
-            raise ValueError(f"there is no type {text!r}")
+            raise ValueError(f"unknown type {text!r}")
     family = found.families.get(name)
     if family is None:
         if len(found.families) >= _MOST_FAMILIES:
@@ -331,40 +330,40 @@ def _sample(line: str, ticks_per_second: float, known: HeadCache) -> ExpositionS
         name, labels = known.heads[head]
         return ExpositionSample(name, labels, *_value_and_time(_numbers(line, len(head)), ticks_per_second))
     sample, at = _new_sample(line, ticks_per_second)
-    # Not if the last brace is an exemplar's.
+    # The last brace may be that of an exemplar.
     if head and at == len(head):
         known.add(head, sample.name, sample.labels)
     return sample
 
 
 def _new_sample(line: str, ticks_per_second: float) -> tuple[ExpositionSample, int]:
-    """A line's sample, and where its name and labels end."""
+    """The sample of a line, and the index where its name and labels end."""
     labels: dict[str, str] = {}
     brace = line.find("{")
     hash_sign = line.find(" # ")
-    if brace < 0 or 0 <= hash_sign < brace:  # the braces of an exemplar, not those of labels
+    if brace < 0 or 0 <= hash_sign < brace:  # the braces of an exemplar, not of labels
         name, at = _word(line)
     else:
         name = line[:brace].rstrip(" \t")
         inner_name, at = _labels(line, brace + 1, labels)
         if name and inner_name:
-            raise ValueError("it has two names")
+            raise ValueError("two metric names")
         if inner_name:
             numbers = _numbers(line, at)
             return ExpositionSample(inner_name, labels, *_value_and_time(numbers, ticks_per_second)), at
     if not _is_name(name.replace(":", "_")):
-        raise ValueError(f"{name!r} is no metric's name")
+        raise ValueError(f"invalid metric name {name!r}")
     return ExpositionSample(name, labels, *_value_and_time(_numbers(line, at), ticks_per_second)), at
 
 
 def _numbers(line: str, at: int) -> list[str]:
-    """Value and, maybe, time; an exemplar behind them is left out."""
+    """The value and the time, if any, without an exemplar behind them."""
     return line[at:].partition("#")[0].split()
 
 
 def _value_and_time(numbers: list[str], ticks_per_second: float) -> tuple[float, float | None]:
     if not numbers:
-        raise ValueError("it has no value")
+        raise ValueError("missing value")
     if len(numbers) > 2:
         raise ValueError(f"{' '.join(numbers)!r} is more than a value and a time")
     value = _number(numbers[0])
@@ -372,13 +371,13 @@ def _value_and_time(numbers: list[str], ticks_per_second: float) -> tuple[float,
 
 
 def _number(text: str) -> float:
-    # Python alone reads 1_000 as a number.
+    # Only Python accepts 1_000 as a number.
     if "_" in text:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 def _is_name(name: str) -> bool:
@@ -386,8 +385,8 @@ def _is_name(name: str) -> bool:
 
 
 def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
-    """Reads ``name="value", …}`` into `labels`; (a metric's name that stands among them or "", where the text
-    goes on). A name in quotes may hold any characters.
+    """Parse ``name="value", …}`` into `labels`. Returns the metric's name if it is among them, else "", and
+    the index behind the brace. A quoted name may contain any characters.
     """
     metric = ""
     while True:
@@ -399,7 +398,7 @@ def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
             at = _skip(line, at, " \t")
             if line[at : at + 1] != "=":
                 if metric or labels:
-                    raise ValueError(f"the label {name!r} has no value")
+                    raise ValueError(f"label {name!r} has no value")
                 metric = name
                 at = _next_label(line, at)
                 continue
@@ -407,26 +406,26 @@ def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
             equals = line.find("=", at)
             name = line[at:equals].rstrip(" \t") if equals >= 0 else line[at:]
             if not _is_name(name):
-                raise ValueError(f"{name!r} is no label's name")
+                raise ValueError(f"invalid label name {name!r}")
             at = equals
         at = _skip(line, at + 1, " \t")
         if line[at : at + 1] != '"':
-            raise ValueError(f"the value of the label {name!r} is not in quotes")
+            raise ValueError(f"the value of label {name!r} is not quoted")
         if name in labels:
-            raise ValueError(f"it has the label {name!r} twice")
+            raise ValueError(f"duplicate label {name!r}")
         labels[name], at = _quoted(line, at)
         at = _next_label(line, at)
 
 
 def _next_label(line: str, at: int) -> int:
-    """Behind the comma that parts two labels, or at the brace that ends them."""
+    """The index behind the comma between two labels, or of the closing brace."""
     at = _skip(line, at, " \t")
     sign = line[at : at + 1]
     if sign == ",":
         return at + 1
     if sign == "}":
         return at
-    raise ValueError("there is neither a comma nor a brace between its labels")
+    raise ValueError("expected a comma or a closing brace after a label")
 
 
 def _skip(line: str, at: int, signs: str) -> int:
@@ -436,13 +435,13 @@ def _skip(line: str, at: int, signs: str) -> int:
 
 
 def _quoted(line: str, at: int) -> tuple[str, int]:
-    """The text in the quotes that begin at `at`, and where the line goes on behind them."""
+    """The text in the quotes that open at `at`, and the index behind them."""
     start = at + 1
     end = line.find('"', start)
     while end >= 0 and _is_escaped(line, start, end):
         end = line.find('"', end + 1)
     if end < 0:
-        raise ValueError("its quotes are not closed")
+        raise ValueError("unterminated quotes")
     text = line[start:end]
     return (_unescaped(text) if "\\" in text else text), end + 1
 
@@ -455,7 +454,7 @@ def _is_escaped(line: str, start: int, end: int) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    r"""Text with ``\\``, ``\"`` and ``\n`` as what they stand for; another letter's backslash stays."""
+    r"""Replace ``\\``, ``\"`` and ``\n`` by their characters; a backslash before another character stays."""
     if "\\" not in text:
         return text
     clean, at = "", 0

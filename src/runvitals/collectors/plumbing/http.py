@@ -1,9 +1,9 @@
-"""One HTTP request at a time, small enough for the monitor.
+"""A minimal HTTP client for the monitor.
 
-The packages ``socket`` and ``http`` would cost it 4 MB, ``_socket`` costs nothing.
+The packages ``socket`` and ``http`` would cost it 4 MB; ``_socket`` costs nothing.
 
-What is asked are exporters and vendors' services beside the training: one GET, one answer, no proxies, no
-redirects. Waits, so ask it through `collectors.aside.BackgroundReader`.
+It talks to exporters and vendors' services beside the training: one GET, one response, no proxies, no
+redirects. It blocks: call it through `collectors.aside.BackgroundReader`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class ByteStream(Protocol):
-        """What `_socket.socket` and `ssl.SSLSocket` have in common."""
+        """The common methods of `_socket.socket` and `ssl.SSLSocket`."""
 
         def settimeout(self, seconds: float | None, /) -> None: ...
         def recv(self, size: int, /) -> bytes: ...
@@ -34,15 +34,15 @@ _MOST_DIGITS = 18
 
 
 class HttpError(Exception):
-    """No answer, or none that can be used; the text names the address, without a password, and the fault."""
+    """No usable response. The message has the URL, without secrets, and the error."""
 
 
 class HttpAddress:
-    """Where a URL leads: ``http://[user:password@]host[:port]/path``, ``https://…``, or
+    """A parsed URL: ``http://[user:password@]host[:port]/path``, ``https://…``, or
     ``http+unix://%2Frun%2Fexporter.sock/path``, whose host is the path of a socket.
 
     Raises:
-        ValueError: another scheme, no host, or a port that is none.
+        ValueError: another scheme, no host, or an invalid port.
 
     Example:
         >>> address = HttpAddress("http://me:abc@[::1]:9400/metrics?x=1")
@@ -57,7 +57,7 @@ class HttpAddress:
         self.scheme = scheme.lower()
         if not sign or self.scheme not in ("http", "https", "http+unix"):
             raise ValueError(
-                f"the URL {_without_secrets(url)!r} must begin with http://, https:// or http+unix://"
+                f"invalid URL {_without_secrets(url)!r}: expected http://, https:// or http+unix://"
             )
         end = min((at for at in (rest.find(sign) for sign in "/?#") if at >= 0), default=len(rest))
         place, target = rest[:end], rest[end:].partition("#")[0]
@@ -67,11 +67,11 @@ class HttpAddress:
         self.host, self.port = self._host_and_port(url)
         if any(ord(letter) <= 32 or ord(letter) > 126 for letter in self.host_header + self.target):
             raise ValueError(
-                f"the URL {_without_secrets(url)!r} has blanks or letters that are not ASCII in it"
+                f"invalid URL {_without_secrets(url)!r}: it has whitespace or characters other than ASCII"
             )
 
     def __str__(self) -> str:
-        """The URL without what may be secret: user, password and query."""
+        """The URL without user, password and query, which may be secret."""
         return f"{self.scheme}://{self.host_header}{self.target.partition('?')[0]}"
 
     def _host_and_port(self, url: str) -> tuple[str, int]:
@@ -85,20 +85,18 @@ class HttpAddress:
         else:
             host, colon, port = host.partition(":")
         if not host:
-            raise ValueError(f"the URL {_without_secrets(url)!r} has no host")
+            raise ValueError(f"invalid URL {_without_secrets(url)!r}: it has no host")
         if not colon:
             return host, default
         if not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError(
-                f"the port in the URL {_without_secrets(url)!r} must be a number from 1 to 65535"
+                f"invalid port in the URL {_without_secrets(url)!r}: expected a number from 1 to 65535"
             )
         return host, int(port)
 
 
 class HttpResponse:
-    """Status, headers with names in small letters, and the whole body, unpacked; none where its pieces were
-    taken one by one.
-    """
+    """Status, headers with names in lower case, and the uncompressed body; empty if `take` received it."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -116,20 +114,19 @@ def get(
     limit_bytes: int = 16 * MIB,
     take: Callable[[bytes], None] | None = None,
 ) -> HttpResponse:
-    """Ask for a URL and read the whole answer, whose status must be 200.
+    """Send a GET request and read the whole response, whose status must be 200.
 
     Args:
-        headers: sent as they are; they win over ours (Host, User-Agent, Accept, Accept-Encoding).
-        timeout_s: for everything together, but for the resolver: it asks as long as the system lets it.
-        connect_s: for the connection to one of the host's addresses.
-        limit_bytes: of the body, packed or not.
-        take: called with each piece of the body, unpacked, as it comes, so that a long one never lies in
-            memory as a whole. The time that it takes is not the server's. It may have been called when what
-            follows turns out to be wrong.
+        headers: sent as they are; they override ours (Host, User-Agent, Accept, Accept-Encoding).
+        timeout_s: limit for the whole call, except for DNS, which takes as long as the system's resolver.
+        connect_s: limit for connecting to one of the host's addresses.
+        limit_bytes: limit for the body, compressed or not.
+        take: called with each uncompressed piece of the body as it arrives, so that a long one is never held
+            in memory as a whole. Its time does not count towards `timeout_s`. A later piece may still fail.
 
     Raises:
-        HttpError: nobody answers, too late, too long, with another status, or what is no HTTP.
-        ValueError: the URL or a header is none.
+        HttpError: no response, too late, too long, another status, or not HTTP.
+        ValueError: the URL or a header is invalid.
 
     Example:
         >>> get("http://localhost:9400/metrics").body[:6]
@@ -143,11 +140,11 @@ def get(
         try:
             _give_time(stream, until_s)
             stream.sendall(request)
-            return _ResponseReader(stream, until_s, limit_bytes).answer(take)
+            return _ResponseReader(stream, until_s, limit_bytes).response(take)
         finally:
             stream.close()
     except TimeoutError:
-        raise HttpError(f"{address} did not answer within {timeout_s:g} s") from None
+        raise HttpError(f"{address} did not respond within {timeout_s:g} s") from None
     except HttpError as error:
         raise HttpError(f"{address} {error}") from None
     except (OSError, zlib.error) as error:
@@ -155,10 +152,10 @@ def get(
 
 
 def unquoted(text: str) -> str:
-    """Text in which ``%2F`` and the like have become what they stand for.
+    """Decode percent-encoding (``%2F``).
 
     Raises:
-        ValueError: a per cent sign without two hexadecimal digits.
+        ValueError: a percent sign without two hexadecimal digits.
     """
     first, *others = text.split("%")
     data = first.encode()
@@ -177,7 +174,7 @@ def _without_secrets(url: str) -> str:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return "connection refused"
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -196,8 +193,8 @@ def _request(address: HttpAddress, headers: Mapping[str, str]) -> bytes:
     ours = {name.lower(): name for name in fields}
     for name, value in headers.items():
         if any(letter in f"{name}{value}" for letter in "\r\n\0") or not name or ":" in name:
-            # Not its value: it may be secret.
-            raise ValueError(f"the header {name!r} has a line's end in it, or a name that is none")
+            # Without the value, which may be secret.
+            raise ValueError(f"invalid header {name!r}: invalid name, or a line break in the value")
         fields.pop(ours.get(name.lower(), ""), None)
         fields[name] = value
     lines = [f"GET {address.target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
@@ -215,13 +212,13 @@ def _connect(address: HttpAddress, until_s: float) -> ByteStream:
     if address.scheme == "http+unix":
         return _try(_socket.AF_UNIX, address.host, until_s)
     problem: Exception = HttpError("has no address")
-    # As bytes: a text would load the codec of international names, and `re` with it.
+    # As bytes: a str would load the IDNA codec, and `re` with it.
     host = address.host.encode("ascii")
     for family, _, _, _, where in _socket.getaddrinfo(host, address.port, 0, _socket.SOCK_STREAM):
         try:
             sock = _try(family, where, until_s)
         except TimeoutError:
-            raise HttpError("does not let us connect in time") from None
+            raise HttpError("could not be connected to in time") from None
         except OSError as error:
             problem = error
             continue
@@ -241,7 +238,7 @@ def _try(family: int, where: object, until_s: float) -> _socket.socket:
 
 
 def _encrypted(sock: _socket.socket, host: str, until_s: float) -> ByteStream:
-    import socket  # 5 MB, with `ssl`: only who names an https address pays for them
+    import socket  # 5 MB together with `ssl`, only for https
     import ssl
 
     whole = socket.socket(fileno=sock.detach())
@@ -254,7 +251,7 @@ def _encrypted(sock: _socket.socket, host: str, until_s: float) -> ByteStream:
 
 
 class _ResponseReader:
-    """Reads one answer from a stream, until a moment, up to a size."""
+    """Reads one response from a stream, within a deadline and a size limit."""
 
     __slots__ = ("_buffer", "_limit_bytes", "_stream", "_until_s")
 
@@ -264,19 +261,19 @@ class _ResponseReader:
         self._limit_bytes = limit_bytes
         self._buffer = b""
 
-    def answer(self, take: Callable[[bytes], None] | None) -> HttpResponse:
+    def response(self, take: Callable[[bytes], None] | None) -> HttpResponse:
         status, headers = self._head()
         while 100 <= status < 200:
             status, headers = self._head()
         if status != 200:
             where = f" (to {headers['location']}, which is not followed)" if "location" in headers else ""
-            raise HttpError(f"answered with status {status}{where}")
+            raise HttpError(f"responded with status {status}{where}")
         pieces = self._limited(self._body(headers))
-        packing = headers.get("content-encoding", "identity").lower()
-        if packing == "gzip":
-            pieces = self._limited(_unpacked(pieces))
-        elif packing != "identity":
-            raise HttpError(f"packed its answer as {packing!r}, which was not asked for")
+        encoding = headers.get("content-encoding", "identity").lower()
+        if encoding == "gzip":
+            pieces = self._limited(_uncompressed(pieces))
+        elif encoding != "identity":
+            raise HttpError(f"used the content encoding {encoding!r}; expected gzip or none")
         if take is None:
             return HttpResponse(status, headers, b"".join(pieces))
         for piece in pieces:
@@ -288,16 +285,18 @@ class _ResponseReader:
     def _head(self) -> tuple[int, dict[str, str]]:
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
             if len(self._buffer) > _HEAD_LIMIT:
-                raise HttpError("sent a head of more than 64 KiB")
+                raise HttpError("sent headers of more than 64 KiB")
             if not self._more():
                 raise HttpError(
-                    "closed the connection before its answer" if not self._buffer else "sent no HTTP"
+                    "closed the connection without a response"
+                    if not self._buffer
+                    else "sent a response that is not HTTP"
                 )
         lines = self._buffer[:end].decode("latin-1").split("\r\n")
         self._buffer = self._buffer[end + 4 :]
         words = lines[0].split(" ", 2)
         if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1][:_MOST_DIGITS].isdecimal():
-            raise HttpError(f"sent no HTTP but {lines[0][:60]!r}")
+            raise HttpError(f"sent a response that is not HTTP: {lines[0][:60]!r}")
         headers = {}
         for line in lines[1:]:
             name, _, value = line.partition(":")
@@ -305,14 +304,14 @@ class _ResponseReader:
         return int(words[1][:_MOST_DIGITS]), headers
 
     def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """The pieces of the body as they are sent."""
+        """The pieces of the body as they arrive."""
         length = headers.get("content-length", "")
         if "chunked" in headers.get("transfer-encoding", "").lower():
             while size := self._chunk_size():
                 self._check(size)
                 yield from self._exactly(size)
                 if self._line():
-                    raise HttpError("sent a chunk that is longer than it said")
+                    raise HttpError("sent a chunk that is longer than its declared size")
         elif length.isdecimal():
             size = int(length[:_MOST_DIGITS])
             self._check(size)
@@ -330,13 +329,13 @@ class _ResponseReader:
         except ValueError:
             size = -1
         if size < 0:
-            raise HttpError(f"sent a chunk of the size {text[:20]!r}")
+            raise HttpError(f"sent a chunk with the invalid size {text[:20]!r}")
         return size
 
     def _line(self) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > _HEAD_LIMIT or not self._more():
-                raise HttpError("broke off its answer")
+                raise HttpError("sent a truncated response")
         line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
         return line
 
@@ -345,7 +344,7 @@ class _ResponseReader:
         while have < size:
             piece = self._buffer or self._receive()
             if not piece:
-                raise HttpError(f"broke off its answer, after {have} of {size} bytes")
+                raise HttpError(f"sent a truncated response: {have} of {size} bytes")
             piece, self._buffer = piece[: size - have], piece[size - have :]
             have += len(piece)
             yield piece
@@ -371,8 +370,8 @@ class _ResponseReader:
             yield piece
 
 
-def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """What packed pieces hold, of all their members, in pieces that are not long either."""
+def _uncompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress gzip, of one or several members, into pieces of limited size."""
     unpacker = zlib.decompressobj(wbits=31)
     for piece in pieces:
         while piece:
@@ -382,4 +381,4 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
             piece = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
     yield unpacker.flush()
     if not unpacker.eof:
-        raise HttpError("broke off its packed answer")
+        raise HttpError("sent truncated gzip data")

@@ -1,4 +1,4 @@
-"""JSON as vendors' tools print it: after a warning or two, and with remarks behind it."""
+"""Find JSON in the output of vendors' tools, which print warnings before it and remarks after it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Brackets in the remarks before the JSON, and blanks behind its first one.
-MOST_STARTS, MOST_BLANKS = 200, 200
+# Limits: opening brackets to try, and whitespace after an opening bracket.
+MOST_BRACKETS, MOST_SPACES = 200, 200
 
 
 def find(output: bytes) -> Any:
-    """The longest JSON object, or list of objects, in what a program printed: messages of its own may be
+    """Parse the longest JSON object, or list of objects, in a program's output: its log messages may be JSON
     objects as well.
 
-    Bytes that are not UTF-8 become replacement characters: a broken product name costs no reading.
+    Bytes that are not UTF-8 become replacement characters, so a broken product name costs no values.
 
     Raises:
-        ValueError: there is none, or it breaks off; with the beginning of what was printed.
+        ValueError: the output has no JSON, or it is truncated; the message quotes the first lines.
 
     Example:
         >>> find(b'WARNING: [driver] is old\\n{"card0": {"GPU use (%)": "7"}}\\nDone.')
@@ -32,30 +32,30 @@ def find(output: bytes) -> Any:
     longest = end = 0
     for start in _starts(text):
         if start < end:
-            continue  # in what was read
+            continue  # inside of what was parsed
         try:
             value, end = json_codec.loads_at(text, start)
         except ValueError as error:
-            if text[start + 1 : start + MOST_BLANKS].lstrip()[:1] not in ("{", "[", '"'):
-                continue  # a bracket in a remark
+            if text[start + 1 : start + MOST_SPACES].lstrip()[:1] not in ("{", "[", '"'):
+                continue  # a bracket in a message
             if longest:
                 break
-            # What follows must not be searched: in a text that breaks off, some inner object is whole, and
-            # would be taken for all.
-            raise ValueError(f"damaged JSON was printed: {error}: {first_lines(output)}") from None
-        is_told = isinstance(value, dict) or (isinstance(value, list) and _objects(value))
-        if is_told and end - start > longest:
+            # Do not search further: in truncated JSON some inner object is complete, and would be mistaken
+            # for the whole.
+            raise ValueError(f"invalid JSON in the output: {error}: {first_lines(output)}") from None
+        is_data = isinstance(value, dict) or (isinstance(value, list) and _objects(value))
+        if is_data and end - start > longest:
             found, longest = value, end - start
     if longest:
         return found
     lines = first_lines(output)
-    raise ValueError("nothing was printed" if lines == "nothing" else f"no JSON in what was printed: {lines}")
+    raise ValueError("the output is empty" if lines == "nothing" else f"no JSON in the output: {lines}")
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where JSON may begin: each opening bracket, in order. What has more of them is no remark any more."""
+    """The positions of the first opening brackets, in order: where JSON may begin."""
     brace, bracket = text.find("{"), text.find("[")
-    for _ in range(MOST_STARTS):
+    for _ in range(MOST_BRACKETS):
         if brace >= 0 and not 0 <= bracket < brace:
             yield brace
             brace = text.find("{", brace + 1)

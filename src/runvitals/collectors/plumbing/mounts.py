@@ -1,4 +1,4 @@
-"""The mount table: which file system a path lies on, and where the cgroup trees are mounted."""
+"""The mount table: which file system contains a path, and where the cgroup trees are mounted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Mount:
-    """One line of mountinfo: the folder ``root`` of a file system, seen at ``point``."""
+    """One line of mountinfo: the folder ``root`` of a file system is mounted at ``point``."""
 
     __slots__ = ("kind", "options", "point", "root")
 
@@ -24,11 +24,11 @@ class Mount:
 
 
 def read_mounts(scope: Scope) -> list[Mount]:
-    """The mounts we see, in the order they were made; empty where /proc/self/mountinfo cannot be read.
+    """The mounts visible to this process, oldest first; empty if /proc/self/mountinfo cannot be read.
 
-    With a host root, ``DIR/proc/self`` is still us, and so are its mount points if the host's root is mounted
-    at DIR in our own namespace. A copied tree, as a test writes one, has the host's own mount points, which
-    lie under DIR: both come out as paths that we can open.
+    With a host root, ``DIR/proc/self`` is still this process; if the host's root is mounted at DIR in our
+    namespace, the mount points are valid as they are. In a copied tree, as a test writes one, they are the
+    host's and lie below DIR. Both are returned as paths that this process can open.
     """
     text = read_text(scope.path("/proc/self/mountinfo"))
     mounts = [mount for line in (text or "").split("\n") if (mount := _parse(line)) is not None]
@@ -40,8 +40,8 @@ def read_mounts(scope: Scope) -> list[Mount]:
 
 
 def mount_of(mounts: Sequence[Mount], path: str) -> Mount | None:
-    """The mount a path lies on: the longest mount point that is a folder above it, the later of two at one
-    point.
+    """The mount that contains a path: the one with the longest matching mount point, and of several at the
+    same point the latest.
 
     >>> mount_of([Mount("/", "/", "ext4", ""), Mount("/", "/home", "nfs4", "")], "/home2").kind
     'ext4'
@@ -54,7 +54,7 @@ def mount_of(mounts: Sequence[Mount], path: str) -> Mount | None:
 
 
 def within(path: str, folder: str) -> bool:
-    """Whether a path is a folder or lies in it, by whole names: /home2 is not within /home."""
+    """Whether a path is a folder or is inside of it, by whole names: /home2 is not within /home."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

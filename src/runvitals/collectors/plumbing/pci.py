@@ -1,4 +1,4 @@
-"""The machine's PCI devices that compute, found once for all vendors of accelerators."""
+"""The machine's accelerators on PCI, listed once for the collectors of all vendors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _last: tuple[Scope, Mapping[str, list[PciDevice]]] | None = None
 
 
 class PciDevice:
-    """A PCI function that computes.
+    """A PCI function whose class is that of an accelerator.
 
     Args:
         address: domain:bus:device.function, as "0000:3b:00.0".
@@ -33,10 +33,10 @@ class PciDevice:
 
 
 def cards(scope: Scope) -> Mapping[str, list[PciDevice]]:
-    """PCI vendor id in hexadecimal ("1da3") -> its cards, by address. Empty where there is no sysfs.
+    """PCI vendor id in hexadecimal ("1da3") -> its accelerators, sorted by address. Empty without sysfs.
 
-    Reads a small file for each PCI device, 8 µs each; the answer is kept for the last scope that asked, so
-    that a round of probes costs one scan.
+    Reads a small file per PCI device, 8 µs each. The result is cached for the last scope, so that a round of
+    probes costs one scan.
 
     Example:
         >>> [card.address for card in cards(scope).get("1da3", ())]
@@ -49,7 +49,8 @@ def cards(scope: Scope) -> Mapping[str, list[PciDevice]]:
 
 
 def normal(address: str) -> str:
-    """A PCI address as sysfs spells it; tools write eight digits of domain, capitals, or no domain.
+    """A PCI address as sysfs writes it, "" if it is invalid. Tools write a domain of eight digits or none,
+    and capital letters.
 
     >>> normal("00000000:9D:00.0"), normal("3b:00.0"), normal("0000:xx:00.0")
     ('0000:9d:00.0', '0000:3b:00.0', '')
@@ -71,7 +72,7 @@ def _is_hexadecimal(text: str) -> bool:
 def _scan(folder: str) -> dict[str, list[PciDevice]]:
     try:
         addresses = sorted(os.listdir(folder))
-    except OSError:  # no PCI, or a container that hides it
+    except OSError:  # no PCI bus, or a container hides it
         return {}
     found: dict[str, list[PciDevice]] = {}
     for address in addresses:
@@ -85,7 +86,7 @@ def _scan(folder: str) -> dict[str, list[PciDevice]]:
 def _read(path: str) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # unplugged since the listing
+    except OSError:  # removed since the folder was listed
         return ""
     try:
         return os.read(fd, 16).decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""Numbers as vendors' tools write them: "36.2 C", "1300MHz", {"value": 91, "unit": "%"}, "N/A"."""
+"""Parse quantities as vendors' tools print them: "36.2 C", "1300MHz", {"value": 91, "unit": "%"}, "N/A"."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What stands for "no value" in fields of 16, 32 and 64 bits, with and without a sign; as a float, the longest
-# are powers of 2.
+# "No value" in signed and unsigned fields of 16, 32 and 64 bits. As a float, the 64-bit ones are powers of 2.
 SENTINELS = frozenset((0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64))
-# Beyond these a sensor is off, or the number's unit is another than it seems.
+# Outside of this range a sensor is off, or the unit is not what it seems.
 _COLDEST, _HOTTEST = -100.0, 300.0
 
-# Unit in lower case -> factor to ours. Vendors write MB and mean MiB, and nobody means megawatts by "MW".
+# Unit in lower case -> factor to ours. Vendors write MB and mean MiB, and "MW" never means megawatts.
 FACTORS: Mapping[str, Mapping[str, float]] = {
     "%": {"%": 1.0},
     "°C": {"c": 1.0, "°c": 1.0, "℃": 1.0, "'c": 1.0, "mc": 1e-3},
@@ -36,13 +35,13 @@ FACTORS: Mapping[str, Mapping[str, float]] = {
 
 
 _DIGITS = tuple("0123456789")
-# No quantity is longer.
+# Longer texts are not quantities.
 _LONGEST = 64
 _GREATEST = 1e30
 
 
 def split(text: str) -> tuple[float, str] | None:
-    """A number and what follows it, without blanks and brackets around; None where the text is no quantity.
+    """A number and its unit, without surrounding whitespace and brackets; None if the text is not a quantity.
 
     Example:
         >>> split("1300MHz"), split(" .97 %"), split("(800Mhz)"), split("7")
@@ -58,7 +57,7 @@ def split(text: str) -> tuple[float, str] | None:
     end = 1 if text[:1] in ("+", "-") else 0
     point = text.find(",") if "." not in text and text.count(",") == 1 else -1
     if point >= 0 and len(_digits(text, point + 1)) in (1, 2):
-        text = f"{text[:point]}.{text[point + 1 :]}"  # of a tool that heeds a locale; 1,024 may be either
+        text = f"{text[:point]}.{text[point + 1 :]}"  # decimal comma of a locale; 1,024 is ambiguous
     while end < len(text) and (text[end] in "0123456789" or (text[end] == "." and "." not in text[:end])):
         end += 1
     if text[end : end + 1] in ("e", "E"):
@@ -67,7 +66,7 @@ def split(text: str) -> tuple[float, str] | None:
             end = power = power + 1
     unit = text[end:].strip()
     if any(letter.isdigit() for letter in unit) or unit.startswith("."):
-        return None  # an address, a version, a hexadecimal number, a moment
+        return None  # an address, a version, a hexadecimal number, a time
     try:
         return float(text[:end]), unit
     except ValueError:
@@ -75,7 +74,7 @@ def split(text: str) -> tuple[float, str] | None:
 
 
 def _digits(text: str, start: int) -> str:
-    """The digits that follow a place."""
+    """The digits from an index on."""
     end = start
     while text[end : end + 1] in _DIGITS:
         end += 1
@@ -83,7 +82,7 @@ def _digits(text: str, start: int) -> str:
 
 
 def whole(text: object, most: int) -> int | None:
-    """A number of at most `most`, without sign and point; None of any other text, however long.
+    """An integer from 0 to `most`, written with digits only; None for any other text, however long.
 
     >>> whole(" 7", 9999), whole("²", 9999), whole("9" * 5000, 9999), whole("-1", 9999)
     (7, None, None, None)
@@ -96,7 +95,7 @@ def whole(text: object, most: int) -> int | None:
 
 
 def heading(title: str) -> tuple[str, str]:
-    """What a column, or a value, is of, in small letters, and the unit in brackets behind it; "" without.
+    """The name in the heading of a column, in lower case, and the unit in brackets behind it; "" without one.
 
     Example:
         >>> heading("VRAM Total Memory (B)"), heading("GPU Core Temperature (Celsius Degree)")
@@ -114,13 +113,13 @@ def heading(title: str) -> tuple[str, str]:
 
 
 def amount(value: object, unit: str, default: str | None = None) -> float | None:
-    """A value in a unit of ours (a key of `FACTORS`), or None where there is none: "N/A", a sentinel, another
-    unit, a text.
+    """A value converted to one of our units (a key of `FACTORS`), or None if it has none: "N/A", a sentinel,
+    a unit of another kind, other text.
 
     Args:
-        value: a number, a text, an object of ``value`` and ``unit``, or a list, of which the first usable
+        value: a number, a text, an object with ``value`` and ``unit``, or a list, whose first usable element
             counts.
-        default: the unit of a bare number, as the vendor writes it; else it is in ours.
+        default: the unit of a bare number, as the vendor writes it; by default ours.
 
     Example:
         >>> amount("41.0 mW", "W"), amount({"value": 2, "unit": "GB"}, "bytes"), amount(93.5, "J", "uJ")

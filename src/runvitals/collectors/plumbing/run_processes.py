@@ -1,4 +1,4 @@
-"""Which processes belong to the run, for sources that tell what each process uses."""
+"""The processes of the run, for collectors of what each process uses of a device."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 class RunProcesses:
-    """The attached processes and all their descendants; the attached ones alone where there is no procfs, or
-    where the run's settings leave the descendants out.
+    """The attached processes and all their descendants; only the attached ones without procfs, or if the
+    run's settings exclude descendants.
 
     Args:
-        proc: where procfs lies. The ids in ``scope.pids`` are our own, so this is not the host root's.
-        excluded: the process that never counts (the monitor itself).
+        proc: path of procfs. The ids in ``scope.pids`` are of our own PID namespace, so this is not below the
+            host root.
+        excluded: a process that never counts; by default this one, the monitor.
 
     Example:
         >>> processes = RunProcesses(scope)
@@ -36,11 +37,11 @@ class RunProcesses:
         if scope.process_tree:
             try:
                 self._tree = Tree(proc, os.getpid() if excluded is None else excluded)
-            except OSError:  # not Linux, or a sandbox: the attached ones it is
+            except OSError:  # not Linux, or a sandbox: use the attached processes only
                 self._tree = None
 
     def pids(self, mono_s: float) -> set[int]:
-        """Those that live now. 2 µs, and 2 µs for each of them."""
+        """The ids of those that are alive. Costs 2 µs, plus 2 µs for each process."""
         attached = set(self._scope.pids)
         if self._tree is None:
             return attached

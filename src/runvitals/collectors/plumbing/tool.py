@@ -1,8 +1,8 @@
-"""Other programs as sources. `Tool` runs a command that prints and exits, `StreamingTool` one that keeps on.
+"""Programs as sources. `Tool` runs a command that prints and exits, `StreamingTool` one that keeps running.
 
-A tick never waits for one. What it prints goes into pipes that are read, as far as they are filled, at each
-tick; so an answer tells of the tick at which it was asked for, and arrives with a later one. A command that
-overstays its time is killed with everything it has started.
+A tick never waits for a program. Its output goes into pipes, which each tick drains without blocking. So the
+output describes the tick at which the program was started, and arrives at a later one. A command that exceeds
+its timeout is killed together with everything it started.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 __all__ = ["StillFailing", "StreamingTool", "Tool", "ToolFailed", "find"]
 
 MIB = 1 << 20
-# A vendor's tool takes a conversation with the driver each time; none is asked more often than this.
+# Vendors' tools open the driver each time they run; none is run more often than this.
 SHORTEST_EVERY_S = 1.0
 FIRST_RESTART_S, LONGEST_RESTART_S = 1.0, 60.0
-# A stream that lived longer than this did not fail at its start: the next one is started 1 s after its end.
+# A streaming program that ran longer than this did not fail at start: it is restarted 1 s after its end.
 LONG_LIFE_S = 60.0
-# A killed program is gone within milliseconds, unless a driver holds it.
+# A killed program ends within milliseconds, unless it is stuck in a driver.
 DYING_S = 5.0
 
 
 class StillFailing(ToolFailed):
-    """A stream that has failed before has printed nothing since; the text is that of the failure."""
+    """A streaming program has failed, and printed nothing since. The message is that of the failure."""
 
 
 class Tool:
-    """A command that prints and ends, run again and again.
+    """A command that prints and exits, run repeatedly.
 
     Args:
         argv: program (an absolute path) and arguments.
-        every_s: seconds from start to start, at least 1.
-        timeout_s: a run that takes longer is killed with all its children, at the next tick.
-        limit_bytes: a run that prints more is killed.
-        environ: variables to set beside the monitor's own; LC_ALL is C.
+        every_s: seconds from one start to the next, at least 1.
+        timeout_s: a command that takes longer is killed with all its children, at the next tick.
+        limit_bytes: a command that prints more is killed.
+        environ: variables to set in addition to the monitor's; LC_ALL is C.
 
     Example:
         >>> tool = Tool(["/usr/bin/hl-smi", "-L"], every_s=10.0)
@@ -62,7 +62,7 @@ class Tool:
         self.timeout_s = timeout_s
         self.limit_bytes = limit_bytes
         self.environ = dict(environ or {})
-        # The tick at which the run was started whose output was handed out last.
+        # The tick at which the command was started whose output was returned last.
         self.moment_s = float("-inf")
         self._every = Every(max(every_s, SHORTEST_EVERY_S))
         self._child: Child | None = None
@@ -71,35 +71,36 @@ class Tool:
 
     @property
     def running(self) -> bool:
-        """Whether an answer is under way."""
+        """Whether the command is running."""
         return self._child is not None
 
     def output(self, mono_s: float) -> bytes | None:
-        """What a run that has ended since the last call printed, else None; starts the next run when it is
-        due. 10 µs while a child runs, 0.5 ms when one is started.
+        """The output of a command that has exited since the last call, else None. Starts the next one when it
+        is due. Costs 10 µs while a command runs, 0.5 ms when one is started.
 
         Raises:
-            ToolFailed: it could not be started, ran too long, printed too much, or its exit code is not 0
-                (the text then holds the first line of its complaint); or one that was killed does not go.
+            ToolFailed: it could not be started, ran too long, printed too much, or exited with a code other
+                than 0 (the message then has the first line of its error output); or a killed one does not
+                end.
         """
         if not _gone(self._killed, mono_s, self.argv[0]):
             return None
         self._killed = None
-        answer = self._collect(self._child, mono_s) if self._child is not None else None
+        output = self._collect(self._child, mono_s) if self._child is not None else None
         if self._child is None and self._every.due(mono_s):
             self._output = bytearray()
             self._child = Child(self.argv, self.environ, mono_s)
-        return answer
+        return output
 
     def close(self) -> None:
-        """Kill what runs."""
+        """Kill the command if it is running."""
         for child in (self._child, self._killed):
             if child is not None:
-                child.bury()
+                child.reap()
         self._child = self._killed = None
 
     def _collect(self, child: Child, mono_s: float) -> bytes | None:
-        # In this order: what it prints between the two questions is read as well.
+        # In this order, so that output printed between the two calls is read as well.
         ended = child.ended()
         self._output += child.read(self.limit_bytes + 1 - len(self._output))
         output = bytes(self._output)
@@ -124,12 +125,12 @@ class Tool:
 
 
 class StreamingTool:
-    """A command that goes on printing lines, started again when it ends.
+    """A command that keeps printing lines, restarted when it ends.
 
     Args:
         argv: program (an absolute path) and arguments.
-        limit_bytes: a child that prints a longer line is killed; also about the most that one call reads.
-        environ: variables to set beside the monitor's own; LC_ALL is C.
+        limit_bytes: a command that prints a longer line is killed; also roughly the most that a call reads.
+        environ: variables to set in addition to the monitor's; LC_ALL is C.
 
     Example:
         >>> stream = StreamingTool(["/usr/bin/tegrastats", "--interval", "1000"])
@@ -147,19 +148,19 @@ class StreamingTool:
         self._killed: Child | None = None
         self._rest = b""
         self._backoff = Backoff(FIRST_RESTART_S, LONGEST_RESTART_S)
-        # The last line of a child that has printed few: perhaps its reason to end.
-        self._remark = b""
+        # The last line of a program that has printed only a few: it may explain why the program ended.
+        self._last_line = b""
         self._printed = 0
         self._failure = ""
 
     def lines(self, mono_s: float) -> list[bytes]:
-        """The complete lines since the last call, without their line ends. Starts the child when there is
-        none: 1, 2, 4 … 60 s after the last one's end.
+        """The complete lines printed since the last call, without line endings. Starts the program if it is
+        not running: 1, 2, 4 … 60 s after the last one ended.
 
         Raises:
-            ToolFailed: it could not be started, has ended (after its last lines), or printed an endless line;
-                or one that was killed does not go.
-            StillFailing: at each call from then on, until lines come: no news is not good news.
+            ToolFailed: it could not be started, has ended (after its last lines), or printed a line that is
+                too long; or a killed one does not end.
+            StillFailing: at each call after a failure, until lines arrive: silence is no sign of recovery.
         """
         try:
             lines = self._read(mono_s)
@@ -172,17 +173,17 @@ class StreamingTool:
             raise StillFailing(self._failure)
         return lines
 
-    def refuse(self, lines: Sequence[bytes]) -> ToolFailed:
-        """The error to raise where nothing is understood of some lines; it stands until others come."""
-        said = first_lines(b"\n".join(lines))
-        self._failure = f"{self.argv[0]}: nothing is understood of what it prints: {said}"
+    def reject(self, lines: Sequence[bytes]) -> ToolFailed:
+        """The error to raise if none of the lines can be parsed; it stands until other lines arrive."""
+        excerpt = first_lines(b"\n".join(lines))
+        self._failure = f"{self.argv[0]}: cannot parse the output: {excerpt}"
         return ToolFailed(self._failure)
 
     def close(self) -> None:
-        """Kill what runs, and forget its failure."""
+        """Kill the program if it is running, and forget its failure."""
         for child in (self._child, self._killed):
             if child is not None:
-                child.bury()
+                child.reap()
         self._child = self._killed = None
         self._failure = ""
 
@@ -203,7 +204,7 @@ class StreamingTool:
         if ended and not lines:
             child.close()
             self._pause(mono_s, child)
-            raise ToolFailed(f"{self.argv[0]} {child.fate(self._rest or self._remark)}")
+            raise ToolFailed(f"{self.argv[0]} {child.fate(self._rest or self._last_line)}")
         return lines
 
     def _complete(self, data: bytes) -> list[bytes]:
@@ -212,11 +213,11 @@ class StreamingTool:
             return []
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._printed += len(lines)
-        self._remark = lines[-1] if self._printed <= MOST_LINES else b""
+        self._last_line = lines[-1] if self._printed <= MOST_LINES else b""
         return [line.rstrip(b"\r") for line in lines]
 
     def _start(self, mono_s: float) -> None:
-        self._rest = self._remark = b""
+        self._rest = self._last_line = b""
         self._printed = 0
         try:
             self._child = Child(self.argv, self.environ, mono_s)
@@ -232,12 +233,10 @@ class StreamingTool:
 
 
 def _gone(killed: Child | None, mono_s: float, program: str) -> bool:
-    """Whether a child that was killed is no more. As long as its driver holds it, the driver would hold
-    another as well.
-    """
+    """Whether a killed child has ended. While one is stuck in a driver, another would get stuck too."""
     if killed is None or killed.killed_s is None or killed.ended():
         return True
     waited_s = mono_s - killed.killed_s
     if waited_s > DYING_S:
-        raise ToolFailed(f"{program} was killed {waited_s:.0f} s ago and does not end")
+        raise ToolFailed(f"{program} was killed {waited_s:.0f} s ago and has not ended")
     return False

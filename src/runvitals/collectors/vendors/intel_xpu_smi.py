@@ -111,7 +111,7 @@ class XpuSmi:
             if any(cell.lower() in _DEVICE for cell in cells):
                 self._columns = [heading(cell.replace("[", "(").replace("]", ")")) for cell in cells]
                 if _KNOWN.isdisjoint(name for name, _ in self._columns):
-                    raise self._streams[0].refuse([line])
+                    raise self._streams[0].reject([line])
                 continue
             device = self._device(cells)
             if device is not None:
@@ -143,4 +143,4 @@ class XpuSmi:
         self._remarked += 1
         if self._remarked > PATIENCE_LINES and not self._columns:
             self._remarked = 0
-            raise self._streams[0].refuse(self._remarks)
+            raise self._streams[0].reject(self._remarks)

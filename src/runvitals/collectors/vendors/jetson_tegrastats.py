@@ -93,7 +93,7 @@ class Tegrastats:
                 write(tick, [device], 0)
                 return
         if lines:
-            raise self._stream.refuse(lines)
+            raise self._stream.reject(lines)
 
     def close(self) -> None:
         self._stream.close()
