@@ -51,6 +51,20 @@ def test_of_one_project_as_json(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert run["hosts"][0]["state"] == "lost"
 
 
+def test_a_run_whose_disk_was_always_full_is_explained(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = data / "runs" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "monitor.node1.1.00000.rvj").touch()
+    assert main(["runs"]) == 0
+    captured = capsys.readouterr()
+    assert "lost" in captured.out
+    assert captured.err == "abc: monitor.node1.1: empty; was the disk full?\n"
+    assert main(["show", "abc"]) == 0
+    assert "monitor.node1.1: empty; was the disk full?" in capsys.readouterr().out
+
+
 def test_text_of_users_cannot_steer_the_terminal(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Training(data, project="p\x1b[2J", tags=("\x07",)).end()
     main(["runs"])

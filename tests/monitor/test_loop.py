@@ -111,9 +111,10 @@ class Bench:
         door.bind(self._address)
         door.listen(16)
         self.set_by_s = 0.0  # how far somebody has set the system's clock
+        self.suspended_s = 0.0  # how long the machine has been suspended
         of_day = clock.Clock(
-            wall_ns=lambda: int((T0_S + self.clock.now_s + self.set_by_s) * 1e9),
-            steady_ns=lambda: int(self.clock.now_s * 1e9),
+            wall_ns=lambda: int((T0_S + self.clock.now_s + self.suspended_s + self.set_by_s) * 1e9),
+            steady_ns=lambda: int((self.clock.now_s + self.suspended_s) * 1e9),
         )
         journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=of_day)
         self.monitor = Monitor(
@@ -576,6 +577,77 @@ def test_a_clock_that_is_a_little_off_is_nothing_to_tell(bench: Bench) -> None:
         bench.set_by_s += 0.1
         bench.turn(10)
     assert not bench.records(frames.EVENT, name="clock_set")
+
+
+def test_a_suspended_laptop_goes_on_where_it_was(bench: Bench) -> None:
+    """The monotonic clock stops while the machine is suspended; the time of day does not."""
+    bench.process()
+    bench.turn(15)
+    bench.suspended_s = 8 * 3600.0
+    bench.turn(15)
+    times_ms = [r.time_ms for r in read_run(str(bench.folder)) if r.type == frames.SAMPLE]
+    ticks_s = [*range(15), *(8 * 3600 + tick for tick in range(15, 30))]
+    assert times_ms == [int((T0_S + 1000 + tick) * 1000) for tick in ticks_s]
+    assert bench.monitor.sampler.missed_ticks == 0
+    assert not bench.records(frames.EVENT, name="clock_set")
+
+
+def test_a_suspended_laptop_whose_process_was_killed_meanwhile(bench: Bench) -> None:
+    child = bench.process()
+    bench.turn(3)
+    bench.suspended_s = 8 * 3600.0
+    bench.kill(child)
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
+    assert bench.end()["t"] >= (T0_S + 1000 + 8 * 3600) * 1000
+
+
+def test_a_wedged_source_costs_the_samples_of_that_time_and_nothing_else(bench: Bench) -> None:
+    """As where a driver does not answer for an hour, while a rank attaches and another one ends."""
+    child = bench.process()
+    bench.turn(3)
+    bench.work.takes_s = 3600.25
+    bench.turn()
+    bench.work.takes_s = 0.0
+    client = bench.client()
+    bench.say(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
+    bench.kill(child)
+    bench.turn(3)
+    assert bench.monitor.sampler.missed_ticks == 3599
+    times_s = [r.time_ms / 1000 - T0_S for r in read_run(str(bench.folder)) if r.type == frames.SAMPLE]
+    assert times_s == [1000.0, 1001.0, 1002.0, 4603.25, 4603.25, 4604.0], "on the grid again"
+    assert [one.get("rank") for one in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
+    assert [one["pid"] for one in bench.records(frames.LIFECYCLE, what="exit")] == [child.pid]
+    bench.say(client, {"op": "finish", "pid": os.getpid()})
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
+
+
+def test_a_process_that_has_ended_before_it_attaches(bench: Bench) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    bench.monitor.attach(child.pid, {"role": "train"})
+    bench.monitor.run()
+    assert len(bench.records(frames.LIFECYCLE, what="attach")) == 1
+    assert len(bench.records(frames.LIFECYCLE, what="exit")) == 1
+    assert bench.end()["exit_code"] is None
+
+
+def test_an_exit_that_its_parent_reports_is_the_exit(bench: Bench) -> None:
+    child = bench.process()
+    bench.turn()
+    bench.say(bench.client(), {"op": "exited", "pid": child.pid, "exit_code": 7})
+    bench.monitor.run()
+    assert (bench.end()["state"], bench.end()["exit_code"]) == ("failed", 7)
+
+
+def test_a_process_that_attaches_twice_is_one(bench: Bench) -> None:
+    child = bench.process()
+    bench.monitor.attach(child.pid, {"role": "train"}, os.pidfd_open(child.pid))
+    assert len(bench.records(frames.LIFECYCLE, what="attach")) == 1
+    bench.kill(child)
+    bench.monitor.run()
+    assert len(bench.records(frames.LIFECYCLE, what="exit")) == 1
 
 
 def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from runvitals.cli.data_folder import add_dir, directory
@@ -43,6 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
             "TAGS",
         ]
         print(table([heading, *(_row(one) for one in found)], right=frozenset({5, 7, 8})))
+        for one in found:
+            if one.problems:
+                print(f"{inert(one.id)}: {inert(one.problems[0])}", file=sys.stderr)
     else:
         of_project = f" of project {inert(arguments.project)!r}" if arguments.project else ""
         print(f"no runs{of_project} in {inert(runs.directory)}; `runvitals run -- CMD` makes one")

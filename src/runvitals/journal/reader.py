@@ -77,6 +77,11 @@ class WriterTail:
         self._schemas: dict[int, list[str]] = {}
         self._schema_keys = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found so far: no record, no damage, no beginning of a record."""
+        return not self.next_seq and not self.torn_bytes and not self.problems
+
     def poll(self, segments: Sequence[int]) -> Iterator[Record]:
         """The records written since the last poll. `segments` are those that exist now, in order.
 

@@ -17,6 +17,7 @@ _SUMMED_UP = b'"logged":'
 # Where the newest sample's schema lies before the tail. Writers begin another file long before.
 _MOST_BYTES = 64 * 1024 * 1024
 
+EMPTY = "empty; was the disk full?"  # a writer begins each file with a record
 Signature = tuple[int, int, int, int]  # segment, size, mtime in ns, inode
 
 
@@ -36,6 +37,11 @@ class WriterEdges:
         self._schemas: dict[int, list[str]] = {}  # ids stand for the same keys in all files of a writer
         self._signature: Signature | None = None
         self.damaged = 0  # records at the ends that could not be decoded
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the newest file had no byte when it was read last."""
+        return self._signature is not None and self._signature[1] == 0
 
     def changed(self, segments: Sequence[int]) -> bool:
         """Whether the newest file is another one, or of another size or age, than when it was read last."""

@@ -15,6 +15,7 @@ from runvitals.model.run import Run
 from runvitals.model.state import MONITOR
 from runvitals.query import console
 from runvitals.query.console import Console
+from runvitals.query.file_ends import EMPTY
 from runvitals.query.history import History
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.run_builder import Facts
@@ -89,7 +90,8 @@ class RunReader:
         damage = [f"{os.path.basename(problem.path)}: {problem.text}" for problem in self._tail.problems]
         damaged = self._tail.damaged
         left_out = [f"{damaged} damaged records were left out"] if damaged else []
-        return [*left_out, *damage, *self.facts.problems]
+        empty = [f"{tail.writer}: {EMPTY}" for tail in self._tail.writers.values() if tail.is_empty]
+        return [*left_out, *damage, *empty, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:
         """What is known of the run at `now_ms` (milliseconds UTC)."""

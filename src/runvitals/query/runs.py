@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from runvitals.journal import paths
 from runvitals.model.run import Run
-from runvitals.query.file_ends import WriterEdges
+from runvitals.query.file_ends import EMPTY, WriterEdges
 from runvitals.query.run_builder import Facts
 
 
@@ -124,6 +124,8 @@ class _Folder:
                 continue
             for record in records:
                 facts.add(record)
+            if self._writers[writer].is_empty:
+                facts.problems.append(f"{writer}: {EMPTY}")
             if self._writers[writer].damaged:
                 facts.problems.append(f"{writer}: {self._writers[writer].damaged} damaged records")
         return facts
