@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Quotas can be changed under a running container; looking costs 10 µs a level.
 LIMITS_EVERY_S = 60.0
 # Kills are rare, and the host's count is one line of a long file.
-KILLS_EVERY_S = 5.0
+KILLS_EVERY_S = 10.0
 HOST_KILLS_EVERY_S = 30.0
 # Over fewer periods than this the throttled share is a coin's toss. There are 10 a second.
 MIN_PERIODS = 2

@@ -43,10 +43,8 @@ REMOTE = frozenset(
      "fuseblk", "gfs2", "glusterfs", "gpfs", "juicefs", "lustre", "ncpfs", "nfs", "nfs3", "nfs4", "ocfs2",
      "orangefs", "panfs", "pvfs2", "smb", "smb3", "smbfs", "sshfs", "vastnfs", "virtiofs", "wekafs")
 )  # fmt: skip
-# Space changes slowly, and the answer is 20 µs away when nobody has asked for a second.
-EVERY_S = 5.0
-# Space of a remote file system changes slowly and costs a round trip to its server.
-REMOTE_EVERY_S = 10.0
+# Space changes slowly, and asking for it costs 20 µs, or a round trip to a remote file system's server.
+EVERY_S = 10.0
 
 
 def probe(scope: Scope) -> Filesystem:
@@ -146,7 +144,7 @@ class Remote:
         self._where = where
         self._statvfs = statvfs
         self._usage = Usage(path)
-        self._every = Every(REMOTE_EVERY_S)
+        self._every = Every(EVERY_S)
         self._answer: Space | None = None
         self._asking = False
 

@@ -22,7 +22,7 @@ class Load:
     """
 
     name = "load"
-    every_s = 5.0  # the kernel computes the averages anew every 5 s
+    every_s = 10.0  # the shortest average is over a minute
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/loadavg"))

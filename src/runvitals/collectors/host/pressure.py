@@ -29,7 +29,7 @@ class Pressure:
     """
 
     name = "pressure"
-    every_s = 5.0  # the averages are over 10 s, and the counters lose nothing in between
+    every_s = 10.0  # the averages are over 10 s, and the counters lose nothing in between
 
     def __init__(self, scope: Scope) -> None:
         own = locate(scope).pressure
