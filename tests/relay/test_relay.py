@@ -104,7 +104,7 @@ def test_nothing_is_started_for_a_run_that_goes_nowhere(environ: dict[str, str],
     assert call(environ["RUNVITALS_DIR"]) is None
 
 
-def test_a_person_at_the_server_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
+def test_a_user_at_the_server_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
     environ = {**environ, "RUNVITALS_SERVER": receiver.url}
     command = [sys.executable, "-c", UNTIL_INTERRUPTED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:

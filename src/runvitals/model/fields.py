@@ -1,4 +1,4 @@
-"""What of a run's facts can be sorted and filtered by: the leaves of its configuration and summary."""
+"""The fields that runs can be sorted and filtered by: the leaves of their configuration and summary."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from runvitals.model.names import plain_text, shortened
 
 SECTIONS = ("config", "summary")
 MAX_TEXT = 200
-"""Characters of a text that count when runs are sorted or filtered by it."""
+"""How many characters of a text are compared when sorting or filtering."""
 MAX_FIELDS = 1000
-"""Leaves of a section that can be sorted and filtered by: the first. The section itself has all."""
+"""How many leaves of a section can be sorted and filtered by. The section itself keeps all of them."""
 MAX_DEPTH = 8
 _MAX_NAME = 300
 
@@ -23,7 +23,7 @@ NUMBER, TEXT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A leaf, as it is compared: a NUMBER (`text` is empty) or a TEXT (`number` is 0)."""
+    """A leaf in comparable form: a NUMBER (`text` is empty) or a TEXT (`number` is 0)."""
 
     kind: int
     number: float
@@ -39,9 +39,9 @@ def of_text(text: str) -> Scalar:
 
 
 def scalar(value: object) -> Scalar | None:
-    """A JSON value as it is compared; None for null, which counts as absent.
+    """A JSON value in comparable form; None for null, which counts as absent.
 
-    Truth values, NaN, lists and integers beyond the range of float64 are compared as texts.
+    Booleans, NaN, lists and integers beyond the range of float64 are compared as text.
 
     Example:
         >>> scalar(True)
@@ -63,8 +63,7 @@ def scalar(value: object) -> Scalar | None:
 def leaves(section: str, values: dict[str, Any]) -> dict[str, Scalar]:
     """The first `MAX_FIELDS` leaves of a section by dotted name.
 
-    A name that is too long for an index is left out, and so is what lies deeper than `MAX_DEPTH`: the object
-    there is one leaf, a text.
+    Names too long for an index are left out. Objects deeper than `MAX_DEPTH` are one leaf, as text.
 
     Example:
         >>> leaves("config", {"optimizer": {"name": "adam", "lr": 0.1}})

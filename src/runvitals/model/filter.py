@@ -1,4 +1,4 @@
-"""Which runs a person means: filters, and the small language of their predicates."""
+"""Filters for runs, and the small language of their predicates."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A comparison with a value of each run; a run that has no such value, or one of another type, fails it.
+    """A comparison with a value of each run. Runs without such a value, or with one of another type, do not
+    match.
 
     Args:
-        field: `config.…` or `summary.…` (dotted where objects lie in objects), or one of `TEXT_COLUMNS` and
+        field: `config.…` or `summary.…` (dotted for nested objects), or one of `TEXT_COLUMNS` and
             `NUMBER_COLUMNS`.
         operator: one of `OPERATORS`.
-        value: a number, a text or a truth value. Of a text the first 200 characters count.
+        value: a number, a text or a bool. Of a text, the first 200 characters are compared.
     """
 
     field: str
@@ -39,30 +40,30 @@ class Predicate:
             ValueError: an unknown field or operator, or a value of the wrong type.
         """
         if self.operator not in OPERATORS:
-            raise ValueError(f"operator {self.operator!r} is none of {' '.join(OPERATORS)}")
+            raise ValueError(f"unknown operator {self.operator!r}; expected one of {' '.join(OPERATORS)}")
         if not isinstance(self.value, (int, float, str, bool)):
-            raise ValueError(f"{self.field} can be compared with a number, a text, true and false only")
+            raise ValueError(f"invalid value for {self.field}; expected a number, a text, true or false")
         if self.field in NUMBER_COLUMNS and self.scalar.kind != fields.NUMBER:
-            raise ValueError(f"{self.field} can be compared with a number only, not with {self.value!r}")
+            raise ValueError(f"invalid value {self.value!r} for {self.field}; expected a number")
         if self.field not in (*TEXT_COLUMNS, *NUMBER_COLUMNS) and not is_field(self.field):
-            raise ValueError(f"{self.field!r} is no field: {allowed_fields()} are")
+            raise ValueError(f"unknown field {self.field!r}; expected one of {allowed_fields()}")
 
     @property
     def scalar(self) -> Scalar:
-        """The value as fields are compared with it."""
+        """The value in comparable form."""
         found = fields.scalar(self.value)
         assert found is not None
         return found
 
     @classmethod
     def parse(cls, text: str) -> Predicate:
-        """A predicate as a person types it.
+        """Parse a predicate as users write it.
 
-        The value is a number, `true` or `false`, or a text, in JSON's quotes where it begins with one or
-        looks like something else.
+        The value is a number, `true` or `false`, or a text. A text that starts with a quote, or looks like
+        another kind of value, must be quoted as in JSON.
 
         Raises:
-            ValueError: anything else, with an example.
+            ValueError: invalid filter expression; the text has an example.
 
         Example:
             >>> Predicate.parse("config.lr > 1e-3")
@@ -72,7 +73,9 @@ class Predicate:
         """
         found = _WORDS.fullmatch(text)
         if found is None or not found[3]:
-            raise ValueError(f'{text!r} is no comparison: config.lr > 0.1 and summary.note = "two words" are')
+            raise ValueError(
+                f'invalid filter expression {text!r}; try config.lr > 0.1 or summary.note = "two words"'
+            )
         return cls(found[1], "=" if found[2] == "==" else found[2], _literal(found[3]))
 
 
@@ -88,12 +91,12 @@ def _literal(text: str) -> float | str | bool:
     except ValueError:
         value = None
     if not isinstance(value, str):
-        raise ValueError(f'{text} is no text in quotes: "two words" and "a \\"quoted\\" one" are')
+        raise ValueError(f'invalid quoted text {text}; expected e.g. "two words" or "a \\"quoted\\" one"')
     return value
 
 
 def is_field(name: str) -> bool:
-    """Whether a name can be one of a configuration's or summary's leaf."""
+    """Whether a name can be that of a configuration or summary field."""
     section, dot, rest = name.partition(".")
     return section in fields.SECTIONS and bool(dot and rest)
 
@@ -104,17 +107,17 @@ def allowed_fields() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Runs for which all of this holds; an empty filter means all runs but those thrown away.
+    """Selects the runs that meet all conditions; an empty filter selects all runs but those in the trash.
 
     Args:
         project: its name.
-        states: in any of these.
-        tags: with all of these.
-        text: every word of it occurs in the run's id, name, group, job type, tags, notes or configuration
-            values, in small or capital letters.
-        where: predicates that hold.
-        device: that used this device, or saw it and may have: its UUID, or `<host>/<PCI address>`.
-        deleted: runs that were thrown away, instead of those that were not.
+        states: in one of these states.
+        tags: with all of these tags.
+        text: every word occurs in the run's id, name, group, job type, tags, notes or configuration values,
+            ignoring case.
+        where: predicates that all hold.
+        device: used this device, or saw it and may have used it: its UUID, or `<host>/<PCI address>`.
+        deleted: runs in the trash instead of those that are not.
 
     Example:
         >>> Filter(project="digits", text="resnet", where=(Predicate.parse("summary.loss < 0.1"),))
@@ -131,8 +134,8 @@ class Filter:
     def __post_init__(self) -> None:
         """
         Raises:
-            ValueError: a state that there is not.
+            ValueError: an unknown state.
         """
         for state in self.states:
             if state not in STATES:
-                raise ValueError(f"state {state!r} is none of {', '.join(STATES)}")
+                raise ValueError(f"unknown state {state!r}; expected one of {', '.join(STATES)}")

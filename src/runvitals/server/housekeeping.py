@@ -138,7 +138,7 @@ class Housekeeping:
     def _empty_trash(self, now_ms: int) -> None:
         if self._keeping.trash_ms is None:
             return
-        gone = self._catalogue.runs.thrown_away(now_ms - self._keeping.trash_ms)
+        gone = self._catalogue.runs.trashed_before(now_ms - self._keeping.trash_ms)
         for first in range(0, len(gone), _RUNS_AT_ONCE):
             runs = gone[first : first + _RUNS_AT_ONCE]
             writers = self._catalogue.writers.of_runs(runs).values()

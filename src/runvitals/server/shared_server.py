@@ -64,7 +64,7 @@ class SharedServer:
         threads: those whose failures `/readyz` and `/metrics` tell; the caller may add to them.
 
     Example:
-        >>> with SqliteChunks(folder) as store, open_catalogue(address) as catalogue:
+        >>> with SqliteChunks(folder) as store, open_metadata_store(address) as catalogue:
         ...     serve(SharedServer(store, catalogue), listener)
     """
 

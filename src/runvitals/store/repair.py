@@ -35,7 +35,7 @@ def repair(folder: str, address: str, say: Say) -> None:
 
     Raises:
         StoreError: a server is using the store; or the catalogue belongs to another one.
-        CatalogueError: the catalogue cannot be opened.
+        MetadataStoreError: the metadata store could not be opened.
     """
     with closing(FolderLock(folder)):
         samples.repair_log(folder, say)

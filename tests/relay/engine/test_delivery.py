@@ -196,22 +196,22 @@ def test_a_run_that_goes_on_gives_signs_of_life(journal: Journal, receiver: Rece
     assert len(receiver.requests) == before + 1
 
 
-def test_a_person_at_the_server_stops_the_run(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_a_user_stops_the_run_at_the_server(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
     receiver.stop(RUN)
     for second in (1, 2):
         journal.sample(second, cpu=1.0)
         sender.send()
-    assert sender.stops == [f"asked for on {receiver.url}"]
+    assert sender.stops == [f"requested on {receiver.url}"]
 
 
-def test_a_run_thrown_away_is_left_alone(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_a_run_in_the_trash_gets_no_more_data(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
     receiver.recorder.presence.thrown_away(receiver.run(RUN).id)
     journal.sample(1, cpu=1.0)
-    with pytest.raises(Gone, match="deleted"):
+    with pytest.raises(Gone, match="is in the trash"):
         sender.send()
 
 

@@ -156,7 +156,7 @@ def test_what_a_server_never_takes_is_told_once(journal: Journal, receiver: Rece
     assert len(receiver.samples()["cpu"]) == 3
 
 
-def test_a_run_that_is_thrown_away_and_brought_back_goes_on_where_it_was(
+def test_a_run_restored_from_the_trash_continues_where_it_was(
     journal: Journal, receiver: Receiver, relay: Relay
 ) -> None:
     cursor = relay.serve(journal.folder, live=True)
@@ -169,7 +169,7 @@ def test_a_run_that_is_thrown_away_and_brought_back_goes_on_where_it_was(
         journal.sample(second, cpu=float(second))
         relay.work(6)
     assert len(receiver.samples()["cpu"]) == 1
-    assert "the run was deleted on" in cursor.error
+    assert "the run is in the trash on" in cursor.error
     assert cursor.closed == ""
     asked = len(receiver.requests)
     relay.work(600)
@@ -186,9 +186,7 @@ def test_a_run_that_is_thrown_away_and_brought_back_goes_on_where_it_was(
     assert cursor.error == ""
 
 
-def test_a_run_that_is_over_and_thrown_away_is_let_go(
-    journal: Journal, receiver: Receiver, relay: Relay
-) -> None:
+def test_a_finished_run_in_the_trash_is_released(journal: Journal, receiver: Receiver, relay: Relay) -> None:
     cursor = relay.serve(journal.folder, live=True)
     journal.sample(0, cpu=0.0)
     relay.work(10)

@@ -129,8 +129,8 @@ def test_what_is_no_section(catalogue: MetadataStore) -> None:
     endless: dict[str, Any] = {}
     endless["itself"] = endless
     wrong = [
-        (SectionUpdate(run_id, "config", [1], T0), "a JSON object is allowed, not list"),  # type: ignore[arg-type]
-        (SectionUpdate(run_id, "config", {(1, 2): 3}, T0), "is no JSON object"),  # type: ignore[dict-item]
+        (SectionUpdate(run_id, "config", [1], T0), "expected a JSON object, not list"),  # type: ignore[arg-type]
+        (SectionUpdate(run_id, "config", {(1, 2): 3}, T0), "is not a JSON object"),  # type: ignore[dict-item]
         (SectionUpdate(run_id, "config", endless, T0), "nested too deeply, or holds itself"),
         (SectionUpdate(run_id, "", {}, T0), "section ''"),
         (SectionUpdate(run_id, "machine", {}, T0), "host ''"),
@@ -139,7 +139,7 @@ def test_what_is_no_section(catalogue: MetadataStore) -> None:
     for update, message in wrong:
         with pytest.raises(ValueError, match=message):
             catalogue.sections.merge([SectionUpdate(run_id, "config", {"fine": 1}, T0), update])
-    with pytest.raises(UnknownRun, match="no run of number 4711"):
+    with pytest.raises(UnknownRun, match="no run with id 4711"):
         catalogue.sections.merge(
             [SectionUpdate(run_id, "config", {"fine": 1}, T0), SectionUpdate(4711, "config", {}, T0)]
         )

@@ -111,7 +111,7 @@ def test_a_run_without_a_project_goes_to_the_one_that_is_named_later(catalogue: 
     assert project_of(catalogue, "abc") == "digits"
 
 
-def test_but_not_when_a_person_has_put_it_there(catalogue: MetadataStore) -> None:
+def test_but_not_when_a_user_has_moved_it_there(catalogue: MetadataStore) -> None:
     one = joined(catalogue, "abc", project=None)
     catalogue.sections.merge([SectionUpdate(one.run_id, "run", {"project": "default"}, T0)])
     joined(catalogue, "abc", writer="w2", project="digits")
@@ -131,7 +131,7 @@ def test_projects_of_any_name(catalogue: MetadataStore) -> None:
     ]
 
 
-def test_who_joins_a_run_that_was_thrown_away_is_told(catalogue: MetadataStore) -> None:
+def test_a_writer_of_a_run_in_the_trash_is_told(catalogue: MetadataStore) -> None:
     one = joined(catalogue, "abc")
     catalogue.runs.delete([one.run_id], T0)
     assert joined(catalogue, "abc") == replace(one, deleted=True)
@@ -166,7 +166,7 @@ def test_what_becomes_known_of_a_process_adds_up(catalogue: MetadataStore) -> No
         WatchedProcess(run_id, "node1", 8, rank=1, ended_ms=T0, exit_code=1, out_of_memory=False),
         WatchedProcess(run_id, "n2", 8),
     ]
-    with pytest.raises(UnknownRun, match="no run of number 4711"):
+    with pytest.raises(UnknownRun, match="no run with id 4711"):
         catalogue.writers.note_processes([WatchedProcess(4711, "node1", 7)])
     with pytest.raises(ValueError, match="signal"):
         catalogue.writers.note_processes([WatchedProcess(run_id, "node1", 7, signal=2**64)])
@@ -205,14 +205,16 @@ def test_many_who_join_at_once(catalogue: MetadataStore, asked: list[list[tuple[
 PROCESS = """
 import sys
 from runvitals.store.metadata import *
-with open_catalogue(sys.argv[1]) as catalogue:
+with open_metadata_store(sys.argv[1]) as catalogue:
     for place in range(20):
-        joined = catalogue.writers.join([Joining(f"run-{place}", f"monitor.{sys.argv[2]}.1", "shared")], 1000)
+        joined = catalogue.writers.join(
+            [WriterRegistration(f"run-{place}", f"monitor.{sys.argv[2]}.1", "shared")], 1000
+        )
         print(joined[0].run_id, catalogue.metrics.ids([f"key.{place}"])[f"key.{place}"])
 """
 
 
-def test_two_servers_on_one_catalogue(address: str) -> None:
+def test_two_servers_on_one_metadata_store(address: str) -> None:
     """Processes that open it, bring it to the newest revision, and write, all at once."""
     command = [sys.executable, "-c", PROCESS, address]
     servers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in ("n1", "n2")]

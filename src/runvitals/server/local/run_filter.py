@@ -130,7 +130,7 @@ def cursor(sort: RunSort, place: _Place) -> str:
 
 
 def _read_cursor(sort: RunSort, after: str) -> _Place:
-    no_cursor = ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
+    no_cursor = ValueError(f"invalid after={after!r}; expected the `next` of a previous page")
     try:
         text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
         by, descending, kind, value, run_id = json.loads(text)
@@ -138,7 +138,7 @@ def _read_cursor(sort: RunSort, after: str) -> _Place:
         raise no_cursor from None
     if [by, descending] != [sort.by, sort.descending]:
         raise ValueError(
-            f"after={after!r} belongs to a list sorted by {by}: ask for the same order on each page"
+            f"after={after!r} belongs to a list sorted by {by}; use the same order for every page"
         )
     is_text = kind == fields.TEXT
     if kind not in (NUMBER, fields.TEXT, _MISSING) or not isinstance(run_id, str):

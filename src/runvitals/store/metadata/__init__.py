@@ -1,7 +1,7 @@
-"""The catalogue: projects, runs, writers, metrics, devices, facts, tags, events and tokens.
+"""The metadata store: projects, runs, writers, metrics, devices, facts, tags, events and tokens.
 
-Everything about runs but their samples, in SQLite or PostgreSQL. It hands out the numbers that the
-SampleStore knows metrics and series by.
+It holds everything about runs except their samples, in SQLite or PostgreSQL, and assigns the integer ids
+under which the sample store keeps metrics and series.
 
 Example:
     >>> catalogue = open_metadata_store("/var/lib/runvitals/catalogue.db")

@@ -1,8 +1,8 @@
-"""The database beneath the catalogue: SQLite or PostgreSQL, connections, transactions.
+"""The database of the metadata store: SQLite or PostgreSQL, connections, transactions.
 
-SQLite is in WAL mode: readers see the last commit and wait for nobody; writers come one after the other,
-those of this process in order, those of others by waiting up to `BUSY_S`. PostgreSQL is used at READ
-COMMITTED; what must not change under a writer is locked by it, in ascending order of ids.
+SQLite uses WAL mode: readers see the last commit and never wait; writers of this process take turns in order,
+and wait up to `BUSY_S` for those of other processes. PostgreSQL is used at READ COMMITTED; rows that must not
+change during a write are locked in ascending order of ids.
 """
 
 from __future__ import annotations
@@ -45,34 +45,33 @@ T = TypeVar("T")
 Insert = sqlite.Insert | postgresql.Insert
 
 BUSY_S = 30.0
-"""How long a writer of SQLite waits for other processes' writers."""
+"""How long a SQLite writer waits for writers of other processes."""
 OLDEST_SQLITE = (3, 34, 0)
-"""The first with an index of trigrams."""
+"""The first version with a trigram tokenizer."""
 _PAGES_KIB = 16 * 1024
 _NAMES_AT_ONCE = 500
 _LOOK_STEPS = 50_000
-"""So many steps of SQLite's machine, about a millisecond, lie between two looks at a question's deadline."""
+"""How many SQLite VM steps, about a millisecond, pass between two checks of a query's deadline."""
 _TRIES = 5
 _BEGIN = "runvitals_begin"
-# Two transactions that waited for each other, and one that came too late to be put in order: neither has left
-# anything behind, and both succeed when they are done again.
+# Deadlock and serialization failure: the transaction was rolled back and can be retried.
 _AGAIN = ("40P01", "40001")
 
 
 class MetadataStoreError(Exception):
-    """The catalogue cannot be used as asked; the text names the database and the way out."""
+    """The metadata store cannot be used; the text names the database and what to do."""
 
 
 class Database:
-    """A database by its address.
+    """A database, by its address.
 
     Args:
         address: `postgresql://user:password@host/name`, `sqlite:////absolute/path`, or the path of a SQLite
-            file, which need not be there yet; its folder must.
+            file, which is created if missing; its folder must exist.
 
     Raises:
-        ValueError: an address of another kind.
-        CatalogueError: SQLite is too old, or its file cannot be made.
+        ValueError: unsupported address.
+        MetadataStoreError: SQLite is too old, or its file could not be created.
     """
 
     _file: OpenedFile | None = None
@@ -86,12 +85,12 @@ class Database:
         self._path = url.database if self.is_sqlite else None
 
     def opened(self) -> None:
-        """From now on the file is not to be deleted or replaced; `problem` tells of it."""
-        # Not before it was written to: some file systems give a file another identity then.
+        """From now on, check that the file is not deleted or replaced; `problem` reports it."""
+        # Not before the first write: on some file systems that changes the identity of a file.
         self._file = OpenedFile(self._path) if self._path else None
 
     def problem(self) -> str | None:
-        """Why nothing that is written would last: the file is not the one that was opened."""
+        """Why nothing written now would last: the file at the path is not the one that was opened."""
         return self._file.problem() if self._file else None
 
     def _refuse_if_lost(self) -> None:
@@ -101,25 +100,26 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection that sees what was committed. On SQLite all that it reads is of one moment.
+        """A connection that sees what was committed. On SQLite, all reads see the same snapshot.
 
         Raises:
-            OperationalError: also where the file is not the one that was opened.
+            OperationalError: a database error; also if the file was deleted or replaced.
         """
         self._refuse_if_lost()
         with self.engine.connect() as connection, connection.begin():
             left_s = deadline.left_s()
-            if left_s is not None and not self.is_sqlite:  # SQLite asks by itself: see `_prepare`
+            if left_s is not None and not self.is_sqlite:  # SQLite checks the deadline itself: see `_prepare`
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(left_s * 1000) + 1}")
             yield connection
 
     def write(self, work: Callable[[Connection], T], durable: bool = True) -> T:
-        """Do some work in one transaction; the result of it.
+        """Run `work` in one transaction; returns its result.
 
         Args:
-            work: is done again from the start where two transactions got into each other's way.
-            durable: whether it outlives a power cut once this returns. Without it, 0.1 s of work may be lost
-                (on SQLite: whatever came after the last durable commit), never half a transaction.
+            work: is run again if the transaction conflicts with another one.
+            durable: whether it survives a power failure once this returns. If False, the last 0.1 s of writes
+                may be lost (on SQLite: everything after the last durable commit), but never part of a
+                transaction.
         """
         for attempt in range(1, _TRIES + 1):
             try:
@@ -144,16 +144,16 @@ class Database:
                 return work(connection)
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self.engine.dispose()
 
 
 class ReadOnlyDatabase(Database):
-    """A database as it is: nothing is made, brought up to date or written; also on a disk that is read-only.
+    """An existing database opened read-only: never created, migrated or written; works on a read-only disk.
 
     Raises:
-        ValueError: an address of another kind.
-        CatalogueError: there is no such file, or it cannot be read.
+        ValueError: unsupported address.
+        MetadataStoreError: the file does not exist, or could not be read.
     """
 
     def __init__(self, address: str) -> None:
@@ -168,7 +168,7 @@ class ReadOnlyDatabase(Database):
         try:
             connection = open_as_it_is(path)
         except (OSError, sqlite3.Error) as error:
-            raise MetadataStoreError(f"the catalogue {path} cannot be read: {error}") from error
+            raise MetadataStoreError(f"could not read the metadata store {path}: {error}") from error
         self.engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
         event.listen(self.engine, "begin", _begin)
 
@@ -186,19 +186,19 @@ def _parse(address: str) -> URL:
     if url is None or url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
         scheme = address.partition("://")[0]
         raise ValueError(
-            f"a catalogue at {scheme}://… is not possible: postgresql://user@host/name, "
-            "sqlite:////path/of/a/file and the path of a file are"
+            f"unsupported metadata store address {scheme}://…; expected postgresql://user@host/name, "
+            "sqlite:////path/of/a/file or the path of a file"
         )
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ValueError("a catalogue in memory is not possible: its connections would not share it")
+        raise ValueError("the metadata store cannot be in memory: its connections would not share the data")
     return url
 
 
 def sqlite_path(address: str) -> str | None:
-    """The file of a catalogue at this address; None where it is in PostgreSQL.
+    """The SQLite file of the metadata store at this address; None for PostgreSQL.
 
     Raises:
-        ValueError: an address of another kind.
+        ValueError: unsupported address.
     """
     url = _parse(address)
     return url.database if url.get_backend_name() == "sqlite" else None
@@ -208,16 +208,17 @@ def _sqlite(url: URL) -> Engine:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
         raise MetadataStoreError(
-            f"this Python has SQLite {sqlite3.sqlite_version}, the catalogue needs {oldest} or newer: "
+            f"this Python has SQLite {sqlite3.sqlite_version}, the metadata store needs {oldest} or newer; "
             "use another Python, or PostgreSQL"
         )
     path = url.database or ""
     try:
-        # Configurations are nobody else's business: the file, and so what SQLite puts beside it, is private.
+        # Configurations are private, so the file is too, and with it the files that SQLite creates next to
+        # it.
         private_files.make(path)
         private_files.take_back(path)
     except OSError as error:
-        raise MetadataStoreError(f"the catalogue {path} cannot be opened: {error.strerror}") from error
+        raise MetadataStoreError(f"could not open the metadata store {path}: {error.strerror}") from error
     engine = create_engine(url, connect_args={"timeout": BUSY_S}, pool_size=8, max_overflow=24)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
@@ -225,7 +226,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
-    connection.isolation_level = None  # transactions begin where `_begin` says so, not where Python guesses
+    connection.isolation_level = None  # `_begin` starts transactions explicitly
     for pragma in ("journal_mode = WAL", "foreign_keys = ON", f"cache_size = -{_PAGES_KIB}"):
         connection.execute(f"PRAGMA {pragma}").close()
     connection.set_progress_handler(deadline.passed, _LOOK_STEPS)
@@ -241,25 +242,25 @@ def _postgresql(url: URL) -> Engine:
         return create_engine(url, pool_size=8, max_overflow=24, pool_pre_ping=True)
     except ModuleNotFoundError as error:
         raise MetadataStoreError(
-            f"PostgreSQL needs the package psycopg ({error}): pip install 'runvitals[postgres]'"
+            f"PostgreSQL requires the package psycopg ({error}): pip install 'runvitals[postgres]'"
         ) from error
 
 
 def insert(connection: Connection, table: Table) -> Insert:
-    """An INSERT that can say what is to happen on a conflict. Both databases say it in the same way."""
+    """An INSERT that supports ON CONFLICT, whose syntax is the same in both databases."""
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
     return postgresql.insert(table)
 
 
 def add_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert rows, but for those that are there already."""
+    """Insert rows; existing ones are left unchanged."""
     if rows:
         connection.execute(insert(connection, table).on_conflict_do_nothing(), rows)
 
 
 def put_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert rows by their primary keys, or replace those that are there."""
+    """Insert rows by primary key; existing ones are replaced."""
     if not rows:
         return
     statement = insert(connection, table)
@@ -269,14 +270,14 @@ def put_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]
 
 
 def update_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Set columns of rows, each by its id, which it names `which`."""
+    """Update columns of rows; each row's id is in `which`."""
     if rows:
         columns: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "which"}
         connection.execute(update(table).where(table.c.id == bindparam("which")).values(columns), rows)
 
 
 def among(connection: Connection, column: ColumnElement[int], ids: Iterable[int]) -> ColumnElement[bool]:
-    """Whether a column is one of many integers, which travel as one parameter."""
+    """`column IN ids`, with the ids passed as a single parameter."""
     if connection.dialect.name == "sqlite":
         listed = func.json_each(json.dumps(list(ids))).table_valued("value")
         return column.in_(select(listed.c.value))
@@ -284,7 +285,7 @@ def among(connection: Connection, column: ColumnElement[int], ids: Iterable[int]
 
 
 def ids_of(connection: Connection, column: Column[str], names: Iterable[str]) -> dict[str, int]:
-    """The ids of those rows whose unique column holds one of the names."""
+    """The ids of the rows whose unique column has one of the names."""
     table = column.table
     wanted = sorted(set(names))
     found: dict[str, int] = {}
@@ -298,14 +299,14 @@ def ids_of(connection: Connection, column: Column[str], names: Iterable[str]) ->
 def ids_made(
     connection: Connection, column: Column[str], names: Iterable[str], **others: object
 ) -> dict[str, int]:
-    """The ids of rows by their unique column, made where there are none, each by one writer only.
+    """The ids of rows by their unique column; missing rows are inserted, each by only one writer.
 
     Args:
         others: the remaining columns of new rows.
     """
     wanted = set(names)
     found = ids_of(connection, column, wanted)
-    missing = sorted(wanted - found.keys())  # in order, so that two writers cannot wait for each other
+    missing = sorted(wanted - found.keys())  # in order, so that two writers cannot deadlock
     if missing:
         add_rows(connection, column.table, [{column.name: name, **others} for name in missing])
         found.update(ids_of(connection, column, missing))

@@ -1,9 +1,9 @@
-"""Filters as SQL, each condition in two ways: a list of the runs that meet it, and a check of one run.
+"""Converts filters to SQL. Each condition has two forms: a list of the matching runs, and a check of one run.
 
-Which is quick depends on how many runs meet it. Few: they are listed through an index, and only they are
-looked at. Many: runs are gone through in the order in which they are wanted, each is checked, and a page is
-full soon. Databases guess this from statistics, and guess badly where values are unevenly spread; so each
-condition is counted first, up to a limit (0.1 µs a run, of a text 0.6 µs), and the counts decide.
+Which one is faster depends on how many runs match. Few: list them through an index and look only at those.
+Many: scan the runs in the requested order and check each, which fills a page quickly. Databases estimate this
+from statistics, and are wrong for unevenly distributed values. So each condition is counted first, up to a
+limit (0.1 µs per run, 0.6 µs for text), and the counts decide.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from runvitals.store.metadata.tables import field as field_table
 from runvitals.store.metadata.text import LAST_CHARACTER
 
 FEW = 10_000
-"""Runs that are always listed: they cost 2 µs each, however the conditions depend on each other."""
+"""Up to this many runs are always listed: they cost 2 µs each, however the conditions correlate."""
 COUNTED = 30_000
-"""Where counting stops. A condition that so many runs meet is never listed."""
+"""Where counting stops. A condition matched by this many runs is never listed."""
 MAX_WORDS, MAX_WORD = 20, 200
-"""Words that a search looks for, and letters of each."""
-_TRIGRAMS = 12  # of a long word, that an index is asked for; the word itself is looked for in what that finds
+"""Words that a search matches, and characters of each."""
+_TRIGRAMS = 12  # looked up in the index per long word; the word itself is then matched against the results
 _FULLTEXT = table("run_text_fts", column("rowid"), column("run_text_fts"))
 _TERMS = table("run_text_terms", column("doc"), column("term"))
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something that holds for some runs.
+    """A condition on runs.
 
     Args:
-        check: of a row of `run`.
-        listing: the ids of all runs for which it holds, through an index; None where there is no index.
-        exact: whether `listing` has no others, too.
+        check: an expression on a row of `run`.
+        listing: selects the ids of all matching runs through an index; None if there is no index.
+        exact: whether `listing` returns only matching runs.
     """
 
     check: ColumnElement[bool]
@@ -66,7 +66,7 @@ class Condition:
 
 
 class Plan(NamedTuple):
-    """How to find runs: what holds for them, and whether a list of runs is a part of that."""
+    """How to find runs: the condition to check, and whether a list of runs is part of it."""
 
     where: list[ColumnElement[bool]]
     listed: bool
@@ -79,11 +79,11 @@ def plan(
     needed: int | None,
     project_indexed: bool = True,
 ) -> Plan:
-    """How to find the runs of a filter.
+    """Plan the query for a filter.
 
     Args:
-        needed: how many runs are wanted, in an order that an index has; None: all of them, or another order.
-        project_indexed: whether that index has an order of its own for each project.
+        needed: how many runs are wanted, in the order of an index; None: all runs, or another order.
+        project_indexed: whether that index starts with the project.
     """
     conditions = list(_conditions(connection, wanted, now_ms, project_indexed))
     driver: Condition | None = None
@@ -155,13 +155,13 @@ def _in_project(number: int | None, indexed: bool) -> Condition:
         return Condition(false())
     if indexed:
         return Condition(run.c.project_id == number)
-    # The sum keeps SQLite from going through all of the project's runs when it turned out that they are many.
+    # The `+ 0` keeps SQLite from scanning all runs of the project if counting showed that there are many.
     check = run.c.project_id + literal(0) == number
     return Condition(check, select(run.c.id).where(run.c.project_id == number))
 
 
 def compared(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:
-    return operand.op(operator, is_comparison=True)(value)  # `!=` and all the others are the same in SQL
+    return operand.op(operator, is_comparison=True)(value)  # our operators are those of SQL
 
 
 def _predicate(predicate: Predicate, number: int | None) -> Condition:
@@ -191,7 +191,7 @@ COLUMNS: dict[str, ColumnElement[str] | ColumnElement[int]] = {
     "exit_code": run.c.exit_code,
     "signal": run.c.signal,
 }
-"""Columns of a run by the names that people use."""
+"""The columns of a run, by the names that users see."""
 
 
 def _text(connection: Connection, words: list[str]) -> Condition:
@@ -200,14 +200,14 @@ def _text(connection: Connection, words: list[str]) -> Condition:
         check = and_(*(func.instr(text, word) > 0 for word in words))
         return Condition(check, _listed_by_sqlite(words), exact=False)
     check = and_(*(func.strpos(text, word) > 0 for word in words))
-    if all(len(word) < 3 for word in words):  # no index of PostgreSQL knows of less than three letters
+    if all(len(word) < 3 for word in words):  # PostgreSQL's index needs at least three characters
         return Condition(check)
     found = (run_text.c.text.contains(word, autoescape=True) for word in words)
     return Condition(check, select(run_text.c.run_id).where(*found))
 
 
 def _listed_by_sqlite(words: list[str]) -> Select[Any]:
-    """The runs whose texts have some trigrams of the words, which together have all letters of most."""
+    """The runs whose texts contain some trigrams of the words, chosen to cover most characters."""
     trigrams: set[str] = set()
     for word in words:
         last = len(word) - 3

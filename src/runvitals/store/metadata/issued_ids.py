@@ -1,4 +1,4 @@
-"""The numbers that a catalogue has given, and the store of samples that they are used in."""
+"""The ids that a metadata store has assigned, and the sample store in which they are used."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ _NUMBERED = (run, writer, metric, schema, event)
 
 @dataclass(frozen=True, slots=True)
 class HighestIds:
-    """The highest numbers that were given, also to what is not there any more."""
+    """The highest ids ever assigned, including those of deleted rows."""
 
     writer: int
     metric: int
 
 
 class IssuedIds:
-    """What keeps the numbers of a catalogue and those in a store the same."""
+    """Keeps the ids of a metadata store and those in a sample store consistent."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name = database.name
 
     def pairing(self) -> tuple[str, int] | None:
-        """The id that the store has as well, and how often a server has used the two; None: not said yet."""
+        """The id shared with the sample store, and how often a server has started with both; None if not
+        paired yet."""
         with self._database.read() as connection:
             row = connection.execute(select(pairing.c.id, pairing.c.starts)).first()
         return None if row is None else (str(row.id), int(row.starts))
 
     def pair(self, pairing_id: str, starts: int) -> None:
-        """Note the store that the numbers are used in. Durable."""
+        """Record the sample store in which the ids are used. Durable."""
 
         def work(connection: Connection) -> None:
             connection.execute(delete(pairing))
@@ -43,20 +44,20 @@ class IssuedIds:
         self._database.write(work)
 
     def has_writers(self) -> bool:
-        """Whether anybody ever joined."""
+        """Whether any writer was ever registered."""
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(writer.c.id)))).scalar())
 
     def given(self) -> HighestIds:
-        """The highest numbers that were given."""
+        """The highest ids ever assigned."""
         with self._database.read() as connection:
             return HighestIds(self._highest(connection, writer), self._highest(connection, metric))
 
     def go_on_after(self, at_least: HighestIds, leave_out: int) -> None:
-        """Give no number again that was given before or is named here, nor any of the next ones.
+        """Never assign an id again that was assigned before or is given here, nor the next ones after it.
 
         Args:
-            leave_out: how many: those that may have been given by what is lost.
+            leave_out: how many ids to skip: those that a lost file may have assigned.
         """
 
         def work(connection: Connection) -> None:

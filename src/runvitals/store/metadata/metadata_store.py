@@ -1,4 +1,4 @@
-"""`open_metadata_store`: the catalogue as one object."""
+"""`MetadataStore` and `open_metadata_store`."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from runvitals.store.metadata.tokens import TokenTable
 from runvitals.store.metadata.writers import WriterTable
 
 T = TypeVar("T")
-WAY_OUT = "put it back from a backup, or have what can be read of it brought back by `runvitals store repair`"
+WAY_OUT = "restore a backup, or recover what is readable with `runvitals store repair`"
 
 
 class MetadataStore:
-    """Everything about runs but their samples. All methods may be called from any thread.
+    """Everything about runs except their samples. All methods are thread-safe.
 
     Attributes:
-        projects, runs, writers, metrics, sections, events, console, devices, tokens: what there is, noun by
-            noun.
-        numbers: what keeps its numbers and those in a store of samples the same.
+        projects, runs, writers, metrics, sections, events, console, devices, tokens: the tables, by what they
+        hold.
+        numbers: keeps the ids assigned here and those used in a sample store consistent.
     """
 
     def __init__(self, database: Database) -> None:
@@ -48,20 +48,21 @@ class MetadataStore:
         self.numbers = IssuedIds(database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do some work on the tables themselves in one transaction; the result of it."""
+        """Run `work` in one transaction; returns its result."""
         return self._database.write(work)
 
     def problem(self) -> str | None:
-        """Why nothing that is written would last: its file was deleted or replaced. For any thread."""
+        """Why nothing written now would last: the file was deleted or replaced. Thread-safe."""
         return self._database.problem()
 
     def refresh_statistics(self) -> None:
-        """Tell SQLite how its values are spread; once a day will do. PostgreSQL looks for itself."""
+        """Update SQLite's statistics for its query planner; call it about once a day. PostgreSQL does so
+        itself."""
         if self._database.is_sqlite:
             self._database.write(lambda connection: connection.exec_driver_sql("ANALYZE"), durable=False)
 
     def close(self) -> None:
-        """Let go of all connections. Closing twice does nothing."""
+        """Close all connections. Closing twice has no effect."""
         self._database.close()
 
     def __enter__(self) -> MetadataStore:
@@ -72,17 +73,18 @@ class MetadataStore:
 
 
 def open_metadata_store(address: str) -> MetadataStore:
-    """The catalogue at an address, made or brought to this version's form first.
+    """Open the metadata store at an address; creates or migrates it first if needed.
 
     Any number of processes may have it open.
 
     Args:
-        address: `postgresql://user:password@host/name` (a database of its own), `sqlite:////absolute/path`,
-            or the path of a SQLite file, which need not be there yet; its folder must, on a local disk.
+        address: `postgresql://user:password@host/name` (a database used for nothing else),
+            `sqlite:////absolute/path`, or the path of a SQLite file, which is created if missing; its folder
+            must exist, on a local disk.
 
     Raises:
-        ValueError: an address of another kind.
-        CatalogueError: it cannot be reached, or a later version of runvitals made it.
+        ValueError: unsupported address.
+        MetadataStoreError: the database could not be opened, or a later version of runvitals created it.
     """
     database = Database(address)
     try:
@@ -92,7 +94,7 @@ def open_metadata_store(address: str) -> MetadataStore:
         database.close()
         way_out = "" if isinstance(error, OperationalError) else f": {WAY_OUT}"
         raise MetadataStoreError(
-            f"the catalogue {database.name} cannot be opened: {error.orig}{way_out}"
+            f"could not open the metadata store {database.name}: {error.orig}{way_out}"
         ) from error
     except BaseException:
         database.close()

@@ -1,4 +1,4 @@
-"""Lists of runs: filtered, sorted by anything, page by page."""
+"""Lists of runs: filtered, sorted by any column or field, and paged."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ SORTED_COLUMNS = (
     "duration_ms",
 )
 _TEXTS = ("id", "name", "group", "job_type", "state", "project")
-_MISSING = 2  # the kind of what has no value: after numbers and texts
+_MISSING = 2  # the kind of runs without a value: sorted after numbers and texts
 _PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
 
 
 @dataclass(frozen=True, slots=True)
 class RunSort:
-    """The order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
+    """The sort order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
 
-    Numbers come before texts, and runs without a value last, in both directions.
+    In both directions, numbers come before texts, and runs without a value last.
 
     Raises:
-        ValueError: nothing that can be sorted by.
+        ValueError: unknown column or field.
     """
 
     by: str = "started_ms"
@@ -51,14 +51,14 @@ class RunSort:
     def __post_init__(self) -> None:
         if self.by not in SORTED_COLUMNS and not is_field(self.by):
             raise ValueError(
-                f"runs cannot be sorted by {self.by!r}: "
-                f"{', '.join(SORTED_COLUMNS)}, config.… and summary.… are allowed"
+                f"cannot sort runs by {self.by!r}; expected one of "
+                f"{', '.join(SORTED_COLUMNS)}, config.… or summary.…"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Some runs of a list. `next`: what to ask for the page after it with; None on the last."""
+    """A page of a list. `next`: the cursor of the next page; None on the last page."""
 
     runs: list[RunRow]
     next: str | None
@@ -76,7 +76,7 @@ class PagePosition:
 def page(
     connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
 ) -> RunPage:
-    """`Runs.page` on a connection."""
+    """Implements `RunTable.page`."""
     as_of_ms, place = (now_ms, None) if after is None else _read_cursor(after, sort)
     if is_field(sort.by):
         places = _by_field(connection, wanted, sort, limit + 1, place, as_of_ms)
@@ -114,7 +114,7 @@ def _ordered(
 def _by_field(
     connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
 ) -> list[PagePosition]:
-    """Numbers, then texts, then runs without a value: each is an order that an index has."""
+    """Numbers, then texts, then runs without a value; an index provides the order of each part."""
     number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
     theirs = plan(connection, wanted, now_ms, limit, project_indexed=False)
     first = NUMBER if place is None else place.kind
@@ -136,8 +136,8 @@ def _with_value(
     theirs: Plan, number: int | None, kind: int, sort: RunSort, place: PagePosition | None
 ) -> Select[Any]:
     by = run_field.c.number if kind == NUMBER else run_field.c.text
-    # With a list of runs their fields are looked up; the sum keeps SQLite from going through the index of all
-    # runs' values instead.
+    # The fields of listed runs are looked up by run; the `+ 0` keeps SQLite from scanning the index of all
+    # values.
     of_kind = run_field.c.kind + literal(0) if theirs.listed else run_field.c.kind
     statement = (
         select(run.c.id, by.label("value"))
@@ -159,7 +159,7 @@ def _without_value(theirs: Plan, number: int | None, place: PagePosition | None)
 
 
 def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
-    """`Runs.count` on a connection."""
+    """Implements `RunTable.count`."""
     statement = select(run.c.id).where(*plan(connection, wanted, now_ms, up_to).where)
     if up_to is not None:
         statement = statement.limit(up_to)
@@ -172,7 +172,7 @@ def _cursor(sort: RunSort, place: PagePosition, as_of_ms: int) -> str:
 
 
 def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
-    no_cursor = ValueError(f"after={after!r}: only what a page before gave as `next` is allowed")
+    no_cursor = ValueError(f"invalid after={after!r}; expected the `next` of a previous page")
     try:
         text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
         by, descending, as_of_ms, kind, value, run_id = json.loads(text)
@@ -181,7 +181,7 @@ def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
         raise no_cursor from None
     if [by, descending] != [sort.by, sort.descending]:
         raise ValueError(
-            f"after={after!r} belongs to a list sorted by {by}: ask for the same order on each page"
+            f"after={after!r} belongs to a list sorted by {by}; use the same order for every page"
         )
     is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
     if None in (as_of_ms, kind, run_id) or not _can_be_value(value, is_text):

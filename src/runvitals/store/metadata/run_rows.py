@@ -1,4 +1,4 @@
-"""A run as a table of runs shows it."""
+"""A run as shown in a table of runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from runvitals.store.metadata.run_states import Ending
 from runvitals.store.metadata.tables import project, run, run_tag
 
 _NEAR_MS = 600_000
-"""A writer that is heard, and whose newest record is further off than this, has a clock of its own."""
+"""If the newest record of a live writer is further off than this, the writer's clock is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as it stands at the moment it was asked about. Times are ms UTC.
+    """The state of a run at the time of the query. Times are ms UTC.
 
     Args:
-        id: its number, which is never given again.
-        uid: its id as people know it.
+        id: its integer id, never reused.
+        uid: the run id users see.
         ended_ms: None while it is running.
         duration_ms: so far.
-        deleted_ms: when it was thrown away; None: it was not.
-        stop_requested_ms: when a person asked for its end; None: nobody did.
+        deleted_ms: when it was moved to the trash; None: it is not there.
+        stop_requested_ms: when a user requested a stop; None: nobody did.
     """
 
     id: int
@@ -53,7 +53,7 @@ class RunRow:
         return self.ending.state
 
 
-# In the order in which `_run_row` takes them: by name, SQLAlchemy's rows cost 15 µs each.
+# In the order in which `_run_row` reads them: access by name costs 15 µs per row in SQLAlchemy.
 _COLUMNS = (
     run.c.id,
     run.c.uid,
@@ -76,7 +76,7 @@ _COLUMNS = (
 
 
 def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> list[RunRow]:
-    """Runs in the order asked; what is no run's number is left out."""
+    """Runs in the requested order; unknown ids are left out."""
     statement = (
         select(*_COLUMNS)
         .join(project, project.c.id == run.c.project_id)

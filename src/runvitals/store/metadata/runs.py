@@ -1,4 +1,4 @@
-"""Runs: found, listed, counted, renamed, tagged, thrown away."""
+"""The table of runs: find, list, count, rename, tag, move to the trash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEWEST = 1000
 
 
 class RunTable:
-    """All runs.
+    """The table of runs.
 
     Example:
         >>> page = catalogue.runs.page(Filter(project="digits"), RunSort("summary.loss", descending=False))
@@ -40,14 +40,14 @@ class RunTable:
         self._database = database
 
     def find(self, uid: str, now_ms: int) -> RunRow | None:
-        """A run by its id as people know it, also one that was thrown away; None: there is none."""
+        """A run by its run id, including runs in the trash; None if there is none."""
         with self._database.read() as connection:
             numbers = list(ids_of(connection, run.c.uid, [plain_text(uid)]).values())
             found = read_rows(connection, numbers, now_ms)
         return found[0] if found else None
 
     def get(self, run_ids: Sequence[int], now_ms: int) -> dict[int, RunRow]:
-        """Runs by number; what is no run's number is left out."""
+        """Runs by integer id; unknown ids are left out."""
         with self._database.read() as connection:
             return {row.id: row for row in read_rows(connection, run_ids, now_ms)}
 
@@ -59,39 +59,38 @@ class RunTable:
         limit: int = 100,
         after: str | None = None,
     ) -> RunPage:
-        """Some of the runs of a filter, in order. 1 to 50 ms in a catalogue of 100,000 runs.
+        """A page of the runs matching a filter, in order. Takes 1 to 50 ms with 100,000 runs.
 
-        Pages are stable: a run that comes meanwhile moves none to another page, and states are those of the
-        moment of the first page.
+        Pages are stable: new runs do not shift them, and states are those at the time of the first page.
 
         Args:
             limit: 1 to 1000.
-            after: `next` of the page before; None for the first page.
+            after: `next` of the previous page; None for the first page.
 
         Raises:
-            ValueError: a limit or an `after` that is not allowed.
+            ValueError: invalid `limit` or `after`.
         """
         if not 1 <= limit <= MAX_PAGE:
-            raise ValueError(f"limit {limit}: 1 to {MAX_PAGE} is allowed")
+            raise ValueError(f"invalid limit {limit}; expected 1 to {MAX_PAGE}")
         with self._database.read() as connection:
             return run_listing.page(connection, wanted, sort, limit, after, now_ms)
 
     def count(self, wanted: Filter, now_ms: int, up_to: int | None = None) -> int:
-        """How many runs a filter has. With `up_to` counting stops there, which is quicker."""
+        """The number of runs matching a filter. Counting stops at `up_to`, which is faster."""
         with self._database.read() as connection:
             return run_listing.count(connection, wanted, now_ms, up_to)
 
     def ids(self, wanted: Filter, now_ms: int) -> list[int]:
-        """The numbers of all runs of a filter, ascending."""
+        """The ids of all runs matching a filter, ascending."""
         with self._database.read() as connection:
             theirs = plan(connection, wanted, now_ms, needed=None).where
             return list(connection.execute(select(run.c.id).where(*theirs).order_by(run.c.id)).scalars())
 
     def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
-        """How many of the runs of a filter are in each project or state, or have each tag; the most first.
+        """How many runs matching a filter are in each project or state, or have each tag; largest first.
 
         Raises:
-            ValueError: `by` is none of `COUNTED_BY`.
+            ValueError: `by` is not in `COUNTED_BY`.
         """
         columns: dict[str, ColumnElement[str]] = {
             "project": project.c.name,
@@ -99,7 +98,7 @@ class RunTable:
             "tag": run_tag.c.tag,
         }
         if by not in columns:
-            raise ValueError(f"runs cannot be counted by {by!r}, only by {', '.join(COUNTED_BY)}")
+            raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
         what = columns[by].label("what")
         with self._database.read() as connection:
             theirs = plan(connection, wanted, now_ms, needed=None).where
@@ -112,7 +111,8 @@ class RunTable:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def fields(self, wanted: Filter, now_ms: int) -> list[str]:
-        """The fields that the newest 1,000 runs of a filter have: what their table can show and sort by."""
+        """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
+        by."""
         with self._database.read() as connection:
             theirs = plan(connection, wanted, now_ms, needed=_NEWEST).where
             newest = select(run.c.id).where(*theirs).order_by(run.c.started_ms.desc()).limit(_NEWEST)
@@ -124,14 +124,14 @@ class RunTable:
             return list(connection.execute(statement).scalars())
 
     def set_about(self, run_id: int, values: dict[str, Any], now_ms: int) -> None:
-        """Change a run's `run` section as a person does: name, notes, group, job_type, project, tags.
+        """Change a run's `run` section on behalf of a user: name, notes, group, job_type, project, tags.
 
-        It wins over what journals have said so far, and over what they said before `now_ms` and is still on
-        its way.
+        Overrides what journals have recorded so far, including records from before `now_ms` that arrive
+        later.
 
         Raises:
             ValueError: a value that cannot be stored.
-            UnknownRun: there is no run of this number.
+            UnknownRun: there is no run with this id.
         """
         checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
         self._database.write(lambda connection: _say(connection, {run_id: checked}, now_ms))
@@ -139,11 +139,11 @@ class RunTable:
     def tag(
         self, run_ids: Iterable[int], now_ms: int, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
-        """Give tags to runs and take some from them.
+        """Add and remove tags of runs.
 
         Raises:
             ValueError: a tag that is empty or longer than 256 characters.
-            UnknownRun: of none of the runs anything has changed then.
+            UnknownRun: one of the runs does not exist; then nothing is changed.
         """
         added = [checked_name("tag", tag) for tag in add]
 
@@ -161,15 +161,16 @@ class RunTable:
         self._database.write(work)
 
     def request_stop(self, run_id: int, now_ms: int) -> None:
-        """Note that a person wants the run to end. Whoever hears from its writers tells them.
+        """Record that a user requested a stop. It is passed on when one of the run's writers is next heard
+        from.
 
         Raises:
-            UnknownRun: there is no run of this number.
+            UnknownRun: there is no run with this id.
         """
         self._set([run_id], stop_requested_ms=now_ms)
 
     def stops_requested(self, run_ids: Iterable[int]) -> dict[int, int]:
-        """Of these runs those that a person wants to end, and since when."""
+        """Those of these runs for which a stop was requested, and when."""
         with self._database.read() as connection:
             statement = select(run.c.id, run.c.stop_requested_ms).where(
                 among(connection, run.c.id, run_ids), run.c.stop_requested_ms.is_not(None)
@@ -177,17 +178,17 @@ class RunTable:
             return dict(connection.execute(statement).all())
 
     def deleted(self, run_ids: Iterable[int]) -> set[int]:
-        """Of these runs those that were thrown away."""
+        """Those of these runs that are in the trash."""
         with self._database.read() as connection:
             theirs = among(connection, run.c.id, run_ids)
             statement = select(run.c.id).where(theirs, run.c.deleted_ms.is_not(None))
             return set(connection.execute(statement).scalars())
 
     def delete(self, run_ids: Iterable[int], now_ms: int) -> None:
-        """Throw runs away: no list has them any more but that of `Filter(deleted=True)`. `restore` undoes it.
+        """Move runs to the trash: only `Filter(deleted=True)` lists them. `restore` undoes it.
 
         Raises:
-            UnknownRun: one of them is not there; then none has been thrown away.
+            UnknownRun: one of them does not exist; then none is moved.
         """
         self._set(run_ids, deleted_ms=now_ms)
 
@@ -195,20 +196,20 @@ class RunTable:
         """Undo `delete`.
 
         Raises:
-            UnknownRun: one of them is gone for good, or never was.
+            UnknownRun: one of them was purged, or never existed.
         """
         self._set(run_ids, deleted_ms=None)
 
-    def thrown_away(self, before_ms: int) -> list[int]:
-        """The numbers of runs that were thrown away before a moment: those to `purge`, samples first."""
+    def trashed_before(self, before_ms: int) -> list[int]:
+        """The ids of runs moved to the trash before a time: delete their samples, then `purge` them."""
         with self._database.read() as connection:
             statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
             return list(connection.execute(statement).scalars())
 
     def purge(self, run_ids: Iterable[int]) -> None:
-        """Forget runs for good, with everything but their samples: delete those first, by the lanes.
+        """Delete runs permanently, with everything but their samples: delete those first, by lane.
 
-        Only runs that were thrown away go, and their numbers are never given again.
+        Only runs in the trash are deleted. Their ids are never reused.
         """
         self._database.write(
             lambda connection: connection.execute(
@@ -225,7 +226,7 @@ class RunTable:
 
 
 def _say(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:
-    """Set keys of runs' `run` sections, whatever clocks the records had that set them before."""
+    """Set keys of `run` sections, whatever the times of the records that set them before."""
     said = read_documents(connection, lock_known_runs(connection, changes), ["run"])
     updates = []
     for run_id, values in changes.items():

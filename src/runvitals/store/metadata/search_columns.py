@@ -1,6 +1,6 @@
-"""What follows from a run's sections: the columns, tags, fields and text that it is found and sorted by.
+"""Derives from a run's sections the columns, tags, fields and text by which it is found and sorted.
 
-All of it can be made again from the sections; nothing of it is ever shown in their place.
+Everything here can be recomputed from the sections, and is never displayed in their place.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from runvitals.store.metadata.tables import field, project, run, run_field, run_
 from runvitals.store.metadata.text import MAX_NAME
 
 LOGGED = "logged"
-"""The section of what rows of `log()` come to; see `summaries`."""
+"""The section of the values computed from rows of `log()`; see `summaries`."""
 SECTIONS = ("run", "config", "summary", LOGGED)
-"""The sections that anything follows from."""
+"""The sections from which something is derived."""
 _SUMMARY = "summary"
 MAX_NOTES = 2000
 MAX_SEARCHED = 8000
-"""Characters of the notes, and of everything about a run, that a search looks at."""
-# A search for one or two letters looks for trigrams that begin with them; so the last letters have one too.
+"""How many characters of the notes, and of all text of a run, are searched."""
+# Searches for one or two letters match the start of trigrams; so the last letters need a trigram too.
 _AFTER_LAST = "\n\n"
 
 FieldsOfRuns = Mapping[int, Mapping[str, Scalar]]
@@ -46,7 +46,7 @@ class SectionChange(Protocol):
 
 
 def projects_made(connection: Connection, updates: Iterable[SectionChange]) -> dict[str, int]:
-    """The numbers of the projects that are named, made where they are not there."""
+    """The ids of the projects named in the updates; missing projects are created."""
     named = {
         project_name(one.values["project"]): one.time_ms
         for one in updates
@@ -56,7 +56,7 @@ def projects_made(connection: Connection, updates: Iterable[SectionChange]) -> d
 
 
 def fields_of(documents: Documents, places: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
-    """The leaves of those of these sections that have fields, by run."""
+    """The leaves of those sections that have fields, by run."""
     found: dict[int, dict[str, Scalar]] = {}
     for place in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in places}:
         if place.section in fields.SECTIONS:
@@ -66,14 +66,14 @@ def fields_of(documents: Documents, places: Iterable[SectionKey]) -> dict[int, d
 
 
 def _values(documents: Documents, place: SectionKey) -> dict[str, Any]:
-    """A section's values; of the summary also what was logged, unless it was set by hand."""
+    """The values of a section; the summary includes logged values that were not set explicitly."""
     values = documents[place].values if place in documents else {}
     logged = documents.get(place._replace(section=LOGGED)) if place.section == _SUMMARY else None
     return values if logged is None else {**logged.values, **values}
 
 
 def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRuns) -> None:
-    """Bring the fields of runs from one state to another."""
+    """Update the fields of runs from their previous to their new state."""
     numbers = ids_made(
         connection, field.c.name, {name for leaves in (*before.values(), *after.values()) for name in leaves}
     )
@@ -102,10 +102,10 @@ def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRu
 def write_abouts(
     connection: Connection, documents: Documents, run_ids: Iterable[int], moved: Mapping[int, int]
 ) -> None:
-    """Bring the columns and tags of runs up to what their `run` sections say.
+    """Update the columns and tags of runs from their `run` sections.
 
     Args:
-        moved: runs whose project was said now, and its number.
+        moved: runs whose project was set now, and its id.
     """
     rows: list[dict[str, Any]] = []
     tags: list[dict[str, Any]] = []
@@ -129,7 +129,7 @@ def write_abouts(
 
 
 def tags_of(about: Mapping[str, Any]) -> list[str]:
-    """The tags that a `run` section names, each once, in their order."""
+    """The distinct tags in a `run` section, in their order."""
     tags = about.get("tags")
     if not isinstance(tags, list):
         return []
@@ -137,7 +137,7 @@ def tags_of(about: Mapping[str, Any]) -> list[str]:
 
 
 def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[int]) -> None:
-    """Bring what searches look at up to what the sections say."""
+    """Update the search text of runs from their sections."""
     statement = select(run.c.id, run.c.uid).where(among(connection, run.c.id, run_ids))
     nothing = SectionDocument()
     put_rows(
@@ -167,7 +167,7 @@ def search_text(uid: str, about: dict[str, Any], config: dict[str, Any]) -> str:
 
 
 def _shown(leaf: Scalar) -> str:
-    """A value as a person would type it: 64, not 64.0."""
+    """A value as users type it: 64, not 64.0."""
     if leaf.kind == NUMBER:
         return (
             str(int(leaf.number))

@@ -1,4 +1,4 @@
-"""A section of a run: a JSON object, and when each of its keys was set."""
+"""A section of a run: a JSON object with the time at which each key was set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.store.metadata.tables import section
 
 
 class SectionKey(NamedTuple):
-    """Whose section: of which run, and of which host where hosts differ (else "")."""
+    """Identifies a section: its run, and its host for sections kept by host (else "")."""
 
     run_id: int
     section: str
@@ -23,8 +23,8 @@ class SectionKey(NamedTuple):
 
 @dataclass(slots=True)
 class SectionDocument:
-    """The values, and when they were set, in ms: most at `set_ms`, the last time; `older` has the others, and
-    when keys were taken out that are not there any more.
+    """The values and the times in ms at which they were set: most at `set_ms`, the latest time; `older` has
+    the others, and the times at which removed keys were removed.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class SectionDocument:
     older: dict[str, int] = field(default_factory=dict)
 
     def time_of(self, key: str) -> int:
-        """When a key that is there was set, or one that was taken out was."""
+        """When an existing key was set, or a removed key was removed."""
         return self.older.get(key, self.set_ms)
 
     def remove(self, keys: Iterable[str], time_ms: int) -> set[str]:
-        """Take keys out, but for those that were set later. What was set before does not come back.
+        """Remove keys, except those set later. Values set earlier do not reappear.
 
         Returns:
-            the keys that are out.
+            the keys that were removed.
         """
         gone = {key for key in keys if not self._was_set(key) or time_ms >= self.time_of(key)}
         for key in gone:
@@ -51,7 +51,7 @@ class SectionDocument:
         return key in self.values or key in self.older
 
     def merge(self, values: Mapping[str, Any], time_ms: int) -> set[str]:
-        """Set keys, but for those that were set later already.
+        """Set keys, except those already set later.
 
         Returns:
             the keys that were set.
@@ -83,7 +83,7 @@ class SectionDocument:
 def read_documents(
     connection: Connection, run_ids: Iterable[int], sections: Collection[str] | None = None
 ) -> dict[SectionKey, SectionDocument]:
-    """The sections of runs, all or those of some names."""
+    """The sections of runs, all or only some names."""
     statement = select(section).where(among(connection, section.c.run_id, run_ids))
     if sections is not None:
         statement = statement.where(section.c.name.in_(sections))
@@ -96,7 +96,7 @@ def read_documents(
 
 
 def write_documents(connection: Connection, documents: Mapping[SectionKey, SectionDocument]) -> None:
-    """Store sections as they are now."""
+    """Store sections in their current form."""
     rows = [
         {
             "run_id": place.run_id,

@@ -1,7 +1,8 @@
-"""Facts of a run in sections: JSON objects that many records write, key by key, the latest by time wins.
+"""The facts about a run in sections: JSON objects to which records contribute keys; per key the latest time
+wins.
 
-That is the journal's rule, and like there it holds whatever the order is in which records arrive. Sections
-that differ from host to host (`machine`, `sources`) are kept by host.
+This is the journal's rule, and it holds in whatever order the records arrive. Sections that differ between
+hosts (`machine`, `sources`) are kept by host.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from runvitals.store.metadata.section_documents import (
 from runvitals.store.metadata.text import check_integers, checked_name
 
 BY_HOST = ("machine", "sources")
-"""Sections that are kept by host."""
+"""Sections kept by host."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionUpdate:
-    """Some keys of a section, as one record has them.
+    """Keys of a section, set by one record.
 
     Args:
         section: run, config, summary, machine, settings, sources, or another.
-        values: a JSON object. Any text, NaN and infinities come back as they are.
+        values: a JSON object. Any text, NaN and infinities are returned unchanged.
         time_ms: when the record was written, by its writer's clock.
-        removed: keys that are taken out, before the values are set.
-        host: of a section that is kept by host: whose facts these are.
+        removed: keys to remove before the values are set.
+        host: the host, for sections kept by host.
     """
 
     run_id: int
@@ -56,21 +57,21 @@ class SectionUpdate:
         )
 
     def checked(self) -> SectionUpdate:
-        """The same, as it will be read back.
+        """The update in the form in which it will be read back.
 
         Raises:
-            ValueError: something that cannot be stored, and what is allowed.
+            ValueError: something that cannot be stored; the text says what is allowed.
         """
         if not isinstance(self.values, dict):
             raise ValueError(
-                f"section {self.section!r}: a JSON object is allowed, not {type(self.values).__name__}"
+                f"invalid section {self.section!r}; expected a JSON object, not {type(self.values).__name__}"
             )
         check_integers(f"section {self.section!r}", time_ms=self.time_ms)
         try:
             values = loads(dumps(self.values))
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"section {self.section!r} of run {self.run_id} is no JSON object: {error}"
+                f"section {self.section!r} of run {self.run_id} is not a JSON object: {error}"
             ) from None
         section = checked_name("section", self.section, 64)
         return SectionUpdate(self.run_id, section, values, self.time_ms, self.host, self.removed)
@@ -85,7 +86,7 @@ class RunSections:
 
 
 class SectionTable:
-    """All sections of all runs.
+    """The sections of all runs.
 
     Example:
         >>> update = SectionUpdate(run_id, "config", {"lr": 0.1, "layers": [64, 64]}, now_ms)
@@ -98,20 +99,20 @@ class SectionTable:
         self._database = database
 
     def merge(self, updates: Sequence[SectionUpdate]) -> None:
-        """Take in what records say; also what can be searched and sorted by. Durable, all or nothing.
+        """Merge updates, including what can be searched and sorted by. Durable, all or nothing.
 
         Raises:
             ValueError: something that cannot be stored.
-            UnknownRun: one of the runs is not there.
+            UnknownRun: one of the runs does not exist.
         """
         checked = [update.checked() for update in updates]
         for update in checked:
-            update.place  # noqa: B018 - its host is checked here
+            update.place  # noqa: B018 - checks the host
         if checked:
             self._database.write(lambda connection: merge(connection, checked))
 
     def read(self, run_ids: Iterable[int], names: Sequence[str] | None = None) -> dict[int, RunSections]:
-        """The sections of runs, all or those of some names. A run without any has an empty answer."""
+        """The sections of runs, all or only some names. The result of a run without sections is empty."""
         found = {run_id: RunSections() for run_id in run_ids}
         with self._database.read() as connection:
             plain = None if names is None else [plain_text(name) for name in names]
@@ -125,8 +126,8 @@ class SectionTable:
 
 
 def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
-    """`Sections.merge` within a transaction, of updates that were checked."""
-    # Projects before runs, as where writers join: else two transactions could wait for each other.
+    """Implements `SectionTable.merge` within a transaction, for checked updates."""
+    # Projects before runs, as when writers are registered: otherwise two transactions could deadlock.
     projects = search_columns.projects_made(connection, updates)
     runs = lock_known_runs(connection, {one.run_id for one in updates})
     places = {one.place for one in updates}

@@ -1,8 +1,8 @@
-"""The tables of the catalogue.
+"""The tables of the metadata store.
 
-Integer ids are never given twice, also not after a deletion: samples are stored under them. All times are
-milliseconds UTC. JSON is ASCII text and is never looked into by the database; what is searched or sorted by
-lies in columns beside it, as copies.
+Integer ids are never reused, even after a deletion, because samples are stored under them. All times are
+milliseconds UTC. JSON is stored as ASCII text and never queried; what is searched or sorted by is copied to
+columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ metadata = MetaData(
 
 
 def _ordered_text() -> TypeEngine[str]:
-    """Text that both databases sort in the same way: by code points, whatever PostgreSQL's locale is."""
+    """Text that both databases sort by code points, whatever PostgreSQL's locale is."""
     return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 
@@ -51,9 +51,9 @@ def _of_run(primary_key: bool = False) -> Column[int]:
 
 
 def _ending() -> list[Column[int] | Column[bool]]:
-    """How something ended, beside its state; null where it is not known."""
+    """How something ended, in addition to its state; null if unknown."""
     return [
-        Column("exit_code", BigInteger),  # of Windows: unsigned, 32 bits
+        Column("exit_code", BigInteger),  # unsigned 32-bit on Windows
         Column("signal", BigInteger),
         Column("out_of_memory", Boolean),
     ]
@@ -68,9 +68,9 @@ project = Table(
     sqlite_autoincrement=True,
 )
 
-# `uid` is the run's id as people and journals know it. `alive_until_ms`: while the time is not past it, the
-# run is running, else it is `settled_state`. It is null once all hosts have ended. The indexes end in
-# `deleted_ms` so that runs can be counted, and those that were thrown away passed by, without their rows.
+# `uid` is the run id users see. A run is running until `alive_until_ms`, afterwards it is in `settled_state`;
+# `alive_until_ms` is null once all hosts have ended. The indexes end in `deleted_ms` so that runs can be
+# counted, and those in the trash skipped, without reading their rows.
 run = Table(
     "run",
     metadata,
@@ -95,7 +95,7 @@ run = Table(
     sqlite_autoincrement=True,
 )
 
-# `lane_id`: under which number the SampleStore has what this writer recorded. See `writers`.
+# `lane_id`: the id under which the sample store keeps what this writer recorded. See `writers`.
 writer = Table(
     "writer",
     metadata,
@@ -157,8 +157,8 @@ writer_schema = Table(
     sqlite_with_rowid=False,
 )
 
-# One JSON object per section (and host, where hosts differ). `set_ms`: when its newest keys were set;
-# `older`: a JSON object of the times of those keys that were set before.
+# One JSON object per section (and host, for sections kept by host). `set_ms`: when its newest keys were set;
+# `older`: a JSON object with the times of the keys that were set before that.
 section = Table(
     "section",
     metadata,
@@ -179,7 +179,7 @@ run_tag = Table(
     sqlite_with_rowid=False,
 )
 
-# Names of what runs are sorted and filtered by: `config.lr`, `summary.loss`.
+# Names of fields that runs are sorted and filtered by: `config.lr`, `summary.loss`.
 field = Table(
     "field",
     metadata,
@@ -188,7 +188,7 @@ field = Table(
     sqlite_autoincrement=True,
 )
 
-# `kind`: a number (then `text` is empty) or a text (then `number` is 0). No nulls: pages need a whole order.
+# `kind`: a number (then `text` is empty) or a text (then `number` is 0). Not null: pages need a total order.
 run_field = Table(
     "run_field",
     metadata,
@@ -201,11 +201,11 @@ run_field = Table(
     sqlite_with_rowid=False,
 )
 
-# What a text search looks at, case folded. Indexed by trigrams: on SQLite by the virtual table run_text_fts
-# and triggers, on PostgreSQL by ix_run_text_trigram; neither can be said here, see the migrations.
+# The text that searches match, case folded. It has a trigram index: on SQLite the virtual table run_text_fts
+# and its triggers, on PostgreSQL ix_run_text_trigram. Both are defined in the migrations.
 run_text = Table("run_text", metadata, _of_run(primary_key=True), Column("text", Text, nullable=False))
 
-# (`writer_id`, `seq`) names an event that a writer sent, so that it is stored once.
+# (`writer_id`, `seq`) identifies an event sent by a writer, so that it is stored once.
 event = Table(
     "event",
     metadata,
@@ -222,7 +222,7 @@ event = Table(
     sqlite_autoincrement=True,
 )
 
-# (`writer_id`, `seq`) names a piece. `size`: bytes of the text as UTF-8.
+# (`writer_id`, `seq`) identifies a piece of output. `size`: bytes of the text as UTF-8.
 console = Table(
     "console",
     metadata,
@@ -239,7 +239,7 @@ console = Table(
     sqlite_autoincrement=True,
 )
 
-# How much of a run's output there is, and how much was let go.
+# How much of a run's output is stored, and how much was dropped.
 console_kept = Table(
     "console_kept",
     metadata,
@@ -248,7 +248,7 @@ console_kept = Table(
     Column("dropped_bytes", BigInteger, nullable=False),
 )
 
-# `identity`: the UUID, or host and PCI address of a device without one.
+# `identity`: the UUID, or host and PCI address for a device without one.
 device = Table(
     "device",
     metadata,
@@ -266,7 +266,7 @@ device = Table(
     sqlite_autoincrement=True,
 )
 
-# `position`: the device's index on that host, as the run saw it. `used`: by the run; null: it is not known.
+# `position`: the device's index on that host, as the run saw it. `used`: by the run; null: unknown.
 run_device = Table(
     "run_device",
     metadata,
@@ -279,7 +279,8 @@ run_device = Table(
     sqlite_with_rowid=False,
 )
 
-# `digest`: SHA-256 of a random secret of 256 bits, which is nowhere else: nothing to salt, nothing to guess.
+# `digest`: SHA-256 of a random secret of 256 bits, which is not stored: it needs no salt and cannot be
+# guessed.
 token = Table(
     "token",
     metadata,
@@ -292,8 +293,8 @@ token = Table(
     sqlite_autoincrement=True,
 )
 
-# The store of samples that the numbers here are used in: no row, or one. `starts`: how often a server has
-# used the two together.
+# The sample store that the ids here are used in: no row, or one. `starts`: how often a server has started
+# with both.
 pairing = Table(
     "pairing",
     metadata,

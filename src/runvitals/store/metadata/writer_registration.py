@@ -1,8 +1,8 @@
-"""How a writer comes into a run: its project, its run and itself get their numbers.
+"""Registers writers: assigns ids to a writer, its run and its project.
 
-A **lane** is what the SampleStore stores series under, as its `run`: one for all lives of a host's monitor,
-so that a series goes on when the monitor had to be started again, and one for each other writer, so that the
-ranks of one host do not write over each other. Its number is the id of its first writer.
+A **lane** is the id under which the sample store keeps series, as its `run`. All monitors of a host share one
+lane, so that a series continues when the monitor is restarted; each other writer has its own, so that the
+ranks of a host do not overwrite each other. A lane's id is the id of its first writer.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _NO_LANE = 0
 
 @dataclass(frozen=True, slots=True)
 class WriterRegistration:
-    """A writer that has something to write.
+    """A writer to be registered.
 
     Args:
-        run: the run's id, as people know it. A run that is not there is made.
+        run: the run id that users see. The run is created if it does not exist.
         writer: its name within the run.
-        project: None where the writer does not say.
-        role, host: by default what the name tells.
-        started_ms: of its life, by its own clock; by default now.
-        interval_s: the longest time between two signs of life that is as it should be: of a client that
-            sends every 10 s what it samples every second, 10.
+        project: None if the writer does not name one.
+        role, host: default: taken from the writer's name.
+        started_ms: when the writer started, by its own clock; default: now.
+        interval_s: the longest normal time between two heartbeats: 10 for a client that samples every second
+            and sends every 10 s.
     """
 
     run: str
@@ -53,7 +53,7 @@ class WriterRegistration:
     def check(self) -> None:
         """
         Raises:
-            ValueError: a name or number that cannot be stored, and what is allowed.
+            ValueError: a name or number that cannot be stored; the text says what is allowed.
         """
         check_run_id(self.run)
         check_writer(self.writer)
@@ -61,15 +61,17 @@ class WriterRegistration:
             if getattr(self, what) is not None:
                 checked_name(what, getattr(self, what))
         if self.interval_s is not None and not 0 < self.interval_s <= 86400:
-            raise ValueError(f"interval_s {self.interval_s!r} of {self.writer}: over 0 to 86400 is allowed")
+            raise ValueError(
+                f"invalid interval_s {self.interval_s!r} of {self.writer}; expected over 0 to 86400"
+            )
         check_integers(f"writer {self.writer}", pid=self.pid, rank=self.rank, started_ms=self.started_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredWriter:
-    """The numbers of a writer, and the host it said it is on.
+    """The ids of a writer, and its host.
 
-    `deleted`: a person threw the run away; it wants no more samples.
+    `deleted`: the run is in the trash and wants no more samples.
     """
 
     run_id: int
@@ -80,7 +82,7 @@ class RegisteredWriter:
 
 
 def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> list[RegisteredWriter | None]:
-    """The numbers of writers that have joined before, None for the others, in the order asked."""
+    """The ids of writers that are registered, None for the others, in the order of the arguments."""
     runs = ids_of(connection, run.c.uid, (one.run for one in joining))
     statement = (
         select(
@@ -108,7 +110,7 @@ def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> lis
 def join(
     connection: Connection, joining: Sequence[WriterRegistration], now_ms: int
 ) -> list[RegisteredWriter]:
-    """The numbers of writers, made where they are not there."""
+    """The ids of writers; those that are missing are registered."""
     names = {project_name(one.project) for one in joining}
     projects = ids_made(connection, project.c.name, names | {DEFAULT_PROJECT}, created_ms=now_ms)
     runs = _runs_made(connection, joining, projects, now_ms)
@@ -127,7 +129,7 @@ def join(
 def _runs_made(
     connection: Connection, joining: Sequence[WriterRegistration], projects: dict[str, int], now_ms: int
 ) -> dict[str, int]:
-    """The numbers of the runs by their ids."""
+    """The ids of the runs by run id; missing runs are created."""
     named: dict[str, str] = {}
     for one in joining:
         if one.project or one.run not in named:
@@ -186,9 +188,9 @@ def _give_lanes(connection: Connection, run_ids: Iterable[int]) -> None:
 def _leave_default_project(
     connection: Connection, new: Iterable[WriterRegistration], runs: dict[str, int], projects: dict[str, int]
 ) -> None:
-    """A run whose first writers named no project goes to the one that a later writer names.
+    """Move a run whose first writers named no project to the project that a later writer names.
 
-    But for a run whose project was said in so many words, in its `run` section.
+    Runs whose project was set explicitly, in their `run` section, are not moved.
     """
     named = {runs[one.run]: projects[project_name(one.project)] for one in new if one.project}
     statement = select(run.c.id).where(

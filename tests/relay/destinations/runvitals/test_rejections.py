@@ -106,7 +106,7 @@ def test_what_the_server_alone_knows_to_be_wrong_is_found_by_halves(
     assert set(found) - {"writers"} == {f"section {index}" for index in range(1000)} - {"section 700"}
     (info,) = _refused(sender)
     assert info["record"]["s" * 100] == {"a": 700}
-    assert "a text of 1 to 64 characters is allowed" in info["why"]
+    assert "expected a text of 1 to 64 characters" in info["why"]
     assert len(receiver.tally.refusals) < 25
 
 

@@ -63,12 +63,12 @@ class RunvitalsDestination(Destination):
         self._schemas: dict[tuple[str, ...], int] = {}
         self._introduced: set[str] = set()
         self._stop_asked = False
-        self._thrown_away = False
+        self._in_trash = False
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
 
     def deliver(self, batch: Batch) -> None:
         writer = batch.writer.name
-        if self._thrown_away:
+        if self._in_trash:
             self._sign_of_life(batch)  # tells whether the run was restored, without sending the batch in vain
         found, log_ms = parts(batch, self._log_ms.get(writer, 0))
         if not found:
@@ -250,12 +250,12 @@ class RunvitalsDestination(Destination):
 
     def _heed(self, acks: list[dict[str, Any]]) -> None:
         if any(ack.get("deleted") for ack in acks):
-            self._thrown_away = True
-            raise Paused(f"the run was deleted on {self._web.url}")
-        self._thrown_away = False
+            self._in_trash = True
+            raise Paused(f"the run is in the trash on {self._web.url}")
+        self._in_trash = False
         if any(ack.get("stop") for ack in acks) and not self._stop_asked:
             self._stop_asked = True
-            self._context.request_stop(f"asked for on {self._web.url}")
+            self._context.request_stop(f"requested on {self._web.url}")
 
 
 def _object(answer: HttpResponse) -> dict[str, Any]:
