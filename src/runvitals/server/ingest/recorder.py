@@ -91,7 +91,8 @@ class Recorder:
             Refused: naming the first that cannot be stored; 503 where nothing can be, because the file of the
                 catalogue was deleted or replaced.
         """
-        problem = self._catalogue.problem()
+        # Requests that are submitted to the store together share one check of the file.
+        problem = None if self.commits.gathering else self._catalogue.problem()
         if problem is not None:
             raise unavailable(problem)
         now_ms = self._clock()

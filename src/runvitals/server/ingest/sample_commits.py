@@ -1,7 +1,7 @@
-"""The way of batches from the event loop to the store and back.
+"""Passes batches from the event loop to the store's commit thread, and the results back.
 
-A store commits in a thread of its own. What comes within one turn of the event loop is handed over together,
-because waking another thread costs more than all else here.
+Batches that arrive within one iteration of the event loop are submitted together, because waking the other
+thread costs more than everything else here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ log = logging.getLogger("runvitals.server")
 
 
 class Commits:
-    """Batches on their way. Used by one event loop's thread."""
+    """Batches that are being committed. For use in the event loop's thread only."""
 
     def __init__(self, store: SampleStore) -> None:
         self._store = store
         self._waiting: list[_Waiting] = []
         self.batches = 0
 
+    @property
+    def gathering(self) -> bool:
+        """Whether batches of this iteration of the event loop wait to be submitted to the store."""
+        return bool(self._waiting)
+
     async def add(self, batches: Sequence[SampleBatch]) -> tuple[bool, ...]:
-        """Of each batch whether it was new, once they are durable.
+        """Commit batches. Returns, for each batch, whether it was new, once all of them are durable.
 
         Raises:
             StoreError, ValueError: what `SampleStore.append` does.
@@ -46,10 +51,11 @@ class Commits:
         return await future
 
     def hand_over(self, batches: Sequence[SampleBatch], settle: Settle) -> None:
-        """The same for who does not wait for it.
+        """Like `add`, with a callback.
 
         Args:
-            settle: is told of each batch whether it was new, once they are durable, or what went wrong.
+            settle: called once the batches are durable with, for each of them, whether it was new; or with
+                the error.
         """
         if not self._waiting:
             loop = asyncio.get_running_loop()
@@ -74,7 +80,7 @@ class Commits:
     ) -> None:
         error = done.exception()
         if isinstance(error, ValueError) and len(waiting) > 1:
-            for one in waiting:  # one of them is bad; the others are not to suffer for it
+            for one in waiting:  # one batch is invalid: commit the others without it
                 self._submit([one], loop)
             return
         self._settle(waiting, error if error is not None else done.result())
@@ -86,6 +92,6 @@ class Commits:
             self.batches -= len(batches)
             try:
                 settle(answer.fresh[start:end] if isinstance(answer, CommitAck) else answer)
-            except Exception:  # the others are not to wait for ever
+            except Exception:  # the other requests must still get their answers
                 log.exception("an answer could not be given")
             start = end
