@@ -218,7 +218,7 @@ def test_samples_are_dropped_by_hand(
 ) -> None:
     store = years[:2]
     assert main(["store", "drop", *store]) == 1
-    assert "say what to keep: --keep 90d, --max-size 200GB, or both" in capsys.readouterr().err
+    assert "specify what to keep: --keep 90d, --max-size 200GB, or both" in capsys.readouterr().err
     for dropped in (3, 0):
         assert main(["store", "drop", "--keep", "90d", "--max-size", "1GB", *store]) == 0
         assert f"{tmp_path / 'store'}: {dropped} samples dropped; " in capsys.readouterr().out

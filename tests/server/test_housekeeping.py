@@ -1,4 +1,4 @@
-"""What is dropped for its age or its size, and when what was thrown away is gone for good."""
+"""What is dropped for its age or its size, and when runs in the trash are removed for good."""
 
 from __future__ import annotations
 

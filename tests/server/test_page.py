@@ -154,7 +154,7 @@ def test_charts_are_drawn_and_follow_the_run(page: Browser, tmp_path: Path) -> N
 def test_a_series_that_begins_later_gets_its_chart(page: Browser, tmp_path: Path) -> None:
     monitor = Monitor(tmp_path, start_ms=now_ms())
     page.open("/runs/abc")
-    page.wait("document.querySelector('main')?.innerText.includes('Nothing measured yet')")
+    page.wait("document.querySelector('main')?.innerText.includes('No samples yet')")
     monitor.sample(now_ms(), {"cpu": 7.0, "disk.in": 0.0})
     page.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('7%')""")
     monitor.sample(now_ms(), {"cpu": 8.0, "disk.in": 5.0})

@@ -1,4 +1,4 @@
-"""The page of a shared server in a real browser: many runs, and what a person can do to them."""
+"""The page of a shared server in a real browser: many runs, and what a user can do to them."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_login_leads_back(serve: Serve, server: Shared, tmp_path: Path) -> N
     page.open("/login")  # away from what asks again by itself
     page.wait("document.querySelector('#token')")
     page.call("Network.clearBrowserCookies")
-    page.open("/")  # the page itself is not to be had either
+    page.open("/")  # the page itself requires the token too
     page.wait("location.pathname === '/login'")
 
 
@@ -157,7 +157,7 @@ def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(serve: S
     page.wait("document.querySelectorAll('tbody tr').length == 1")
     assert rows(page) == ["name 240 run-240 p0"]
     type_into(page, "input[type=search]", " nothing")
-    shown(page, "No run fits.")
+    shown(page, "No runs match.")
     click(page, "button", "Show all")
     shown(page, "1–100 of 250")
     click(page, ".projects a", "p1")
@@ -195,7 +195,7 @@ def test_a_run_is_stopped_after_a_question(serve: Serve, server: Shared, tmp_pat
     page.wait("!document.querySelector('.head').innerText.includes('stop requested')")
 
 
-def test_a_run_is_edited_thrown_away_and_brought_back(serve: Serve, server: Shared, tmp_path: Path) -> None:
+def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: Shared, tmp_path: Path) -> None:
     training = live_run(tmp_path, 5, name=EVIL, project="digits", tags=("one", "a, b"))
     training.end("finished", exit_code=0)
     server.take(tmp_path)
@@ -214,12 +214,12 @@ def test_a_run_is_edited_thrown_away_and_brought_back(serve: Serve, server: Shar
     assert (run["tags"], run["name"], run["notes"]) == (["a, b", EVIL], EVIL, "first try")
 
     click(page, "button", "Delete")
-    assert "can be brought back" in page.text("dialog p")
+    assert "moved to the trash" in page.text("dialog p")
     click(page, "dialog button", "Move to trash")
     shown(page, f"{EVIL} is in the trash.")
     assert page.evaluate("location.pathname") == "/projects/digits"
     shown(page, "No runs yet")
-    click(page, "button", "Bring it back")
+    click(page, "button", "Restore")
     page.wait("document.querySelectorAll('tbody tr').length == 1")
 
     assert server.request("DELETE", "/api/v1/runs/abc", json={}).status_code == 200
@@ -227,7 +227,7 @@ def test_a_run_is_edited_thrown_away_and_brought_back(serve: Serve, server: Shar
     assert page.text("h1") == "Trash"
     page.wait("document.querySelector('tbody button')")
     assert page.evaluate("document.querySelectorAll('tbody a').length") == 0
-    click(page, "tbody button", "Bring back")
+    click(page, "tbody button", "Restore")
     shown(page, "The trash is empty.")
     assert server.ask("runs/abc")["name"] == EVIL
     assert page.evaluate("document.querySelectorAll('main img').length") == 0

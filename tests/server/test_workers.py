@@ -70,7 +70,7 @@ def test_an_answer_that_takes_too_long_is_given_up(server: Shared, path: str) ->
     library._thorough._waits_s = 10.0
     answer = server.get(f"/api/v1/{path}")
     assert answer.status_code == 503
-    assert "was given up: ask for fewer keys" in answer.json()["error"]
+    assert "was cancelled: ask for fewer keys" in answer.json()["error"]
 
 
 def test_a_slow_question_about_a_run_stops_no_other_about_it(server: Shared) -> None:
@@ -120,7 +120,7 @@ def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
             let_go.set()
 
     anyio.run(many)
-    assert set(told) == {"too many questions are waiting for an answer: come again later"}
+    assert set(told) == {"too many requests are waiting: try again later"}
 
 
 @pytest.mark.parametrize(

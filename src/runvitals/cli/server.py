@@ -36,7 +36,7 @@ def add(subparsers: Any) -> None:
         metavar="TIME",
         type=time_ms,
         default=time_ms("30d"),
-        help="runs that were thrown away can be brought back for so long; default: 30d",
+        help="how long deleted runs stay in the trash; default: 30d",
     )
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="of the lines on stderr; default: text"

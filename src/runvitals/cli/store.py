@@ -97,7 +97,7 @@ def _check(folder: str, catalogue: str | None) -> int:
         for problem in check_catalogue(folder, address):
             print(problem)
             found += 1
-    print(f"{found} problems" if found else f"{folder}: everything is as it should be")
+    print(f"{found} problems" if found else f"{folder}: no problems found")
     return 1 if found else 0
 
 
@@ -130,7 +130,7 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
     from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
 
     if keep_ms is None and size_bytes is None:
-        raise ValueError("say what to keep: --keep 90d, --max-size 200GB, or both")
+        raise ValueError("specify what to keep: --keep 90d, --max-size 200GB, or both")
     log.existing(folder)
     with SqliteChunks(folder) as store:
         store.flush()

@@ -35,7 +35,7 @@ def _number(text: str) -> int:
     number = whole(text, INT64 - 1)
     if number is None:
         shown = "`runvitals token list` shows them"
-        raise argparse.ArgumentTypeError(f"{text!r:.80} is no number of a token; {shown}")
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a token number; {shown}")
     return number
 
 

@@ -110,7 +110,9 @@ def _shortened(value: object) -> str:
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, UnicodeDecodeError):  # FastAPI's own, of a body that it cannot read
-        return JSONResponse({"error": f"the body is no JSON in UTF-8: {error.__cause__}"}, status_code=400)
+        return JSONResponse(
+            {"error": f"the body is not valid JSON in UTF-8: {error.__cause__}"}, status_code=400
+        )
     return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
 
 
@@ -120,7 +122,7 @@ async def _unknown_run(request: Request, error: Exception) -> JSONResponse:
 
 async def _too_slow(request: Request, error: Exception) -> JSONResponse:
     text = (
-        f"the answer took longer than {MOST_S:g} s and was given up: ask for fewer keys, fewer runs or a "
+        f"the request took longer than {MOST_S:g} s and was cancelled: ask for fewer keys, fewer runs or a "
         "shorter time"
     )
     return JSONResponse({"error": text}, status_code=503)
@@ -137,6 +139,6 @@ async def _unreadable(request: Request, error: Exception) -> JSONResponse:
 async def _catalogue_unavailable(request: Request, error: Exception) -> JSONResponse:
     """Its disk is full, or its database cannot be reached: that may pass."""
     assert isinstance(error, OperationalError)
-    log.error("the catalogue cannot be used at present: %s", error.orig)
-    text = "the catalogue cannot be used at present: the server's log says why"
+    log.error("the metadata store is unavailable: %s", error.orig)
+    text = "the metadata store is unavailable: the server's log says why"
     return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})

@@ -31,7 +31,7 @@ class Keeping:
     Args:
         samples_ms: samples, for so long.
         size_bytes: as much of them as takes so much of the disk, the newest.
-        trash_ms: runs that were thrown away, for so long.
+        trash_ms: how long runs stay in the trash.
     """
 
     samples_ms: int | None = None
@@ -45,7 +45,7 @@ class Kept:
 
     Args:
         bytes, samples: that were dropped; of those that are in their final form.
-        runs: that were thrown away and are now gone for good.
+        runs: removed from the trash for good.
         done_ms: when it was last done in good order.
     """
 
@@ -59,7 +59,7 @@ class Housekeeping:
     """A supervised thread that looks every five minutes, from the start on; `with` ends it.
 
     Args:
-        forget: is told the numbers of runs that are gone for good.
+        forget: called with the ids of runs that were removed for good.
         clock: the time now, ms UTC.
 
     Attributes:
@@ -147,4 +147,4 @@ class Housekeeping:
             self._forget(runs)
             self.kept.runs += len(runs)
         if gone:
-            log.info("removed runs that were thrown away", extra={"fields": {"runs": len(gone)}})
+            log.info("removed runs from the trash", extra={"fields": {"runs": len(gone)}})

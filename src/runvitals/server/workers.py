@@ -54,7 +54,7 @@ class Workers:
             Busy: too many wait.
         """
         if self._places.statistics().tasks_waiting >= _MOST_WAITING:
-            raise Busy("too many questions are waiting for an answer: come again later")
+            raise Busy("too many requests are waiting: try again later")
 
         def timed() -> T:
             if first is not None:
@@ -67,7 +67,7 @@ class Workers:
             with anyio.fail_after(self._waits_s):
                 await self._places.acquire_on_behalf_of(place)
         except TimeoutError:
-            raise Busy("other questions take long to answer: come again later") from None
+            raise Busy("the server is busy with other requests: try again later") from None
         try:
             return await anyio.to_thread.run_sync(timed, limiter=self._threads)
         finally:

@@ -269,7 +269,7 @@ def test_the_catalogue(client: Client) -> None:
         ("runs/brave-otter-1/metrics?t0=99999999999999999999", 422, "t0="),
         ("runs/brave-otter-1/metrics?t0=5&t1=4", 422, "t1 (4) lies before t0 (5)"),
         ("runs/brave-otter-1/metrics?resolution=fine", 422, "'auto' or 'raw'"),
-        ("runs/brave-otter-1/live?after=junk", 422, "writer:number is expected"),
+        ("runs/brave-otter-1/live?after=junk", 422, "expected writer:number"),
     ],
 )
 def test_a_wrong_call_is_told_what_is_allowed(

@@ -115,7 +115,7 @@ def test_too_much_at_once_is_for_the_client_to_ask_for(
 
 @pytest.mark.parametrize("text", ["junk", "a:b", "a:-1", "a:1,b", "a:١", "a:" + "9" * 30])
 def test_what_is_no_position(text: str) -> None:
-    with pytest.raises(ValueError, match="is no position in a run: writer:number is expected"):
+    with pytest.raises(ValueError, match="is not a valid cursor; expected writer:number"):
         parse_position(text)
 
 

@@ -32,7 +32,7 @@ export interface RunRow extends Ending {
   hosts: Host[];
   summary: Record<string, Json>;
   last: Record<string, Record<string, Value>>;
-  /** When a person asked for its end; null: nobody did. */
+  /** When a user requested its end; null: not requested. */
   stop_requested_ms: number | null;
 }
 
@@ -89,7 +89,7 @@ export interface About {
   capabilities: string[];
 }
 
-/** What a person says of a run: those keys that are to be set. */
+/** Changes of a run by a user: the keys to set. */
 export interface RunChanges {
   name?: string;
   notes?: string;
@@ -206,7 +206,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Why something failed, for people: the server's own words, else what the browser says. */
+/** Why something failed: the server's error text, else the browser's. */
 export const reasonOf = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
 
 /** The same as an ApiError: what is no answer of the server has status -1. */
@@ -230,7 +230,7 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
     response = await fetch(url, how);
   } catch (error) {
     if (how.signal?.aborted) throw error;
-    throw new ApiError(0, 'The server does not answer. Is it still running?');
+    throw new ApiError(0, 'The server does not respond. Is it running?');
   }
   if (response.ok) return (await response.json()) as T;
   if (response.status === 401) toLogin();

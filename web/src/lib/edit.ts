@@ -1,4 +1,4 @@
-// What a person changes of a run: name, notes, tags.
+// What a user can change of a run: name, notes, tags.
 
 import type { RunChanges, RunDetail } from './api';
 

@@ -47,7 +47,7 @@ export class Follow {
   complete = $state(true);
   error = $state<ApiError | null>(null);
   link = $state<Link>('connecting');
-  /** What the person zoomed into; null follows the run. */
+  /** The range that the user zoomed into; null follows the run. */
   zoom = $state.raw<Range | null>(null);
   /** Only the last stretch of this length; null is the whole run. */
   windowMs = $state<number | null>(null);
@@ -94,7 +94,7 @@ export class Follow {
     for (const timer of this.#timers.values()) clearTimeout(timer);
   }
 
-  /** The run's facts as they are now: somebody has just changed them, or is no longer let in. */
+  /** Load the run again: it was changed, or the user is no longer authorised. */
   async refresh(): Promise<void> {
     await this.#try(async () => {
       this.run = await get<RunDetail>(runPath(this.id), {}, this.#closed.signal);
@@ -233,7 +233,7 @@ export class Follow {
     const params = { keys, max_points: MAX_POINTS, t0: from, t1: zoom ? Math.ceil(zoom.max) : null };
     try {
       const answer = await get<Metrics>(`${runPath(this.id)}/metrics`, params, this.#closed.signal);
-      if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the person went elsewhere meanwhile
+      if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the user changed the range meanwhile
       this.#hand(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;

@@ -2,7 +2,7 @@
 
 import { address, runPath, type News } from './api';
 
-/** After a refusal browsers do not come again by themselves. */
+/** Browsers do not reconnect by themselves after an error response. */
 const AGAIN_MS = 5000;
 
 export type Link = 'connecting' | 'open' | 'paused';

@@ -84,7 +84,7 @@ export function append(points: Points, x: number, y: Value): boolean {
   return true;
 }
 
-/** How far apart two points may be before the line between them would claim something nobody measured. */
+/** How far apart two points may be before the line between them would suggest values that were not measured. */
 export function longestStep(x: readonly number[]): number {
   if (x.length < 3) return Infinity;
   const steps: number[] = [];

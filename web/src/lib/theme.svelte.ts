@@ -1,4 +1,4 @@
-// Light and dark: as the system says, unless the person chose.
+// Light and dark: as the system says, unless the user chose.
 
 export type Choice = 'system' | 'light' | 'dark';
 const CHOICES: readonly string[] = ['system', 'light', 'dark'] satisfies Choice[];

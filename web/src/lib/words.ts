@@ -31,18 +31,18 @@ export function why(ending: Ending): string {
   return words.join(', ');
 }
 
-/** Whether a person asked a run to end that has not ended yet. */
+/** Whether a user requested the end of a run that has not ended yet. */
 export const isStopping = (run: Pick<RunRow, 'state' | 'stop_requested_ms'>): boolean =>
   run.state === 'running' && run.stop_requested_ms !== null;
 
 /** One sentence on how a run stands, for those who have not met the word. */
 export const STATE_TEXT: Record<string, string> = {
-  running: 'It is running, and its monitor is heard.',
-  finished: 'It ended by itself, without an error.',
-  failed: 'It ended with an error code.',
-  crashed: 'A signal ended it.',
-  stopped: 'A person ended it.',
-  lost: 'Nobody saw it end: its monitor fell silent, or the machine did.',
+  running: 'The run is running and its monitor reports.',
+  finished: 'The run ended without an error.',
+  failed: 'The run ended with an exit code other than 0.',
+  crashed: 'The run was ended by a signal.',
+  stopped: 'The run was stopped by a user.',
+  lost: 'No end was recorded: the monitor or its machine stopped reporting.',
 };
 
 export interface Missing {

@@ -48,7 +48,7 @@ def login_page(wanted: str, wrong: bool = False) -> str:
         wanted: where to go afterwards, see `way_back`.
         wrong: a token was given that is none.
     """
-    said = "There is no such token, or it was revoked." if wrong else "This server asks for a token."
+    said = "Invalid or revoked token." if wrong else "This server asks for a token."
     kind = ' class="bad" role="alert"' if wrong else ""
     return _PAGE.format(style=STYLE_PATH, kind=kind, said=said, action=escape(address(wanted)))
 

@@ -113,13 +113,13 @@ class TokenRequired:
         if now_s < self._bad.get(secret, now_s):
             return False
         if self._checks.statistics().tasks_waiting >= _CHECKS_WAITING:
-            raise unavailable("too many tokens are to be checked at once: come again later")
+            raise unavailable("too many tokens are being checked: try again later")
         try:
             found = await anyio.to_thread.run_sync(
                 self._tokens.check, secret, self._clock(), limiter=self._checks
             )
         except OperationalError as error:
-            raise unavailable("tokens cannot be checked: /readyz and the server's log say why") from error
+            raise unavailable("tokens cannot be checked: see /readyz and the server log") from error
         known, other = (self._bad, self._good) if found is None else (self._good, self._bad)
         other.pop(secret, None)
         if len(known) >= _MOST_KNOWN:

@@ -79,7 +79,7 @@ def controls(request: Request, runs: TheLibrary) -> Controls:
 TheControls = Annotated[Controls, Depends(controls)]
 router = APIRouter(
     responses={
-        400: {"model": models.ErrorAnswer, "description": "The body is no JSON."},
+        400: {"model": models.ErrorAnswer, "description": "The body is not valid JSON."},
         403: {"model": models.ErrorAnswer, "description": "Neither JSON nor a token."},
         405: {"model": models.ErrorAnswer, "description": "Not on this machine's own journals."},
         409: {"model": models.ErrorAnswer, "description": "The run has ended; the name is taken."},
@@ -111,7 +111,7 @@ async def delete(run: RunId, library: TheControls) -> Any:
 
 @router.post("/runs/{run}/restore", response_model=models.Done)
 async def restore(run: RunId, library: TheControls) -> Any:
-    """Bring back a run that was thrown away."""
+    """Restore a run from the trash."""
     try:
         await library.restore(_checked(run))
     except UnknownRun as error:

@@ -30,7 +30,7 @@ class Done(BaseModel):
 class ProjectDone(BaseModel):
     project: str
     done: Literal["rename", "delete"]
-    runs: int | None = Field(None, description="How many were thrown away.")
+    runs: int | None = Field(None, description="How many were moved to the trash.")
 
 
 class ProjectChanges(BaseModel):
@@ -83,7 +83,7 @@ class RunRow(BaseModel):
     job_type: str | None
     tags: list[str]
     state: State
-    exit_code: int | None = Field(description="None where a signal ended it, or nobody saw how it ended.")
+    exit_code: int | None = Field(description="None where a signal ended it, or its end was not recorded.")
     signal: int | None
     out_of_memory: bool | None = Field(description="Whether the kernel killed it for memory.")
     started_ms: int = Field(description="ms UTC, as all times here.")
@@ -94,7 +94,7 @@ class RunRow(BaseModel):
     last: dict[str, dict[str, Number]] = Field(
         description="By host: the newest values of the keys asked for in `last`."
     )
-    stop_requested_ms: int | None = Field(description="When a person asked for its end; None: nobody did.")
+    stop_requested_ms: int | None = Field(description="When a user requested its end; None: not requested.")
 
 
 class RunPage(BaseModel):

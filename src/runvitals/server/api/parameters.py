@@ -20,7 +20,7 @@ def library(request: Request) -> Library:
 
 
 TheLibrary = Annotated[Library, Depends(library)]
-RunId = Annotated[str, Path(description="The run's whole id.", max_length=128)]
+RunId = Annotated[str, Path(description="The full run id.", max_length=128)]
 Keys = Annotated[
     list[str],
     Query(description="Keys or globs, as often as needed: `cpu`, `gpu.*`. All without one.", max_length=1000),
@@ -86,7 +86,7 @@ def filtered(
         str | None,
         Query(description="That used this device: its UUID, or `<host>/<PCI address>`.", max_length=600),
     ] = None,
-    deleted: Annotated[bool, Query(description="Runs that were thrown away, instead of the others.")] = False,
+    deleted: Annotated[bool, Query(description="Runs in the trash, instead of the others.")] = False,
 ) -> Filter:
     """Which runs are asked for.
 

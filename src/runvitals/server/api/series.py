@@ -78,9 +78,9 @@ async def run_metrics(
     """
     if after is not None:
         if format != "json":
-            raise HTTPException(422, f"after: news can be had as json only, not as {format}")
+            raise HTTPException(422, f"after: only format=json is supported with it, not {format}")
         if isinstance(run, MlflowRun):
-            raise HTTPException(422, "after: news have our own names: names=mlflow is not allowed beside it")
+            raise HTTPException(422, "after: names=mlflow is not supported with it")
         return await answer(request, await _news(request, run, runs, after, wait))
     points = None if resolution == "raw" else max_points
     if format != "json":

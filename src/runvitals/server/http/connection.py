@@ -102,7 +102,7 @@ class BoundedConfig(uvicorn.Config):
     """What connections of one server share.
 
     Args:
-        refused: is told of each connection that was refused: the client's address, the status, the reason.
+        refused: called for each rejected connection: the client's address, the status, the reason.
         direct: takes in what the application need not be asked about.
     """
 
@@ -178,7 +178,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self._bounds.connections and not self._make_room():
-            self._refuse(503, f"{self._bounds.connections} connections are open already: come again later")
+            self._refuse(503, f"{self._bounds.connections} connections are already open: try again later")
 
     def _make_room(self) -> bool:
         """End some connections that were opened a while ago and never asked for anything."""
@@ -215,7 +215,7 @@ class Connection(HttpToolsProtocol):
             self._finish_after(self.cycle)  # it is answered as if it had not asked for another protocol
             return
         except httptools.HttpParserError as error:
-            self._refuse(*(self._refusal or (400, f"this is no HTTP request: {error}")))
+            self._refuse(*(self._refusal or (400, f"not a valid HTTP request: {error}")))
             return
         if self._moved:
             self._unaccounted = 0
@@ -226,7 +226,7 @@ class Connection(HttpToolsProtocol):
         elif self._in_head and self._unaccounted > _SMALL_HEAD_BYTES:
             self._hold(self._unaccounted)
             if self._shared.heads_bytes > self._bounds.heads_bytes:
-                self._refuse(503, "too many long requests arrive at once: come again later")
+                self._refuse(503, "too many long requests arrive at once: try again later")
 
     def _too_long(self) -> tuple[int, str]:
         most = self._bounds.head_bytes

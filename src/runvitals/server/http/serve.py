@@ -75,7 +75,7 @@ class Server(uvicorn.Server):
 
     Args:
         bounds: of connections.
-        refused: is told of each connection that was refused: the client's address, the status, the reason.
+        refused: called for each rejected connection: the client's address, the status, the reason.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class Feed:
                 if self._clients and not self._closing.is_set():
                     await self._look()
         except UnknownRun:
-            pass  # it was thrown away, or deleted
+            pass  # it is in the trash, or was deleted
         except Exception:
             log.exception("a run can no longer be followed")
         finally:

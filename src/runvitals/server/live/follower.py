@@ -118,7 +118,7 @@ def parse_position(text: str) -> dict[str, int]:
     for part in filter(None, text.split(",")):
         writer, colon, seq = part.rpartition(":")
         if not (colon and seq.isascii() and seq.isdigit() and len(seq) < 20):
-            raise ValueError(f"{part[:80]!r} is no position in a run: writer:number is expected")
+            raise ValueError(f"{part[:80]!r} is not a valid cursor; expected writer:number")
         seqs[writer] = int(seq)
     return seqs
 

@@ -136,7 +136,7 @@ class JournalLibrary:
 
     def _check(self, run_id: str) -> None:
         if find_run(run_id, self.directory) != run_id:
-            raise UnknownRun(f"no run {run_id!r} in {self.directory}: the API wants whole ids")
+            raise UnknownRun(f"no run {run_id!r} in {self.directory}: the API expects a full run id")
 
     def _let_go(self) -> None:
         """Forget the runs that were used least recently. Who still follows one keeps it until they leave."""

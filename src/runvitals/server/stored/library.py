@@ -137,7 +137,7 @@ class StoredLibrary:
         """A run by its whole id.
 
         Raises:
-            UnknownRun: there is none, or it was thrown away.
+            UnknownRun: there is none, or it is in the trash.
         """
         row = await self._quick.answer(lambda: self._row(run_id))
         opened = self._opened.pop(f"{row.id}", None)
@@ -152,10 +152,10 @@ class StoredLibrary:
     def _row(self, run_id: str, deleted: bool = False) -> RunRow:
         row = self._catalogue.runs.find(run_id, self.clock())
         if row is None:
-            raise UnknownRun(f"no run {run_id!r} on this server: the API wants whole ids")
+            raise UnknownRun(f"no run {run_id!r} on this server: the API expects a full run id")
         if row.deleted_ms is not None and not deleted:
             raise UnknownRun(
-                f"run {run_id!r} was thrown away: POST /api/v1/runs/{run_id}/restore brings it back"
+                f"run {run_id!r} is in the trash: POST /api/v1/runs/{run_id}/restore restores it"
             )
         return row
 
@@ -269,7 +269,7 @@ class StoredLibrary:
         await self._change(lambda: self._catalogue.runs.delete([self._row(run_id).id], self.clock()))
 
     async def restore(self, run_id: str) -> None:
-        """Bring back a run that was thrown away.
+        """Restore a run from the trash.
 
         Raises:
             UnknownRun: there is no such run.

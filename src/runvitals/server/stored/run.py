@@ -77,7 +77,7 @@ class StoredRun:
         """Everything known of the run but its series.
 
         Raises:
-            UnknownRun: it was thrown away, or deleted.
+            UnknownRun: it is in the trash, or was deleted.
         """
         if self._run is not None:
             read_s, read_ms, run = self._run
@@ -85,7 +85,7 @@ class StoredRun:
                 return run
         row = self._catalogue.runs.find(self._run_id, now_ms)
         if row is None or row.deleted_ms is not None:
-            raise UnknownRun(f"run {self._run_id!r} was thrown away")
+            raise UnknownRun(f"run {self._run_id!r} is in the trash")
         run = detailed_run(row, self._catalogue, self._store, now_ms, self._shown())
         run.problems.extend(self._series.damaged)
         self._run = (time.monotonic(), now_ms, run)

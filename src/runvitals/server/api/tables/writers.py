@@ -36,7 +36,7 @@ def table_writer(format: Format, fields: Sequence[Field]) -> TableWriter:
         ValueError: JSON, which no table is written as.
     """
     if format not in _WRITERS:
-        raise ValueError(f"{format} is no form of a table: {', '.join(_WRITERS)} are")
+        raise ValueError(f"{format} is not a table format; expected one of {', '.join(_WRITERS)}")
     return _WRITERS[format](fields)
 
 
