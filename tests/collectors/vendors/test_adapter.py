@@ -9,7 +9,8 @@ import pytest
 
 from runvitals.collectors.base import Absent, Scope, Tick
 from runvitals.collectors.plumbing.tool import ToolFailed
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
 from runvitals.collectors.vendors.formats import csv, text_of
 from tests.collectors.plumbing.test_tool import processes_with, soon
 from tests.collectors.trees import plant

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Tick
-from runvitals.collectors.vendors.adapter import TOTAL, Roll, Vendor, write
+from runvitals.collectors.vendors.adapter import Vendor
 from runvitals.collectors.vendors.ascend import ASCEND
 from runvitals.collectors.vendors.biren import BIREN
 from runvitals.collectors.vendors.cambricon import CAMBRICON
+from runvitals.collectors.vendors.devices import TOTAL, KnownDevices, write
 from runvitals.collectors.vendors.enflame import ENFLAME
 from runvitals.collectors.vendors.furiosa import INFO, STATUS
 from runvitals.collectors.vendors.gaudi import GAUDI
@@ -39,14 +40,17 @@ def read(vendor: Vendor, output: str | bytes) -> dict[str, float]:
     """The keys of one answer, without the "gpu." before them."""
     rows = vendor.rows(output if isinstance(output, bytes) else output.encode())
     tick = Tick(1.0)
-    write(tick, Roll(vendor.name, "it").devices(rows, vendor), 0)
+    write(tick, KnownDevices(vendor.name, "it").devices(rows, vendor.readings, vendor.identity), 0)
     return {key.removeprefix("gpu."): value for key, value in (tick.gauges | tick.counters).items()}
 
 
 def who(vendor: Vendor, output: str) -> list[Mapping[str, object]]:
     """Who the devices of an answer are."""
     return [
-        device.identity for device in Roll(vendor.name, "it").devices(vendor.rows(output.encode()), vendor)
+        device.identity
+        for device in KnownDevices(vendor.name, "it").devices(
+            vendor.rows(output.encode()), vendor.readings, vendor.identity
+        )
     ]
 
 

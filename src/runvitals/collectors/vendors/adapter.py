@@ -19,24 +19,19 @@ way::
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent, Every
-from runvitals.collectors.plumbing import pci
 from runvitals.collectors.plumbing.excerpt import first_lines
-from runvitals.collectors.plumbing.quantity import amount, whole
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.detection import first_index
-from runvitals.collectors.vendors.formats import UNKNOWN
+from runvitals.collectors.vendors.devices import MOST_DEVICES, TOTAL, Device, KnownDevices, write
+from runvitals.collectors.vendors.devices import Reading as Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from runvitals.collectors.base import Scope, Tick
     from runvitals.collectors.vendors.formats import Row
 
-# The size of the device's memory: a fact about it, and what its used share is taken of; not a key.
-TOTAL = "memoryTotal"
-USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
-POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 
 _EXIT = "exit"  # among what is absent: how a tool ended that had answered before
 # Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
@@ -44,52 +39,6 @@ STALE_S = 10.0
 # Where a worse way of asking works, the best is tried again so often.
 AGAIN_S = 300.0
 MOST_BYTES = 1 << 20  # no tool has more to say; reading it takes the monitor half a second at most
-# More devices in one host, or a greater number of one, is nonsense.
-MOST_DEVICES, GREATEST_INDEX = 512, 9999
-MOST_LETTERS = 200  # of a device's name, serial number and so on
-
-
-class Reading:
-    """One number of a device: its key's last part, its unit there, and the tool's names for it, best first.
-
-    Args:
-        key: of ``gpu.{i}.{key}``, or `TOTAL`.
-        unit: of the key, as in the catalogue: ``%``, ``bytes``, ``°C``, ``W``, ``MHz``, ``J``, ``1``.
-        names: in the rows of the tool; the first with a number counts.
-        bare: unit of a number without one, where the tool's is another than the key's.
-        counter: a running total rather than a level.
-        most: a greater value is nonsense, and left out; 100 % of a share, if it is not given. So is one below
-            0 of all but temperatures.
-    """
-
-    __slots__ = ("bare", "counter", "key", "least", "most", "names", "unit")
-
-    def __init__(
-        self,
-        key: str,
-        unit: str,
-        *names: str,
-        bare: str | None = None,
-        counter: bool = False,
-        most: float | None = None,
-    ) -> None:
-        self.key = key
-        self.unit = unit
-        self.names = names
-        self.bare = bare
-        self.counter = counter
-        share = unit == "%" and key != "fanSpeed"  # fans may turn faster than meant
-        self.most = most if most is not None else 100.0 if share else float("inf")
-        # Nothing runs on 0 W: a tool that does not know says so.
-        self.least = float("-inf") if unit == "°C" else 1e-6 if key == POWER else 0.0
-
-    def of(self, row: Row) -> float | None:
-        """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
-        for name in self.names:
-            value = amount(row.get(name), self.unit, self.bare)
-            if value is not None and self.least <= value <= self.most:
-                return value
-        return None
 
 
 class Vendor:
@@ -154,26 +103,6 @@ class Vendor:
         return any(not self._known.isdisjoint(row) for row in rows)
 
 
-class Device:
-    """One device in one answer: its number among the vendor's, who it is, and its readings."""
-
-    __slots__ = ("counters", "gauges", "identity", "index")
-
-    def __init__(self, index: int, identity: dict[str, object]) -> None:
-        self.index = index
-        self.identity = identity
-        self.gauges: dict[str, float] = {}
-        self.counters: dict[str, float] = {}
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether it has no reading at all."""
-        return not self.gauges and not self.counters
-
-    def has(self, key: str) -> bool:
-        return key in self.gauges or key in self.counters
-
-
 def watch(scope: Scope, vendor: Vendor) -> Smi:
     """The source of a vendor whose accelerators are here. Absent where its tool is not."""
     return Smi(vendor, locate(vendor), first_index(scope, vendor.name))
@@ -217,7 +146,7 @@ class Smi:
         self._complaint = ""
         self._worked = False
         self._seen = False
-        self._roll = Roll(vendor.name, path)
+        self._known = KnownDevices(vendor.name, path)
 
     @property
     def pending(self) -> bool:
@@ -234,14 +163,14 @@ class Smi:
         rows = self._ask_best(tick.mono_s) or self._ask(tick)
         if rows is None:
             return
-        devices = self._roll.devices(rows, self._vendor)
+        devices = self._known.devices(rows, self._vendor.readings, self._vendor.identity)
         write(tick, devices, self._offset)
-        tick.events += self._roll.changes(devices, self._offset)
+        tick.events += self._known.changes(devices, self._offset)
         self._tell(devices)
 
     def _tell(self, devices: Sequence[Device]) -> None:
         """Keep `facts` and `absent` true; a new object only where something changed."""
-        facts = self._roll.facts(devices, self._offset)
+        facts = self._known.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
         if not self._seen:
@@ -318,7 +247,7 @@ class Smi:
             rows = self._vendor.rows(output)
         except ValueError:
             return None
-        is_whole = self._vendor.understands(rows) and self._roll.count <= len(rows) <= MOST_DEVICES
+        is_whole = self._vendor.understands(rows) and self._known.count <= len(rows) <= MOST_DEVICES
         return rows if is_whole else None
 
     def _try_another(self, tool: Tool, why: str) -> bool:
@@ -340,7 +269,7 @@ class Smi:
         if len(rows) > MOST_DEVICES:
             raise ValueError(f"it lists {len(rows)} devices; it printed {first_lines(output)}")
         if not rows and self._worked:
-            tick.events += self._roll.changes((), self._offset)
+            tick.events += self._known.changes((), self._offset)
         if not self._vendor.understands(rows):
             self._identify(rows)
             what = "nothing of what it says of its devices is understood" if rows else "it lists no device"
@@ -349,113 +278,13 @@ class Smi:
 
     def _identify(self, rows: list[Row]) -> None:
         """Keep who the devices are, where that is all an answer tells."""
-        devices = [each for each in self._roll.devices(rows, self._vendor) if each.identity]
-        if devices:
-            self.facts = self._roll.facts(devices, self._offset)
-
-
-class Roll:
-    """The devices of one vendor that were seen so far: numbers for those whose tool gives none, and who is
-    lost.
-
-    Args:
-        vendor: name of the source.
-        teller: who tells of them: a program, a folder.
-    """
-
-    def __init__(self, vendor: str, teller: str) -> None:
-        self._vendor = vendor
-        self._teller = teller
-        self._about: dict[int, dict[str, object]] = {}
-        self._numbers: dict[str, int] = {}
-        self._here: dict[int, str] | None = None
-        self._lost: dict[int, str] = {}
-
-    @property
-    def count(self) -> int:
-        """How many devices the last answer told of."""
-        return len(self._here or ())
-
-    def devices(self, rows: Iterable[Row], vendor: Vendor) -> list[Device]:
-        """The rows as devices, by number; rows that are no device are left out."""
-        found: dict[int, Device] = {}
-        identities = [(_identity(row, vendor.identity), row) for row in rows]
-        self._count([identity for identity, _ in identities])
-        for position, (identity, row) in enumerate(identities):
-            index = self._number(identity, position)
-            device = Device(index, identity)
-            for reading in vendor.readings:
-                value = reading.of(row)
-                if value is not None:
-                    (device.counters if reading.counter else device.gauges)[reading.key] = value
-            complete(device)
-            if index not in found or found[index].is_silent:
-                found[index] = device
-        return [found[index] for index in sorted(found)]
-
-    def changes(self, devices: Iterable[Device], offset: int) -> list[dict[str, object]]:
-        """Events: which devices are missing since the last answer, and which have come back."""
-        now = {device.index: _title(device, offset) for device in devices}
-        before, self._here = self._here, now
-        events: list[dict[str, object]] = []
-        if before is None:
-            return events
-        for index in sorted(before.keys() - now.keys()):
-            self._lost[index] = before[index]
-            text = f"{before[index]} is no longer told of by {self._teller}"
-            events.append(self._event("device_lost", "error", text))
-        back = sorted(self._lost.keys() & now.keys())
-        return events + [
-            self._event("device_back", "info", f"{self._lost.pop(index)} is back") for index in back
+        devices = [
+            each
+            for each in self._known.devices(rows, self._vendor.readings, self._vendor.identity)
+            if each.identity
         ]
-
-    def facts(self, devices: Iterable[Device], offset: int) -> dict[str, object]:
-        """What belongs to the facts about the machine: every device that was ever seen."""
-        for device in devices:
-            about = {"index": device.index + offset, **device.identity}
-            if TOTAL in device.gauges:
-                about["memory_bytes"] = device.gauges[TOTAL]
-            self._about[device.index] = about
-        return {f"accelerator_{self._vendor}": [self._about[index] for index in sorted(self._about)]}
-
-    def _event(self, name: str, level: str, text: str) -> dict[str, object]:
-        return {"name": name, "level": level, "source": self._vendor, "text": text}
-
-    def _count(self, identities: Sequence[Mapping[str, object]]) -> None:
-        """Number devices without an index by address, those of later answers after those of earlier ones."""
-        unnumbered = [who for each in identities if "index" not in each and (who := _who(each))]
-        for who in sorted(unnumbered):
-            self._numbers.setdefault(who, len(self._numbers))
-
-    def _number(self, identity: dict[str, object], position: int) -> int:
-        index = identity.pop("index", None)
-        return index if isinstance(index, int) else self._numbers.get(_who(identity), position)
-
-
-def complete(device: Device) -> None:
-    """Add what follows from other readings: the used share of memory, the share of the power limit.
-
-    Used memory "0 of 0" is no reading.
-    """
-    gauges = device.gauges
-    if gauges.get(TOTAL) == 0.0:
-        gauges.pop(USED, None)
-    total, limit = gauges.get(TOTAL, 0.0), gauges.get(LIMIT, 0.0)
-    if total > 0.0 and USED in gauges:
-        gauges[SHARE] = gauges[USED] * 100.0 / total
-    if limit > 0.0 and POWER in gauges:
-        gauges[POWER_SHARE] = gauges[POWER] * 100.0 / limit
-
-
-def write(tick: Tick, devices: Iterable[Device], offset: int) -> None:
-    """Put devices' readings into a tick. A limit of 0 W is none."""
-    for device in devices:
-        prefix = f"gpu.{device.index + offset}."
-        for key, value in device.gauges.items():
-            if key != TOTAL and not (key == LIMIT and value <= 0.0):
-                tick.gauges[prefix + key] = value
-        for key, value in device.counters.items():
-            tick.counters[prefix + key] = value
+        if devices:
+            self.facts = self._known.facts(devices, self._offset)
 
 
 def _silent(vendor: Vendor, devices: Sequence[Device]) -> dict[str, str]:
@@ -465,35 +294,3 @@ def _silent(vendor: Vendor, devices: Sequence[Device]) -> dict[str, str]:
         for reading in vendor.readings
         if reading.key != TOTAL and not any(device.has(reading.key) for device in devices)
     }
-
-
-def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    identity: dict[str, object] = {}
-    for what, candidates in names.items():
-        for name in candidates:
-            text = _printable(str(row.get(name, "")))
-            if what == "pci":
-                text = pci.normal(text)
-            if what == "index":
-                index = whole(text, GREATEST_INDEX)
-                if index is not None:
-                    identity["index"] = index
-                    break
-            elif text.strip("[]").lower() not in UNKNOWN:
-                identity[what] = text
-                break
-    return identity
-
-
-def _printable(text: str) -> str:
-    """A text of a tool's, short and without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS]).strip()
-
-
-def _who(identity: Mapping[str, object]) -> str:
-    return str(identity.get("pci") or identity.get("uuid") or identity.get("serial") or "")
-
-
-def _title(device: Device, offset: int) -> str:
-    who = [str(device.identity[what]) for what in ("name", "pci") if what in device.identity]
-    return f"gpu.{device.index + offset}" + (f" ({', '.join(who)})" if who else "")

@@ -6,7 +6,8 @@ of processes. It is slow on servers with many NPUs, so it is run every 5 s.
 
 from __future__ import annotations
 
-from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import POWER, TOTAL, USED
 from runvitals.collectors.vendors.formats import cells_of, healthy, text_of
 
 TYPE_CHECKING = False

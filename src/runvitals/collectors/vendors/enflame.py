@@ -5,7 +5,8 @@ The table tells how much memory there is and not how much is in use, the monitor
 
 from __future__ import annotations
 
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, TOTAL, USED
 from runvitals.collectors.vendors.formats import healthy, text_of, tree
 from runvitals.collectors.vendors.text_tables import columns, grid
 

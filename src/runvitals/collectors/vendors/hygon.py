@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from runvitals.collectors.plumbing import lenient_json
 from runvitals.collectors.plumbing.quantity import heading
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, TOTAL, USED
 from runvitals.collectors.vendors.formats import flat, text_of
 from runvitals.collectors.vendors.text_tables import columns
 

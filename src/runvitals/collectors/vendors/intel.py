@@ -10,8 +10,8 @@ from runvitals.collectors.base import Absent, read_text
 from runvitals.collectors.plumbing import pci, sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.tool import find
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, SHARE, USED, Device, complete, write
 from runvitals.collectors.vendors.detection import first_index, intel
+from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, USED, Device, complete, write
 from runvitals.collectors.vendors.intel_xpu_smi import XpuSmi
 
 TYPE_CHECKING = False

@@ -8,7 +8,8 @@ from __future__ import annotations
 from runvitals.collectors.plumbing.excerpt import MOST_LINES
 from runvitals.collectors.plumbing.quantity import heading
 from runvitals.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
-from runvitals.collectors.vendors.adapter import POWER, SHARE, USED, Device, Reading, write
+from runvitals.collectors.vendors.adapter import Reading
+from runvitals.collectors.vendors.devices import POWER, SHARE, USED, Device, write
 from runvitals.collectors.vendors.formats import commas, text_of
 
 TYPE_CHECKING = False

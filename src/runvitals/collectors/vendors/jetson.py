@@ -11,8 +11,8 @@ from runvitals.collectors.plumbing import sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors import jetson_rails
-from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
 from runvitals.collectors.vendors.detection import first_index
+from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, Device, complete, write
 from runvitals.collectors.vendors.jetson_tegrastats import GPU_RAIL, Tegrastats
 
 TYPE_CHECKING = False

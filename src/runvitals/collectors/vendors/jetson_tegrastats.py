@@ -7,7 +7,7 @@ from itertools import pairwise
 from runvitals.collectors.plumbing.quantity import amount
 from runvitals.collectors.plumbing.tool import StreamingTool
 from runvitals.collectors.vendors import jetson_rails
-from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Device, complete, write
+from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, Device, complete, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runvitals.collectors.plumbing import lenient_json
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
 from runvitals.collectors.vendors.formats import objects, text_of, tree
 from runvitals.collectors.vendors.text_tables import grid
 

@@ -6,7 +6,8 @@ The tool tells how many of a chip's cores are given away, which is no load: a pr
 from __future__ import annotations
 
 from runvitals.collectors.plumbing.quantity import amount, whole
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
 from runvitals.collectors.vendors.formats import healthy, text_of
 
 TYPE_CHECKING = False

@@ -6,7 +6,8 @@ Of a card with several devices the table names the first one only, and tells the
 from __future__ import annotations
 
 from runvitals.collectors.plumbing import lenient_json
-from runvitals.collectors.vendors.adapter import POWER, TOTAL, USED, Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.collectors.vendors.devices import POWER, TOTAL, USED
 from runvitals.collectors.vendors.formats import healthy, objects, text_of
 from runvitals.collectors.vendors.text_tables import grid
 

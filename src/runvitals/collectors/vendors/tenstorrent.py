@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from runvitals.collectors.base import read_text
 from runvitals.collectors.plumbing import lenient_json, pci, sysfs
-from runvitals.collectors.vendors.adapter import LIMIT, POWER, Device, Reading, Vendor, complete, watch, write
+from runvitals.collectors.vendors.adapter import Reading, Vendor, watch
 from runvitals.collectors.vendors.detection import first_index
+from runvitals.collectors.vendors.devices import LIMIT, POWER, Device, complete, write
 from runvitals.collectors.vendors.formats import objects
 
 TYPE_CHECKING = False
