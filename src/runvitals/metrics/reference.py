@@ -15,7 +15,7 @@ _INTRODUCTION = """\
 
 Every metric that runvitals records, generated from the metric definitions by `runvitals metrics --markdown`.
 
-- A key in braces is a template: `gpu.{i}.temp` stands for `gpu.0.temp`, `gpu.1.temp` …
+- A key with braces is a template: `gpu.{i}.temp` stands for `gpu.0.temp`, `gpu.1.temp` …
 - A **gauge** is a level. A **counter** grows from 0 at the first sample of the run. A **rate** is not stored:
   it is derived from its counter when it is read, and a counter that has a rate is drawn as that rate.
 - A value that cannot be read is absent, never 0.
