@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from runvitals.client import Client
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
-    from runvitals.sdk.recorded_dict import Fields
+    from runvitals.sdk.recorded_dict import RecordedDict
 
-    config: Fields
-    summary: Fields
+    config: RecordedDict
+    summary: RecordedDict
     run: Run | None
 else:
     ModuleType = type(sys)

@@ -47,7 +47,7 @@ def test_the_price_of_everything_and_of_four_cores_without_boto3() -> None:
     code, out, _ = ran(text, "--dry-run", without="boto3")
     assert code == 0
     assert "Metrics   25: 7.50 USD a month" in out
-    assert "Requests  60 an hour: 0.43 USD a month (5.18 if every report were one)" in out
+    assert "Requests  60 an hour: 0.43 USD a month (5.18 with a request per report)" in out
     _, out, _ = ran(text, "--dry-run", "--include", "neuroncore_utilization", without="boto3")
     assert "Metrics   4: 1.20 USD a month" in out
 
@@ -140,7 +140,7 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
     [
         (["--namespace", "AWS/EC2"], "Amazon's own"),
         (["--dimension", "Colour"], "write Colour=VALUE"),
-        (["--run", "x"], "--run is for --dry-run"),
+        (["--run", "x"], "--run requires --dry-run"),
         (["--emf", "--dimension", "TaskId"], "this is no task of ECS"),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_pattern_that_finds_nothing_is_an_error_that_repeats_it(capsys: pytest
     assert main(["metrics", "qubits"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "runvitals: metrics: no key, name or description matches 'qubits'\n"
+    assert captured.err == "runvitals: no metric's key, name or description matches 'qubits'\n"
 
 
 def test_json_tells_everything_about_a_metric(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def test_the_smallest_configuration_for_a_choice(tmp_path: Path, capsys: pytest.
     file = tmp_path / "monitor.conf"
     file.write_text(printed.out)
     assert main(["neuron", "check", str(file)]) == 0
-    assert capsys.readouterr().out == f"{file}: neuron-monitor will take this\n"
+    assert capsys.readouterr().out == f"{file}: valid neuron-monitor configuration\n"
 
 
 def test_whole_groups_need_no_advice(capsys: pytest.CaptureFixture[str]) -> None:

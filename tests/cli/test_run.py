@@ -152,7 +152,7 @@ def test_a_monitor_that_dies_is_replaced_while_the_command_runs(command: Command
 def test_no_such_command(command: Command, journals: Journals) -> None:
     code, _, err = finished(command("no-such-command-here"))
     assert code == 127
-    assert "no-such-command-here: no such command" in err
+    assert "no-such-command-here: command not found" in err
     assert journals.folders() == []
 
 
@@ -160,13 +160,13 @@ def test_not_executable(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     code, _, err = finished(command(str(tmp_path / "file")))
     assert code == 126
-    assert "cannot be executed" in err
+    assert "not executable" in err
 
 
 def test_a_wrong_setting_is_named_before_anything_starts(command: Command, journals: Journals) -> None:
     code, out, err = finished(command("echo", "started", options=("--disk-paths", "relative")))
     assert (code, out) == (1, "")
-    assert "disk_paths = 'relative' (argument) is not allowed: it must be absolute paths" in err
+    assert "invalid setting disk_paths = 'relative' (argument): expected absolute paths" in err
     assert journals.folders() == []
 
 

@@ -65,4 +65,4 @@ def test_an_unknown_run_is_one_line_on_stderr(data: Path, capsys: pytest.Capture
     assert main(["show", "brave-otter-2"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == f"runvitals: no run 'brave-otter-2' in {data}/runs; similar are brave-otter-1\n"
+    assert printed.err == f"runvitals: no run 'brave-otter-2' in {data}/runs; did you mean brave-otter-1?\n"

@@ -108,7 +108,7 @@ def test_a_server_that_is_not_there_holds_up_no_other(
     assert receiver.runs() == 5
     told = capsys.readouterr().err
     assert told.count("is not delivered: ") == 3
-    assert f"{away} is not there: no more runs are tried" in told
+    assert f"{away} is unreachable: skipping the remaining runs" in told
     last = told.splitlines()[-1]
     assert last.startswith("runvitals: not delivered: ")
     assert last.count(f" to {away}") == 5
@@ -131,8 +131,8 @@ def test_a_token_that_the_server_does_not_know_is_not_kept(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["sync", "one"], "where to?"),
-        (["sync", "one", "--to", "http://me:secret@host"], "not allowed"),
+        (["sync", "one"], "no destination: use --to URL"),
+        (["sync", "one", "--to", "http://me:secret@host"], "invalid setting"),
         (["sync", "nothing", "--to", "http://127.0.0.1:9"], "no run 'nothing'"),
         (["sync", "one", "--to", "nowhere:/x"], "unknown destination 'nowhere'"),
     ],
@@ -149,7 +149,7 @@ def test_a_kept_token_is_used_until_it_is_forgotten(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("rvt_secret\n"))
     assert main(["login", receiver.url]) == 0
-    path = Path(capsys.readouterr().out.removeprefix("kept in ").strip())
+    path = Path(capsys.readouterr().out.removeprefix("token stored in ").strip())
     assert path.stat().st_mode & 0o077 == 0
     assert main(["sync", "one", "--to", receiver.url]) == 0
     assert set(receiver.tokens) == {"Bearer rvt_secret"}
@@ -164,4 +164,4 @@ def test_what_is_no_token_is_not_kept(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     assert main(["login", "http://host:8900"]) == 1
-    assert "that is no token" in capsys.readouterr().err
+    assert "invalid token" in capsys.readouterr().err

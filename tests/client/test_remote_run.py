@@ -133,7 +133,7 @@ def test_journals_cannot_be_stopped(training: Training, client: Client) -> None:
 
 
 def test_no_such_run(training: Training, client: Client) -> None:
-    with pytest.raises(UnknownRun, match=r"no run 'abd' in .*; similar are abc") as error:
+    with pytest.raises(UnknownRun, match=r"no run 'abd' in .*; did you mean abc") as error:
         client.run("abd")
     assert isinstance(error.value, LookupError)
     with pytest.raises(UnknownRun):

@@ -117,7 +117,7 @@ def test_every_page_survives(journal: dict[str, list[Payload]], number_step: int
 def test_damaged_records_are_counted_and_named(tmp_path: Path) -> None:
     plant(tmp_path, "abc", {_LONE_MONITOR: [_INFINITE_COUNT, _NAN_TIME, _LIST_SCHEMA, _HUGE_STEP]})
     run = open_run("abc", str(tmp_path))
-    assert run.problems[0] == "3 damaged records were left out"
+    assert run.problems[0] == "skipped 3 damaged records"
     told = "\n".join(run.problems)
     for expected in (
         "count is inf",

@@ -73,9 +73,9 @@ def test_a_run_is_found_by_a_beginning_of_its_id_and_the_latest_by_that_word(tmp
 @pytest.mark.parametrize(
     ("wanted", "text"),
     [
-        ("brave", "several runs of .* begin with 'brave': brave-otter-1, brave-otter-2"),
-        ("bravo-otter-1", "no run 'bravo-otter-1' in .*runs; similar are brave-otter"),
-        ("zzz", "no run 'zzz' in .*; there are 2 runs"),
+        ("brave", "run id 'brave' is ambiguous in .*: brave-otter-1, brave-otter-2"),
+        ("bravo-otter-1", "no run 'bravo-otter-1' in .*runs; did you mean brave-otter"),
+        ("zzz", "no run 'zzz' in .*; list its 2 runs with"),
         ("../etc", "no run"),
         ("", "no run"),
     ],
@@ -88,7 +88,7 @@ def test_a_run_that_is_not_there(tmp_path: Path, wanted: str, text: str) -> None
 
 
 def test_an_empty_data_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnknownRun, match=f"{tmp_path}/runs holds no runs"):
+    with pytest.raises(UnknownRun, match=f"{tmp_path}/runs contains no runs"):
         open_run("latest", str(tmp_path))
 
 

@@ -62,9 +62,7 @@ def test_the_newest_monitor_of_a_host_decides(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     assert run.state == "finished"
     assert run.hosts[0].monitors == 2
-    assert [event.text for event in run.events] == [
-        "nothing was sampled for 59.0 s: the monitor had to be started again"
-    ]
+    assert [event.text for event in run.events] == ["no samples for 59.0 s: the monitor was restarted"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +138,7 @@ def test_a_record_of_unexpected_content_is_a_problem_and_the_rest_is_read(tmp_pa
     run = run_of(tmp_path, T0)
     assert run.config == {"lr": 0.5}
     assert len(run.problems) == 3
-    assert run.problems[0] == "2 damaged records were left out"
+    assert run.problems[0] == "skipped 2 damaged records"
     assert "config is a list" in run.problems[1]
     assert "'exploded'" in run.problems[2]
     assert run.state == "running"

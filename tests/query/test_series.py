@@ -121,9 +121,9 @@ def test_several_hosts_are_asked_for_by_name(tmp_path: Path) -> None:
     assert found.hosts == ["a", "b"]
     assert points(found.on("b")["cpu"]) == [(0, 2.0)]
     assert points(found["gpu.0.temp"]) == [(0, 3.0)]
-    with pytest.raises(LookupError, match=r"on several hosts \(a, b\)"):
+    with pytest.raises(LookupError, match=r"several hosts have 'cpu' \(a, b\)"):
         found["cpu"]
-    with pytest.raises(LookupError, match="no series of host 'c'; there are a, b"):
+    with pytest.raises(LookupError, match="no series of host 'c'; hosts: a, b"):
         found.on("c")
     assert metrics(tmp_path, host="a").hosts == ["a"]
 

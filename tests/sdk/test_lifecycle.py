@@ -348,7 +348,7 @@ def test_resuming_goes_on_counting_steps(train: Start, journals: Journals) -> No
     assert [row["step"] for row in journals.history()] == [0, 1]
     code, _, err = finished(train(script.format("never")))
     assert code == 1
-    assert "run1 exists" in err
+    assert "run1 already exists" in err
 
 
 def test_a_data_folder_that_cannot_be_written_is_replaced_loudly(train: Start, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_a_data_folder_that_cannot_be_written_is_replaced_loudly(train: Start, t
     code, out, err = finished(process)
     assert code == 0, err
     assert out.startswith(str(elsewhere))
-    assert "/proc/no/such/place cannot be written" in err
+    assert "/proc/no/such/place is not writable" in err
     assert "RUNVITALS_DIR" in err
 
 

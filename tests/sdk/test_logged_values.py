@@ -22,7 +22,7 @@ from runvitals.model.records import EVENT, INFO, decoded
 from runvitals.query.run_handle import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
 from runvitals.sdk.logged_values import Values
-from runvitals.sdk.recorded_dict import Fields
+from runvitals.sdk.recorded_dict import RecordedDict
 from tests.sdk.runs import Journals, Start, finished
 
 
@@ -251,7 +251,7 @@ def test_a_mapping_of_which_nothing_can_be_read() -> None:
     kept, told = values()
     assert kept.row(Closed()) == {"(unreadable)": "(Closed: OSError)"}
     assert kept.facts({"lr": 1, "x": Closed()})["lr"] == 1
-    config = Fields(lambda changes, removed: None, told.append)
+    config = RecordedDict(lambda changes, removed: None, told.append)
     config.update(Closed())
     assert len(set(told)) == 1
 
@@ -364,7 +364,7 @@ def test_settings_that_are_too_long_for_a_record(train: Start, journals: Journal
         """)
     )
     assert code == 0, err
-    assert err.count("kept as well as can be") == 3
+    assert err.count("recorded as far as possible") == 3
     run = open_run("latest", str(journals.directory))
     assert (run.state, run.problems) == ("finished", [])
     assert run.facts.notes.startswith("nnn")
@@ -411,5 +411,5 @@ def test_a_training_goes_on(train: Start, journals: Journals) -> None:
     events = [r.value for r in journals.records() if r.type == frames.EVENT]
     assert [e["name"] for e in events if e["name"] in ("alert", "marker")] == ["alert", "marker"]
     [total] = [e for e in events if e["name"] == "values_mended" and e["count"] > 1]
-    assert "6 times a value of the type Broken that raises" in total["text"]
-    assert err.count("a value of the type Broken that raises TypeError:") == 1
+    assert "6 times a value of type Broken that raises" in total["text"]
+    assert err.count("a value of type Broken that raises TypeError:") == 1

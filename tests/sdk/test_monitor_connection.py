@@ -10,7 +10,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.monitor import launch
-from runvitals.sdk.monitor_connection import Tie
+from runvitals.sdk.monitor_connection import MonitorConnection
 from tests.sdk.runs import Journals, finished, start
 
 
@@ -116,16 +116,16 @@ def test_a_week_without_a_monitor_costs_an_attempt_a_minute(capsys: pytest.Captu
     clock = Clock()
     attempts: list[float] = []
 
-    def connect(order: Mapping[str, Any]) -> launch.Line:
+    def connect(spec: Mapping[str, Any]) -> launch.Line:
         attempts.append(clock())
         raise launch.Unavailable("there is none on this system")
 
-    tie = Tie({"run": "abc"}, connect, clock)
+    connection = MonitorConnection({"run": "abc"}, connect, clock)
     for _ in range(WEEK_S // 5):
         clock.now_s += 5.0
-        tie.mind()
+        connection.ensure()
     assert len(attempts) == pytest.approx(WEEK_S / 60, rel=0.01)
-    assert tie.ask({"op": "finish"}, 5.0) is None
+    assert connection.ask({"op": "finish"}, 5.0) is None
     assert capsys.readouterr().err.count("no system metrics for run abc") == 1
 
 
@@ -133,15 +133,15 @@ def test_a_monitor_that_dies_all_week_is_replaced_once_a_minute() -> None:
     clock = Clock()
     monitors: list[Mortal] = []
 
-    def connect(order: Mapping[str, Any]) -> launch.Line:
+    def connect(spec: Mapping[str, Any]) -> launch.Line:
         monitors.append(Mortal())
         return monitors[-1]
 
-    tie = Tie({"run": "abc"}, connect, clock)
+    connection = MonitorConnection({"run": "abc"}, connect, clock)
     for _ in range(WEEK_S):
         clock.now_s += 1.0
         monitors[-1].lives = False
-        tie.mind()
+        connection.ensure()
     assert len(monitors) == pytest.approx(WEEK_S / 61, rel=0.01)
 
 
@@ -149,16 +149,16 @@ def test_the_last_word_is_heard_by_a_new_monitor_however_many_have_died() -> Non
     clock = Clock()
     monitors: list[Mortal] = []
 
-    def connect(order: Mapping[str, Any]) -> launch.Line:
+    def connect(spec: Mapping[str, Any]) -> launch.Line:
         # Of the last three only the third one lives long enough to answer.
         monitors.append(Mortal(answers=len(monitors) not in (2, 3)))
         return monitors[-1]
 
-    tie = Tie({"run": "abc"}, connect, clock)
+    connection = MonitorConnection({"run": "abc"}, connect, clock)
     for _ in range(6):
         clock.now_s += 0.1
         monitors[-1].lives = False
-        tie.mind()
+        connection.ensure()
     assert len(monitors) == 2, "the others wait"
-    assert tie.ask({"op": "finish"}, 5.0) == {"op": "done", "state": "finished"}
+    assert connection.ask({"op": "finish"}, 5.0) == {"op": "done", "state": "finished"}
     assert len(monitors) == 5

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.writer import Writer
-from runvitals.query.run_builder import Facts, Merged
+from runvitals.query.run_builder import MergedSection, RunBuilder
 from runvitals.query.run_handle import now_ms, open_run
 from runvitals.query.runs import RunList
-from runvitals.sdk.recorded_dict import Fields
+from runvitals.sdk.recorded_dict import RecordedDict
 from tests.sdk.runs import Journals, Start, finished
 
-Change = Callable[[Fields], Any]
+Change = Callable[[RecordedDict], Any]
 
 
-def ior(fields: Fields) -> None:
+def ior(fields: RecordedDict) -> None:
     fields |= {"lr": 0.2, "new": 1}
 
 
@@ -52,7 +52,7 @@ CHANGES: dict[str, Change] = {
 
 
 def read(folder: Path) -> dict[str, Any]:
-    facts = Facts("abc")
+    facts = RunBuilder("abc")
     for record in read_run(str(folder)):
         facts.add(record)
     return facts.run(0).config
@@ -66,7 +66,7 @@ def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None
         record: dict[str, Any] = {"t": 1_760_000_000_000, "config": dict(changes)}
         journal.json(frames.INFO, {**record, "removed": {"config": list(removed)}})
 
-    fields = Fields(write, pytest.fail)
+    fields = RecordedDict(write, pytest.fail)
     fields.update(seed=1, lr=0.1, layers=[64, 64])
     assert read(tmp_path) == fields
     CHANGES[name](fields)
@@ -75,7 +75,7 @@ def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None
 
 
 def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
-    fields = Fields(lambda changes, removed: pytest.fail("nothing is to be written"), pytest.fail)
+    fields = RecordedDict(lambda changes, removed: pytest.fail("nothing is to be written"), pytest.fail)
     for wrong in (
         lambda: fields.pop("x"),
         lambda: fields.popitem(),
@@ -95,7 +95,7 @@ def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
 
 def test_copies_write_nothing() -> None:
     written = []
-    fields = Fields(lambda changes, removed: written.append(changes), pytest.fail)
+    fields = RecordedDict(lambda changes, removed: written.append(changes), pytest.fail)
     fields["opt"] = {"lr": 0.1}
     for copied in (copy.copy(fields), copy.deepcopy(fields), pickle.loads(pickle.dumps(fields)), fields | {}):
         assert type(copied) is dict
@@ -109,7 +109,7 @@ Operation = tuple[int, str, int | None]
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.none() | st.integers(0, 9))))
 def test_the_latest_change_holds_whatever_order_records_come_in(changes: list[Operation]) -> None:
     """Removals too: what was set before one, by another writer, does not come back."""
-    merged = Merged()
+    merged = MergedSection()
     by_time = sorted(changes, key=lambda change: change[0])
     for at, key, value in changes:
         if value is None:
@@ -175,6 +175,6 @@ def test_a_config_that_is_assigned_or_changed_within(train: Start, journals: Jou
     assert open_run("run1", directory).config == {"lr": 0.1, "opt": {"name": "sgd"}, "seed": 1}
     assert open_run("run2", directory).config == {"seed": 3}
     assert open_run("run2", directory).summary == {"best": 1}
-    assert err.count("run run2 is finished: what is set in its config now is not kept") == 1
+    assert err.count("run run2 is finished; changes of its config are no longer recorded") == 1
     assert "cannot be written" not in err
     assert [folder.name for folder in journals.folders()] == ["run1", "run2"]

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.journal.clock import Clock
-from runvitals.sdk.attachment import order
+from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.settings import SettingError, Settings, resolve
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_a_table_of_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused(name: str, given: Any) -> None:
-    with pytest.raises(SettingError, match=f"{name} = .* is not allowed: it must be "):
+    with pytest.raises(SettingError, match=f"invalid setting {name} = .*: expected "):
         Settings(**{name: given})
 
 
@@ -94,7 +94,7 @@ def test_an_error_does_not_print_the_secrets_of_a_wrong_value() -> None:
 
 def test_no_secret_is_recorded_and_the_monitor_gets_them_all() -> None:
     values = resolve(Settings(**SECRETS).given, {}, "/")
-    told = order(values, "r", "/d", {"pid": 1}, ["train.py"], Clock())
+    told = monitor_spec(values, "r", "/d", {"pid": 1}, ["train.py"], Clock())
     assert told["options"] == SECRETS
     recorded = {key: value for key, value in told.items() if key != "options"}
     assert told["settings"]["openmetrics_headers"] == {"X-Scope": "***"}
@@ -104,7 +104,7 @@ def test_no_secret_is_recorded_and_the_monitor_gets_them_all() -> None:
 
 
 def test_settings_of_sources_that_are_not_set_are_not_recorded() -> None:
-    told = order(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], Clock())
+    told = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], Clock())
     assert told["options"] == {}
     assert not any(name.startswith(("openmetrics", "neuron")) for name in told["settings"])
 

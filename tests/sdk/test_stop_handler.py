@@ -103,7 +103,7 @@ def test_wrong_calls_say_why(train: Start) -> None:
                     errors.append(str(error))
             wrong("stop")
             thread = threading.Thread(target=wrong, args=[print]); thread.start(); thread.join()
-            assert "takes a function" in errors[0], errors
+            assert "expected a function" in errors[0], errors
             assert "main thread" in errors[1], errors
         """)
     )

@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(trust, "_said", set())
+    monkeypatch.setattr(trust, "_warned", set())
     return folder.parent / "runvitals.toml"
 
 
@@ -68,7 +68,7 @@ def test_the_rest_counts_when_the_file_is_trusted(
     assert values["project"] == "digits"
     assert values[name] == SETTINGS[name].default
     said = capsys.readouterr().err
-    assert f"sets {name}: ignored" in said
+    assert f"ignoring {name} in {project}" in said
     assert f"runvitals trust {project}" in said
     here()
     assert capsys.readouterr().err == ""  # it was said
@@ -93,7 +93,7 @@ def test_a_project_does_not_have_delivered_what_the_user_keeps(
     users.write_text('mode = "offline"\nserver = "https://mine.example"\n')
     project.write_text('mode = "online"\n')
     assert (here()["mode"], here()["server"]) == ("offline", "https://mine.example")
-    assert "sets mode: ignored" in capsys.readouterr().err
+    assert "ignoring mode in" in capsys.readouterr().err
 
 
 def test_any_change_ends_the_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,9 +102,9 @@ def test_any_change_ends_the_trust(project: Path, capsys: pytest.CaptureFixture[
     assert here()["server"] == "https://mine.example"
     project.write_text('server = "https://evil.example"\n')
     assert here()["server"] is None
-    assert "it has changed since you trusted it" in capsys.readouterr().err
+    assert "the file has changed since you trusted it" in capsys.readouterr().err
     assert main(["trust", "--list"]) == 0
-    assert "no longer: it has changed" in capsys.readouterr().out
+    assert "no longer trusted: the file has changed" in capsys.readouterr().out
     project.write_text('server = "https://mine.example"\n')
     assert here()["server"] == "https://mine.example"
 
@@ -132,26 +132,26 @@ def test_what_is_kept_is_private_and_believed_only_if_it_is(
 ) -> None:
     project.write_text('server = "https://mine.example"\n')
     assert main(["trust"]) == 0
-    kept = Path(trust.kept_in(os.environ))
+    kept = Path(trust.trust_file(os.environ))
     assert kept.stat().st_mode & 0o777 == 0o600
     kept.chmod(0o666)
     assert here()["server"] is None
-    assert "can be written by other users" in capsys.readouterr().err
+    assert "is writable by other users" in capsys.readouterr().err
     kept.chmod(0o600)
     kept.write_text("[]")
     assert here()["server"] is None
     assert main(["trust"]) == 1
-    assert "is damaged: remove it" in capsys.readouterr().err
+    assert "is corrupt; remove it" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_is_not_trusted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trust"]) == 1
-    assert "there is no runvitals.toml here or in a folder above" in capsys.readouterr().err
+    assert "no runvitals.toml found in this folder or its parents" in capsys.readouterr().err
     project.write_text('servr = "x"\n')
     assert main(["trust"]) == 1
     assert "did you mean server?" in capsys.readouterr().err
     project.write_text("project = '" + "x" * 2_000_000 + "'\n")
-    with pytest.raises(SettingError, match="longer than"):
+    with pytest.raises(SettingError, match="larger than"):
         here()
 
 

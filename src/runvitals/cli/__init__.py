@@ -1,5 +1,5 @@
-"""The `runvitals` command: one file per subcommand, each with `add(subparsers)` and `run(arguments) -> exit
-code`.
+"""The `runvitals` command. Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`,
+which returns the exit code.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ COMMANDS = (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line; the exit code. 2 for a wrong call, 1 for an error, which is one line on
-    stderr.
+    """Run the command line and return the exit code: 2 for invalid usage, 1 for an error, which is printed to
+    stderr as one line.
     """
     with harmless_output():
         return _run(sys.argv[1:] if argv is None else argv)
@@ -55,8 +55,8 @@ def _run(words: list[str]) -> int:
     try:
         return int(_module(arguments.command).run(arguments))
     except BrokenPipeError:
-        # `runvitals export … | head`: the reader has enough. Point stdout elsewhere, or the interpreter
-        # complains at its end.
+        # `runvitals export … | head` closed the pipe. Redirect stdout, or the interpreter prints an error
+        # when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, LookupError, OSError) as error:
@@ -68,8 +68,8 @@ def _run(words: list[str]) -> int:
 
 
 def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser of all subcommands; when the first word names one, of that one only, which saves importing
-    the others.
+    """The parser for all subcommands. If the first word names one, only for that one, to avoid importing the
+    others.
     """
     top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")
     top.add_argument("--version", action="version", version=f"runvitals {__version__}")

@@ -1,4 +1,4 @@
-"""Lengths of time and sizes as people write them on a command line."""
+"""Parses durations and sizes given on the command line."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", re.ASCII)
 
 
 def time_ms(text: str) -> int:
-    """A length of time, more than none, in ms.
+    """A positive duration in ms.
 
     Example:
         >>> time_ms("90d"), time_ms("12h")
         (7776000000, 43200000)
     """
-    return _parsed(text, _TIMES_MS, "90d: a number with h, d, w or y (hours, days, weeks, years)")
+    return _parsed(text, _TIMES_MS, "a number with the unit h, d, w or y, such as 90d")
 
 
 def size_bytes(text: str) -> int:
-    """A size, more than none, in bytes; KB is 1000 bytes and KiB 1024.
+    """A positive size in bytes; KB is 1000 bytes and KiB 1024.
 
     Example:
         >>> size_bytes("200GB"), size_bytes("1.5GiB")
         (200000000000, 1610612736)
     """
-    return _parsed(text, _SIZES, "200GB: a number with KB, MB, GB, TB, or KiB, MiB, GiB, TiB")
+    return _parsed(text, _SIZES, "a number with the unit KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 200GB")
 
 
 def _parsed(text: str, units: dict[str, int], expected: str) -> int:
@@ -43,5 +43,5 @@ def _parsed(text: str, units: dict[str, int], expected: str) -> int:
     number = decimal(found[1], 0.0, _MOST) if found else None
     value = round(number * factor) if number is not None and factor is not None else 0
     if not 0 < value < INT64:
-        raise argparse.ArgumentTypeError(f"{text!r:.80}: it should look like {expected}")
+        raise argparse.ArgumentTypeError(f"invalid value {text!r:.80}: expected {expected}")
     return value

@@ -1,4 +1,4 @@
-"""`neuron-monitor | runvitals cloudwatch`: metrics to Amazon CloudWatch, and what they cost."""
+"""`neuron-monitor | runvitals cloudwatch`: send metrics to Amazon CloudWatch, or estimate the cost."""
 
 from __future__ import annotations
 
@@ -25,37 +25,39 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "cloudwatch",
         help="send neuron-monitor's reports to CloudWatch: neuron-monitor | runvitals cloudwatch",
-        description="Reads neuron-monitor's reports from stdin and sends the metrics that are wanted to "
-        "Amazon CloudWatch, once a minute. For the metrics of runs there is the destination `cloudwatch`; "
-        "--run with --dry-run says what that costs.",
+        description="Reads neuron-monitor's reports from stdin and sends the selected metrics to Amazon "
+        "CloudWatch, once a minute. To send the metrics of runs, use the destination `cloudwatch`; --run "
+        "with --dry-run estimates its cost.",
     )
-    where = parser.add_argument_group("where to")
-    where.add_argument("--region", metavar="REGION", help="default: the one that boto3 finds")
+    where = parser.add_argument_group("destination")
+    where.add_argument("--region", metavar="REGION", help="default: boto3's default region")
     where.add_argument("--namespace", default="Neuron", metavar="NAME", help="default: Neuron")
     where.add_argument(
         "--emf",
         nargs="?",
         const="-",
         metavar="FILE",
-        help="write the embedded metric format instead, to FILE or stdout; needs no boto3",
+        help="write the embedded metric format to FILE or stdout instead; does not need boto3",
     )
-    what = parser.add_argument_group("what")
+    what = parser.add_argument_group("selection")
     what.add_argument(
         "--include",
         action="append",
         default=[],
         metavar="GLOB",
-        help="send only what fits: a name (NeuronCoreUtilization*), a field of neuron-monitor "
+        help="send only matching metrics: a name (NeuronCoreUtilization*), a field of neuron-monitor "
         "(neuroncore_utilization), or a group (memory_used); default: 25 metrics on an inf1.xlarge",
     )
-    what.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="and not what fits this")
+    what.add_argument(
+        "--exclude", action="append", default=[], metavar="GLOB", help="do not send matching metrics"
+    )
     what.add_argument(
         "--dimension",
         action="append",
         default=[],
         metavar="NAME[=VALUE]",
         help="add a dimension; InstanceId, ClusterName, ServiceName, TaskId, PodName, Host and others are "
-        "looked up when no value is given",
+        "looked up if no value is given",
     )
     what.add_argument(
         "--resolution", type=int, choices=(1, 60), default=60, help="seconds; 1 is high resolution"
@@ -63,28 +65,28 @@ def add(subparsers: Any) -> None:
     what.add_argument(
         "--every", type=_seconds, default=60.0, metavar="SECONDS", help="how often to send; default: 60"
     )
-    money = parser.add_argument_group("what it costs")
+    money = parser.add_argument_group("cost")
     money.add_argument(
-        "--dry-run", action="store_true", help="send nothing; print what would be sent, and its price a month"
+        "--dry-run", action="store_true", help="send nothing; print what would be sent and the monthly cost"
     )
     money.add_argument(
-        "--instances", type=_count, default=1, metavar="N", help="with --dry-run: of so many machines"
+        "--instances", type=_count, default=1, metavar="N", help="with --dry-run: number of instances"
     )
-    money.add_argument("--run", metavar="RUN", help="with --dry-run: of a run's metrics, not of reports")
+    money.add_argument("--run", metavar="RUN", help="with --dry-run: use a run's metrics instead of reports")
     add_dir(parser)
 
 
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 1.0 <= seconds <= 3600.0:
-        raise argparse.ArgumentTypeError(f"{text}: 1 to 3600")
+        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 1 to 3600")
     return seconds
 
 
 def _count(text: str) -> int:
     count = int(text)
     if count < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+        raise argparse.ArgumentTypeError(f"invalid value {text}: expected at least 1")
     return count
 
 
@@ -92,18 +94,18 @@ def run(arguments: argparse.Namespace) -> int:
     check_namespace(arguments.namespace)
     if arguments.run and not arguments.dry_run:
         raise ValueError(
-            "--run is for --dry-run; to send a run's metrics, name the destination "
-            "cloudwatch:REGION/NAMESPACE?include=… in the setting `destinations`"
+            "--run requires --dry-run; to send a run's metrics, add the destination "
+            "cloudwatch:REGION/NAMESPACE?include=… to the setting `destinations`"
         )
     if not arguments.run and sys.stdin.isatty():
-        raise ValueError("reports are read from stdin: neuron-monitor | runvitals cloudwatch --region REGION")
+        raise ValueError("expected reports on stdin: neuron-monitor | runvitals cloudwatch --region REGION")
     return _dry_run(arguments) if arguments.dry_run else _send(arguments)
 
 
 def _send(arguments: argparse.Namespace) -> int:
     dimensions = parse(arguments.dimension)
     selection = MetricSelection(arguments.include or NEURON_STANDARD, arguments.exclude)
-    # Asked to end, it sends what it has, as it does at the end of the input.
+    # On SIGTERM, send what is pending, as at the end of the input.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with _sink(arguments) as sink:
@@ -150,7 +152,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         source = "; ".join([f"{intake.reports} reports", *intake.trouble()])
     print(f"Nothing is sent. Read: {inert(source)}\n")
     if not estimate.sent and not estimate.left_out:
-        print("no metrics in it", file=sys.stderr)
+        print("runvitals: no metrics found", file=sys.stderr)
         return 1
     print(_metrics(estimate))
     print(f"\n{_groups(estimate)}\n")
@@ -197,20 +199,21 @@ def _sums(estimate: Estimate, namespace: str, emf: bool) -> Iterator[str]:
     else:
         per_hour = estimate.requests_an_hour() * estimate.instances
         yield f"Requests  {per_hour:g} an hour: {_usd(estimate.requests_usd())} USD a month" + (
-            f" ({_usd(estimate.one_by_one_usd())} if every report were one)"
+            f" ({_usd(estimate.one_by_one_usd())} with a request per report)"
         )
         total = estimate.total_usd()
     machines = f" for {estimate.instances} instances" if estimate.instances > 1 else " for 1 instance"
-    yield f"Together  {_usd(total)} USD a month{machines}"
+    yield f"Total     {_usd(total)} USD a month{machines}"
     if estimate.instances > 1 and not estimate.apart:
         apart = _usd(prices.metrics_usd(count * estimate.instances))
         yield (
-            "All instances write into the same metrics, as no dimension tells them apart. With "
+            "All instances write to the same metrics, because no dimension distinguishes them. With "
             f"--dimension InstanceId the metrics cost {apart} USD a month."
         )
     yield (
-        f"List prices of {prices.REGION}, noted {prices.NOTED}; months of 30 days, sent all the time. "
-        f"Not subtracted: {prices.FREE_METRICS} metrics and {prices.FREE_REQUESTS:,} requests are free."
+        f"List prices of {prices.REGION} as of {prices.NOTED}, for months of 30 days of continuous sending. "
+        f"The free tier ({prices.FREE_METRICS} metrics and {prices.FREE_REQUESTS:,} requests) "
+        "is not subtracted."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which data folder a command reads."""
+"""The `--dir` option: which data folder a command uses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from runvitals.sdk.settings import resolve
 
 
 def add_dir(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dir", metavar="DIR", help="the data folder (RUNVITALS_DIR, the setting `dir`)")
+    parser.add_argument("--dir", metavar="DIR", help="data folder (RUNVITALS_DIR, or the setting `dir`)")
 
 
 def directory(arguments: argparse.Namespace) -> str:
-    """The folder named on the command line, else by the settings of this place, else the user's data home.
+    """The folder from the command line, else from the settings, else the user's data home.
 
     Raises:
-        ValueError: a wrong setting.
+        ValueError: invalid setting.
     """
     named = arguments.dir or resolve({}, os.environ, os.getcwd())["dir"]
     return os.path.abspath(os.path.expanduser(named)) if named else data_dir()

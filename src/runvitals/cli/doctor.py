@@ -1,4 +1,4 @@
-"""`runvitals doctor`: what works on this machine, what does not, why, and what would help."""
+"""`runvitals doctor`: check what works on this machine, and how to fix what does not."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ _NAME_WIDTH = 18
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
-        help="what works on this machine, what does not, and what would help",
-        description="Looks at every source of numbers, the system, the data folder, the destinations and "
-        "this terminal, and starts and ends a real monitor. Exit code 1 if anything that should work does "
-        "not.",
+        help="check what works on this machine and suggest fixes",
+        description="Checks all sources, the system, the data folder, the destinations and the terminal, and "
+        "records a short run with a real monitor. The exit code is 1 if a check fails.",
     )
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--bundle",
         metavar="FILE",
-        help="also pack what somebody needs who helps you, without secrets, into FILE (.tar.gz or .zip)",
+        help="also write a support bundle, with secrets redacted, to FILE (.tar.gz or .zip)",
     )
     add_dir(parser)
 
@@ -54,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\n{counts}")
     if arguments.bundle:
         names = bundle.write(arguments.bundle, report, values, folder, os.environ)
-        print(_shown(f"{arguments.bundle}: {', '.join(names)}; read it before you send it"), file=sys.stderr)
+        print(
+            _shown(f"{arguments.bundle}: {', '.join(names)}; review it before you send it"), file=sys.stderr
+        )
     return 1 if report.failed else 0
 
 
@@ -64,7 +65,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 class _Printer:
-    """Prints findings as they come, with a heading for each section."""
+    """Prints findings as they arrive, with a heading for each section."""
 
     def __init__(self) -> None:
         self._section = ""

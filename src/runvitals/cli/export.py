@@ -1,6 +1,6 @@
-"""`runvitals export RUN`: every sample, or every `log()` call, as CSV or JSON lines.
+"""`runvitals export RUN`: all samples, or all `log()` calls, as CSV or JSON lines.
 
-Streams: a long run takes no more memory than a short one.
+Streams the journal: memory use does not depend on the run's length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runvitals.journal.records import Record
 from runvitals.metrics import mlflow
 from runvitals.query.history import leaves
 from runvitals.query.key_filter import KeyFilter
-from runvitals.query.run_builder import Facts
+from runvitals.query.run_builder import RunBuilder
 from runvitals.query.run_handle import Names, find_run
 from runvitals.query.run_json import finite
 from runvitals.terminal import raw
@@ -33,35 +33,36 @@ _SHOWN_KEYS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line: when, where, and the values by key."""
+class ExportRow:
+    """One row of the export: time, origin (host, rank, step), and values by key."""
 
     time_ms: int
-    place: dict[str, Any]
+    origin: dict[str, Any]
     values: dict[str, Any]
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "export",
-        help="all samples of a run as CSV or JSON lines",
-        description="All samples of a run at full resolution, in order of time. CSV has a column a key, "
-        "empty where there is no value; JSON lines have null for a gap and leave out what was not read. "
-        "Rates are not stored: derive them from the counters, or use runvitals.open_run(…).metrics().",
+        help="export all samples of a run as CSV or JSON lines",
+        description="Export all samples of a run at full resolution, ordered by time. CSV has one column per "
+        "key, empty where there is no value. JSON lines contain null for a gap and omit keys that were not "
+        "sampled. Rates are not stored: derive them from the counters, or use "
+        "runvitals.open_run(…).metrics().",
     )
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--format", choices=("csv", "jsonl"), default="csv", help="default: csv")
     parser.add_argument(
-        "--keys", nargs="+", default=[], metavar="GLOB", help="only keys that match, e.g. cpu 'gpu.*'"
+        "--keys", nargs="+", default=[], metavar="GLOB", help="only matching keys, e.g. cpu 'gpu.*'"
     )
     parser.add_argument(
         "--names",
         choices=get_args(Names),
         default="runvitals",
-        help="mlflow: MLflow's names and units of what MLflow has a name for; default: our own",
+        help="mlflow: use MLflow's names and units where MLflow has one; default: runvitals",
     )
-    parser.add_argument("--history", action="store_true", help="what log() wrote instead of the samples")
-    parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    parser.add_argument("--history", action="store_true", help="export log() rows instead of samples")
+    parser.add_argument("-o", "--output", metavar="FILE", help="output file; default: standard output")
     add_dir(parser)
 
 
@@ -69,20 +70,20 @@ def run(arguments: argparse.Namespace) -> int:
     folder = directory(arguments)
     if arguments.history and arguments.names != "runvitals":
         raise ValueError(
-            f"--names {arguments.names} is for samples: what log() wrote has the names it was given"
+            f"--names {arguments.names} applies to samples only and cannot be combined with --history"
         )
     run_folder = paths.run_dir(find_run(arguments.id, folder), folder)
-    journal = Journal(run_folder, KeyFilter(arguments.keys), arguments.names)
+    journal = JournalExport(run_folder, KeyFilter(arguments.keys), arguments.names)
     rows = journal.history if arguments.history else journal.samples
     if arguments.keys and next(iter(rows()), None) is None:
-        raise ValueError(_nothing_found(arguments.keys, journal.keys))
-    places = ("host", "rank", "step") if arguments.history else ("host",)
+        raise ValueError(_no_match(arguments.keys, journal.keys))
+    origins = ("host", "rank", "step") if arguments.history else ("host",)
     with ExitStack() as files:
         out = sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
         if arguments.output:
             out = files.enter_context(open(arguments.output, "w", encoding="utf-8", newline=""))
         if arguments.format == "csv":
-            write_csv(rows, places, out)
+            write_csv(rows, origins, out)
         else:
             write_jsonl(rows(), "data" if arguments.history else "metrics", out)
     for problem in journal.problems:
@@ -90,18 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _nothing_found(wanted: Sequence[str], keys: Sequence[str]) -> str:
+def _no_match(wanted: Sequence[str], keys: Sequence[str]) -> str:
     there = ", ".join(keys[:_SHOWN_KEYS]) + (
         f" and {len(keys) - _SHOWN_KEYS} more" * (len(keys) > _SHOWN_KEYS)
     )
-    return f"--keys {' '.join(wanted)}: no key of the run matches; there are {there or 'none'}"
+    return f"--keys {' '.join(wanted)}: no key matches; the run has {there or 'no keys'}"
 
 
-class Journal:
-    """A run's rows in order of time. Reading it twice gives the same rows, also while the run goes on.
+class JournalExport:
+    """A run's rows, ordered by time. Iterating again yields the same rows, even while the run is running.
 
     Attributes:
-        keys: those that were there, wanted or not, as far as it was read.
+        keys: all keys found so far, matching or not.
     """
 
     def __init__(self, folder: str, wanted: KeyFilter, names: str = "runvitals") -> None:
@@ -111,40 +112,40 @@ class Journal:
         self._plans: dict[tuple[str, ...], list[tuple[int, str, float]]] = {}
         self._keys: dict[str, None] = {}
         self._segments = paths.segments(folder)
-        self._facts = Facts("")
-        self._until: dict[str, int] = {}  # the last record of each writer when it was first read
+        self._facts = RunBuilder("")
+        self._until: dict[str, int] = {}  # writer → its last record in the first iteration
         self.problems: list[str] = []
 
-    def samples(self) -> Iterator[Row]:
+    def samples(self) -> Iterator[ExportRow]:
         for record in self._records(frames.SAMPLE):
             row = record.values
-            values = {name: row[place] * factor for place, name, factor in self._plan(record.keys)}
+            values = {name: row[column] * factor for column, name, factor in self._plan(record.keys)}
             if values:
-                yield Row(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
+                yield ExportRow(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
 
-    def history(self) -> Iterator[Row]:
+    def history(self) -> Iterator[ExportRow]:
         for record in self._records(frames.HISTORY):
             logged = dict(leaves(record.value.get("data") or {}))
             self._keys.update(dict.fromkeys(logged))
             values = {k: v for k, v in logged.items() if self._wanted(k)}
             if values:
                 writer = self._facts.writer(record.writer)
-                place = {"host": writer.host, "rank": writer.rank, "step": record.value.get("step")}
-                yield Row(record.time_ms, place, values)
+                origin = {"host": writer.host, "rank": writer.rank, "step": record.value.get("step")}
+                yield ExportRow(record.time_ms, origin, values)
 
     @property
     def keys(self) -> list[str]:
         return sorted(self._keys)
 
     def _plan(self, keys: Sequence[str]) -> list[tuple[int, str, float]]:
-        """(place, name, factor) of each value of a sample that is wanted."""
+        """(column, name, factor) of each matching value of a sample."""
         given = tuple(keys)
         plan = self._plans.get(given)
         if plan is None:
             self._keys.update(dict.fromkeys(given))
             names = mlflow.renamed(given) if self._in_mlflow else {}
             plan = self._plans[given] = [
-                (place, *names.get(key, (key, 1.0))) for place, key in enumerate(given) if self._wanted(key)
+                (column, *names.get(key, (key, 1.0))) for column, key in enumerate(given) if self._wanted(key)
             ]
         return plan
 
@@ -170,13 +171,13 @@ class Journal:
             self.problems += [str(problem) for problem in tail.problems]
 
 
-def write_csv(rows: Callable[[], Iterable[Row]], places: Sequence[str], out: TextIO) -> None:
-    """A line a row and a column a key. Reads the rows twice: the first time for the keys."""
+def write_csv(rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO) -> None:
+    """Write one line per row and one column per key. Iterates twice: first to collect the keys."""
     keys = list(dict.fromkeys(key for row in rows() for key in row.values))
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(["time_ms", "time", *places, *keys])
+    lines.writerow(["time_ms", "time", *origins, *keys])
     for row in rows():
-        cells = [*(row.place[name] for name in places), *(row.values.get(key) for key in keys)]
+        cells = [*(row.origin[name] for name in origins), *(row.values.get(key) for key in keys)]
         lines.writerow([row.time_ms, iso(row.time_ms), *map(_cell, cells)])
 
 
@@ -188,9 +189,9 @@ def _cell(value: object) -> object:
     return value if isinstance(value, (str, int)) else json.dumps(finite(value))
 
 
-def write_jsonl(rows: Iterable[Row], name: str, out: TextIO) -> None:
-    """A JSON object a row, its values under `name`."""
+def write_jsonl(rows: Iterable[ExportRow], name: str, out: TextIO) -> None:
+    """Write one JSON object per row, with its values under `name`."""
     for row in rows:
         values = {key: finite(value) for key, value in row.values.items()}
-        line = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.place, name: values}
+        line = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.origin, name: values}
         out.write(json.dumps(line, allow_nan=False) + "\n")

@@ -1,4 +1,4 @@
-"""Text for a terminal: tables, durations, numbers."""
+"""Formats tables, durations, times and numbers for the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runvitals.terminal import inert as inert
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Rows in columns, the columns whose number is in `right` aligned to the right."""
+    """Rows as aligned columns; those whose index is in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
@@ -44,7 +44,7 @@ def duration(ms: int) -> str:
 
 
 def moment(ms: int) -> str:
-    """A time in UTC, to the second; the number itself where it is no time that a calendar has."""
+    """A time in UTC, to the second; the number itself if it is out of the calendar's range."""
     try:
         return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
@@ -52,7 +52,7 @@ def moment(ms: int) -> str:
 
 
 def iso(ms: int) -> str:
-    """A time in UTC as ISO 8601, to the millisecond; nothing where it is no time that a calendar has.
+    """A time in UTC as ISO 8601, to the millisecond; "" if it is out of the calendar's range.
 
     Example:
         >>> iso(1_760_000_000_123)
@@ -63,7 +63,7 @@ def iso(ms: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """To four significant digits, without an exponent where it can be read without.
+    """A number with four significant digits, without an exponent if possible.
 
     Example:
         >>> number(0.123456), number(98.76543), number(1234567.0), number(None)

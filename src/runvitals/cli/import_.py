@@ -1,4 +1,4 @@
-"""`runvitals import PATH …`: runs that W&B kept, as runs of ours."""
+"""`runvitals import PATH …`: import W&B run files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from runvitals.wandb_files.importer import import_file
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "import",
-        help="make runs of W&B's files (run-….wandb)",
-        description="Make a run of each .wandb file: system metrics, what was logged, configuration, "
-        "summary, console, how it ended. The files stay as they are; a run that is here already is passed "
-        "over.",
+        help="import runs from W&B files (run-….wandb)",
+        description="Import each .wandb file as a run: system metrics, logged rows, configuration, summary, "
+        "console output and how it ended. The files are not changed. Runs that already exist are skipped.",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="a .wandb file, a run's folder, or a folder of runs (wandb/)"
+        "paths", nargs="+", metavar="PATH", help="a .wandb file, a run folder, or a folder of runs (wandb/)"
     )
     parser.add_argument("--project", help="default: as in the file")
     parser.add_argument("--run", metavar="ID", help="default: as in the file; for one file only")
@@ -31,9 +30,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     found = [file for path in arguments.paths for file in files(path)]
     if arguments.run and len(found) > 1:
-        raise ValueError(
-            f"--run {arguments.run}: there are {len(found)} files, and a run has an id of its own"
-        )
+        raise ValueError(f"--run {arguments.run} applies to a single file, but {len(found)} files were found")
     failed = 0
     for file in found:
         try:
@@ -42,20 +39,20 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{file}: {error}", file=sys.stderr)
             failed += 1
             continue
-        told = f"{made.samples} samples, {made.rows} log() rows, {made.pieces} pieces of the console"
+        text = f"{made.samples} samples, {made.rows} log() rows, {made.pieces} console records"
         if made.damaged:
-            told += f"; {made.damaged} damaged places passed over"
+            text += f"; skipped {made.damaged} damaged records"
         if made.cut:
-            told += "; the file ends in the middle of a record"
-        print(f"{made.run} of project {made.project}: {told}")
+            text += "; the file ends in the middle of a record"
+        print(f"{made.run} of project {made.project}: {text}")
     return 1 if failed else 0
 
 
 def files(path: str) -> Iterator[str]:
-    """The `.wandb` files that a path names, oldest name first.
+    """The `.wandb` files at a path, sorted by name.
 
     Raises:
-        FileNotFoundError: there are none.
+        FileNotFoundError: no such file.
     """
     if not os.path.isdir(path):
         yield path
@@ -64,5 +61,5 @@ def files(path: str) -> Iterator[str]:
     for folder, _, names in os.walk(path):  # without following `latest-run`
         found += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
     if not found:
-        raise FileNotFoundError(f"{path}: there is no .wandb file in it")
+        raise FileNotFoundError(f"no .wandb file found in {path}")
     yield from sorted(found)

@@ -1,4 +1,4 @@
-"""`runvitals login`: keep the token for a server."""
+"""`runvitals login`: store the token for a server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from runvitals.sdk.settings import SETTINGS
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "login",
-        help="keep the token for a server",
-        description="Asks for the token (or reads a line of standard input where that is no terminal), and "
-        "keeps it in a file that only you can read, once the server has taken it. RUNVITALS_TOKEN goes "
-        "before it, for the server that RUNVITALS_SERVER names.",
+        help="store the token for a server",
+        description="Asks for the token (or reads a line from standard input if that is not a terminal), "
+        "checks it with the server, and stores it in a file that only you can read. RUNVITALS_TOKEN takes "
+        "precedence for the server in RUNVITALS_SERVER.",
     )
     parser.add_argument("url", metavar="URL", help="the server: http://host[:port] or https://…")
 
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     secret = getpass.getpass(f"token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()
     if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
-        raise ValueError("that is no token: `runvitals token create NAME` on the server prints one, rvt_…")
+        raise ValueError("invalid token: expected rvt_…, as printed by `runvitals token create NAME`")
     login.check(url, secret)
-    print(f"kept in {inert(login.keep(url, secret, os.environ))}")
+    print(f"token stored in {inert(login.keep(url, secret, os.environ))}")
     return 0

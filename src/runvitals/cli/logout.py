@@ -1,4 +1,4 @@
-"""`runvitals logout`: forget the token for a server."""
+"""`runvitals logout`: delete the stored token for a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runvitals.cli.formatting import inert
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("logout", help="forget the token for a server")
+    parser = subparsers.add_parser("logout", help="delete the stored token for a server")
     parser.add_argument("url", metavar="URL", nargs="?", help="default: all servers")
 
 
@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     gone = login.forget(arguments.url, os.environ)
     if not gone:
-        raise LookupError(f"no token is kept for {arguments.url or 'any server'}")
+        raise LookupError(f"no stored token for {arguments.url or 'any server'}")
     for url in gone:
-        print(f"forgot the token for {inert(url)}")
+        print(f"deleted the token for {inert(url)}")
     return 0

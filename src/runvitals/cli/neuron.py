@@ -19,29 +19,29 @@ def add(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     config = actions.add_parser(
         "config",
-        help="print the smallest configuration for a choice of metrics",
-        description="Print the smallest configuration for a choice of metrics: "
-        "what neuron-monitor does not read, nobody pays for.",
+        help="print a minimal configuration for the given metrics",
+        description="Print the smallest configuration for a choice of metrics. "
+        "Metrics that neuron-monitor does not read cost nothing.",
     )
     config.add_argument(
         "--metrics",
         required=True,
         metavar="NAME,…",
-        help="groups (memory_used), their metrics (neuroncore_utilization), names in CloudWatch, or globs",
+        help="groups (memory_used), metrics (neuroncore_utilization), CloudWatch names, or globs",
     )
-    config.add_argument("--period", metavar="TIME", help="between two reports, 5s or 1m; default: 5s")
+    config.add_argument("--period", metavar="TIME", help="between reports, e.g. 5s or 1m; default: 5s")
     config.add_argument(
         "--tag-filter",
         default=".*",
         metavar="EXPRESSION",
-        help="only processes whose NEURON_PROCESS_TAG it matches",
+        help="only processes whose NEURON_PROCESS_TAG matches",
     )
     check = actions.add_parser(
         "check",
-        help="say what is wrong with a configuration; exit code 1 if anything is",
-        description="Say what is wrong with a configuration, and where.",
+        help="check a configuration; exit code 1 if it is invalid",
+        description="Report what is wrong with a configuration, and where.",
     )
-    check.add_argument("file", metavar="FILE", help="`-` for stdin")
+    check.add_argument("file", metavar="FILE", help="configuration file, or `-` for stdin")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,16 +51,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _config(arguments: argparse.Namespace) -> int:
     metrics = [name.strip() for name in arguments.metrics.split(",") if name.strip()]
     if not metrics:
-        raise ValueError("--metrics: name at least one, for example neuroncore_utilization")
+        raise ValueError("--metrics: expected at least one metric, for example neuroncore_utilization")
     config = neuron_config.minimal(metrics, arguments.period, arguments.tag_filter)
     print(json.dumps(config, indent=2, ensure_ascii=False))
     more = neuron_config.beside(metrics)
     if more:
         chosen = " ".join(f"--include '{name}'" for name in metrics)
         print(
-            f"neuron-monitor reads whole groups, so it prints {len(more)} other metrics too "
+            f"neuron-monitor reads whole groups, so its reports contain {len(more)} other metrics too "
             f"({', '.join(more[:3])}{' …' if len(more) > 3 else ''}). "
-            f"To send the chosen ones only: runvitals cloudwatch {chosen}",
+            f"To send only the selected metrics: runvitals cloudwatch {chosen}",
             file=sys.stderr,
         )
     return 0
@@ -80,5 +80,5 @@ def _check(path: str) -> int:
         print(": ".join(part for part in (place, problem.where, kind + problem.text) if part))
     if any(not problem.warning for problem in problems):
         return 1
-    print(f"{name}: neuron-monitor will take this")
+    print(f"{name}: valid neuron-monitor configuration")
     return 0

@@ -1,4 +1,4 @@
-"""`runvitals relay`: deliver runs in the foreground; `runvitals relay status`: how far they are delivered."""
+"""`runvitals relay`: deliver runs in the foreground; `runvitals relay status`: show delivery progress."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ _HEADING = [
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "relay",
-        help="deliver runs while they go on; `relay status`: how far they are",
+        help="deliver runs while they are running; `relay status` shows progress",
         usage="runvitals relay [RUN ...] [--to DESTINATION ...] [--metrics ADDRESS] [--dir DIR]\n"
         "       runvitals relay status [--json] [--dir DIR]",
-        description="Delivers every run that goes on here, or the runs that are named, until it is "
-        "interrupted or the named runs are over. A run that another relay delivers to the same place is left "
-        "to it. `runvitals relay status` tells how far every run is delivered.",
+        description="Delivers all running runs, or the named runs, until interrupted or until the named runs "
+        "have ended. Skips runs that another relay delivers to the same destination. `runvitals relay "
+        "status` shows the delivery progress of all runs.",
     )
     parser.add_argument(
-        "words", metavar="RUN", nargs="*", help="ids or their beginnings; default: every run that goes on"
+        "words", metavar="RUN", nargs="*", help="run ids or unique prefixes; default: all running runs"
     )
     parser.add_argument(
         "--to",
         metavar="DESTINATION",
         action="append",
         default=[],
-        help="where to, may come several times; default: the settings `server` and `destinations`",
+        help="may be repeated; default: the settings `server` and `destinations`",
     )
     parser.add_argument(
         "--metrics",
         metavar="ADDRESS",
-        help="show the runs at http://ADDRESS/metrics for Prometheus: 127.0.0.1:9401, or a port of this host",
+        help="serve the runs at http://ADDRESS/metrics for Prometheus: 127.0.0.1:9401, or a port",
     )
-    parser.add_argument("--json", action="store_true", help="of `status`")
+    parser.add_argument("--json", action="store_true", help="with `status`: print JSON")
     add_dir(parser)
 
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.words == [STATUS]:
         return _status(arguments)
     if arguments.json:
-        raise ValueError("--json is for `runvitals relay status`")
+        raise ValueError("--json requires `runvitals relay status`")
     return _deliver(arguments)
 
 
@@ -87,29 +87,31 @@ def _deliver(arguments: argparse.Namespace) -> int:
     relay = Foreground(folder, wanted, runs, _say, os.getcwd(), environ)
 
     def end(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever is in a hurry says so twice
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C exits at once
         relay.end()
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
     lower_priority()
-    what = ", ".join(runs) if runs else "every run that goes on"
-    _say(f"delivering {what}; Ctrl-C ends it")
+    what = ", ".join(runs) if runs else "all running runs"
+    _say(f"delivering {what}; press Ctrl-C to stop")
     return 0 if relay.run() or not runs else 1
 
 
 def _wanted(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """The destinations, and the environment that they see.
+    """The destinations, and their environment.
 
     Raises:
-        ValueError: none is named anywhere, or a wrong one.
+        ValueError: no destination is configured, or an invalid one.
     """
     to = list(SETTINGS["destinations"].parse(arguments.to, "--to"))
     found, environ = configured(to)
     if arguments.metrics and not to:
-        return [], environ  # a page to be read, and nothing else
+        return [], environ  # serve the metrics page only
     if not found:
-        raise ValueError("where to? --to DESTINATION, --metrics ADDRESS, or the settings `destinations`")
+        raise ValueError(
+            "no destination: use --to DESTINATION, --metrics ADDRESS, or the setting `destinations`"
+        )
     return found, environ
 
 
@@ -137,10 +139,10 @@ def _status(arguments: argparse.Namespace) -> int:
     if cursors:
         print(table([_HEADING, *(_row(one) for one in cursors)], right=frozenset({4, 5, 6, 7, 8})))
     for one in cursors:
-        held = f"{one.held_records} records are left: {one.held_why}" if one.held else ""
+        held = f"{one.held_records} records left: {one.held_why}" if one.held else ""
         for text in filter(None, (one.error, held, one.rejection, one.damaged)):
-            said = inert(redaction.text(text))
-            print(f"{inert(_run_id(one))} to {inert(one.spec.shown)}: {said}")
+            problem = inert(redaction.text(text))
+            print(f"{inert(_run_id(one))} to {inert(one.spec.shown)}: {problem}")
     return 0
 
 
@@ -163,7 +165,7 @@ def _row(cursor: Cursor) -> list[str]:
 
 
 def _lag(cursor: Cursor) -> DeliveryLag | None:
-    """None of a delivery that is over."""
+    """None for a completed delivery."""
     from runvitals.relay.engine.delivery_lag import delivery_lag
     from runvitals.relay.foreground import STOPPED
 

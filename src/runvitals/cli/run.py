@@ -1,4 +1,4 @@
-"""`runvitals run -- CMD`: any command as a run."""
+"""`runvitals run -- CMD`: record any command as a run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 def add(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "run",
-        help="run a command and record the vital signs of the machine meanwhile",
-        description="Run a command and record the vital signs of the machine meanwhile. "
-        "Its exit code is the command's; signals are passed on.",
+        help="run a command and record the machine's metrics meanwhile",
+        description="Run a command and record the machine's metrics meanwhile. Signals are forwarded to the "
+        "command, and its exit code is returned.",
         usage="runvitals run [options] -- CMD …",
     )
     for name in _OPTIONS:
@@ -27,11 +27,9 @@ def add(subparsers: Any) -> None:
             *flags, dest=name, metavar="VALUE", help=f"{setting.text} ({setting.allowed}; {setting.variable})"
         )
     parser.add_argument(
-        "--console", action="store_true", default=None, help="keep what the command prints, too"
+        "--console", action="store_true", default=None, help="also record the command's output"
     )
-    parser.add_argument(
-        "--quiet", action="store_true", default=None, help="say nothing on stderr but warnings"
-    )
+    parser.add_argument("--quiet", action="store_true", default=None, help="print only warnings to stderr")
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="-- CMD …", help="the command and its arguments"
     )
@@ -40,13 +38,13 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if not hasattr(os, "posix_spawn"):
         raise OSError(
-            f"`runvitals run` does not work on {sys.platform} yet; runvitals.init() keeps what is logged"
+            f"`runvitals run` is not supported on {sys.platform} yet; runvitals.init() records log() rows"
         )
     from runvitals.sdk.data_folder import working_folder
     from runvitals.sdk.run_command import run_command
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
-        raise ValueError("which command? runvitals run [options] -- CMD …")
+        raise ValueError("no command given; usage: runvitals run [options] -- CMD …")
     given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet", "console")}).given
     return run_command(words, resolve(given, os.environ, working_folder()))

@@ -1,4 +1,4 @@
-"""`runvitals runs`: which runs there are."""
+"""`runvitals runs`: list the runs in the data folder."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SUMMARY_LETTERS = 50
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("runs", help="list the runs of the data folder, newest first")
-    parser.add_argument("--project", help="only those of this project")
-    parser.add_argument("--json", action="store_true", help="as a JSON list")
+    parser = subparsers.add_parser("runs", help="list the runs in the data folder, newest first")
+    parser.add_argument("--project", help="only runs of this project")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
     add_dir(parser)
 
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{inert(one.id)}: {inert(one.problems[0])}", file=sys.stderr)
     else:
         of_project = f" of project {inert(arguments.project)!r}" if arguments.project else ""
-        print(f"no runs{of_project} in {inert(runs.directory)}; `runvitals run -- CMD` makes one")
+        print(f"no runs{of_project} in {inert(runs.directory)}; start one with `runvitals run -- CMD`")
     return 0
 
 
@@ -70,7 +70,7 @@ def _row(run: Run) -> list[str]:
 
 
 def _summary(run: Run) -> str:
-    """The first results, as many as fit."""
+    """The first summary entries that fit."""
     shown = ""
     for key, value in run.summary.items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -87,6 +87,6 @@ def _hosts(run: Run) -> str:
 
 
 def _last(run: Run, key: str) -> str:
-    """The newest value, the highest of all hosts."""
+    """The last value, the maximum over all hosts."""
     values = [values[key] for values in run.last.values() if key in values]
     return number(max(values)) if values else "-"

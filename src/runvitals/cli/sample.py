@@ -1,4 +1,4 @@
-"""`runvitals sample`: one reading of this machine, or one after another."""
+"""`runvitals sample`: read this machine's metrics once, or repeatedly."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from runvitals.sdk.probe import Reading, read_once, watch
 from runvitals.sdk.settings import Settings, resolve
 from runvitals.terminal import fitting, raw
 
-# Back to the first line, and everything behind the cursor erased.
+# Move the cursor to the top left and clear the screen below it.
 _HOME = "\x1b[H\x1b[J"
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("sample", help="one reading of everything on this machine")
+    parser = subparsers.add_parser("sample", help="read all metrics of this machine once")
     parser.add_argument(
         "--json", action="store_true", help='as JSON: {"metrics": {key: value, …}, "sources": …}'
     )
@@ -28,14 +28,12 @@ def add(subparsers: Any) -> None:
         type=_seconds,
         const=1.0,
         metavar="SECONDS",
-        help="again and again, every so many seconds (1); as JSON, a line for each",
+        help="repeat every SECONDS (default: 1); with --json, print one line per sample",
     )
     parser.add_argument(
-        "--host-root", help="where the host's /proc, /sys and disks lie (RUNVITALS_HOST_ROOT)"
+        "--host-root", help="where the host's /proc, /sys and disks are mounted (RUNVITALS_HOST_ROOT)"
     )
-    parser.add_argument(
-        "--disk-paths", help="file systems to read, with commas between them (RUNVITALS_DISK_PATHS)"
-    )
+    parser.add_argument("--disk-paths", help="file systems to read, comma-separated (RUNVITALS_DISK_PATHS)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,18 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0.1 <= seconds <= 3600.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 3600 seconds")
+        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 0.1 to 3600 seconds")
     return seconds
 
 
 def _as_json(reading: Reading) -> dict[str, Any]:
-    """`machine` only where some source tells of its devices."""
+    """`machine` is included only if a source reports its devices."""
     metrics = dict(sorted(reading.metrics.items()))
     value = {"t": reading.time_ms, "metrics": metrics, "sources": reading.states}
     return {**value, "machine": reading.machine} if reading.machine else value
 
 
 def _text(reading: Reading) -> str:
-    from runvitals.cli.sample_text import lines  # with the whole catalogue, which JSON has no use for
+    from runvitals.cli.sample_text import lines  # imports all metric definitions, not needed for JSON
 
     return fitting("\n".join(lines(reading)), sys.stdout)

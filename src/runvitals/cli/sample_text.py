@@ -1,4 +1,4 @@
-"""One reading laid out for people: by subject and by device, with units, and what each source has to say."""
+"""Formats a reading as text, grouped by subject and device, with units and the state of each source."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 _SUBJECT_OF = {row.key: subject for subject, rows in SUBJECTS.items() for row in rows}
 _OTHERS = "Other sources"
-# Keys of single devices: how they begin, and what the device is called.
+# Prefix of a device's keys → name of the device.
 _DEVICES = {"gpu": "GPU", "ipu": "IPU", "tpu": "TPU", "trn": "Trainium core"}
-# A state, in the order of how much a person wants to know about it.
+# States that are listed with reasons, the most important first.
 _STATES = ("failing", "partly on", "absent")
 _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class _Group:
-    """What stands under one heading: the values of a subject, or of a device."""
+    """The keys under one heading: a subject, or a device."""
 
     def __init__(self, order: tuple[int, str, int], heading: str) -> None:
         self.order = order
@@ -31,7 +31,7 @@ class _Group:
 
 
 def lines(reading: Reading) -> Iterator[str]:
-    """The reading as text: a heading for each subject and device, a line for each value, then the sources.
+    """The lines of the text: a heading for each subject and device, a line for each value, then the sources.
 
     Example:
         >>> print(*lines(read_once(values)), sep="\\n")
@@ -70,14 +70,14 @@ def _groups(reading: Reading) -> list[_Group]:
 
 
 def _device(key: str) -> tuple[str, str] | None:
-    """Kind and number of the device that a key is about."""
+    """Kind and index of the device in a key; None for other keys."""
     kind, _, rest = key.partition(".")
     index = rest.removeprefix("process.").partition(".")[0]
     return (kind, index) if kind in _DEVICES and index.isdigit() else None
 
 
 def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
-    """What a device is, from the facts that its source tells: of all its devices, or of this one."""
+    """A device's name and PCI address, from the facts that its source reports."""
     for name, about in machine.items():
         if _kind(name) != kind:
             continue
@@ -92,7 +92,7 @@ def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
 
 
 def _kind(fact: str) -> str:
-    """How the keys of the devices begin that a fact about the machine is about."""
+    """The key prefix of the devices that a fact describes."""
     if fact.startswith(("gpu_", "accelerator_")) or fact == "apple":
         return "gpu"
     return "trn" if fact == "trainium" else fact
@@ -116,23 +116,23 @@ def _shown(key: str, value: float) -> str:
 
 
 def _natural(key: str) -> list[tuple[int, str]]:
-    """Numbers in keys by their size: core 10 comes after core 9."""
+    """Sort key with numbers in numeric order: core 10 after core 9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in key.split(".")]
 
 
 def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Which sources are on, and of the others why not."""
+    """The active sources, and the others with reasons."""
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
-    for name, told in states.items():
-        reason = told.get("reason", "")
-        shown = "partly on" if told["state"] == "on" and reason else told["state"]
+    for name, state in states.items():
+        reason = state.get("reason", "")
+        shown = "partly on" if state["state"] == "on" and reason else state["state"]
         by_state.setdefault(shown, []).append((name, reason))
     width = max((len(name) for name in states), default=0)
     yield "Sources"
     if by_state["on"]:
         yield f"  on: {', '.join(inert(name) for name, _ in by_state['on'])}"
-    for state in _STATES:
-        if by_state[state]:
-            yield f"  {state}:"
-        for name, reason in by_state[state]:
+    for heading in _STATES:
+        if by_state[heading]:
+            yield f"  {heading}:"
+        for name, reason in by_state[heading]:
             yield f"    {inert(name):<{width}}  {inert(reason)}"

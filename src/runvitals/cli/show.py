@@ -1,4 +1,4 @@
-"""`runvitals show RUN`: how a run went."""
+"""`runvitals show RUN`: show a run's facts, events and statistics."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from runvitals.query.run_handle import open_run
 from runvitals.query.run_json import finite, run_as_dict
 from runvitals.query.statistics import Statistics
 
-RUN_HELP = "the run's id, a beginning of it that no other has, or `latest`"
+RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
-        "show", help="how a run went: its end, its facts, statistics of every metric"
+        "show", help="show a run: state, facts, events, and statistics of all metrics"
     )
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--json", action="store_true", help="as a JSON object")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_dir(parser)
 
 
@@ -79,7 +79,7 @@ def _sections(run: Run) -> list[tuple[str, list[str]]]:
 
 
 def _not_measured(run: Run) -> list[str]:
-    """What fails, with the reason; what is not there, by name: a machine has few of the devices we know."""
+    """Failing sources with their reasons, and the names of absent ones, which are usually many."""
     lines = []
     for host, sources in run.sources.items():
         states = {name: source for name, source in sources.items() if isinstance(source, dict)}
@@ -90,7 +90,7 @@ def _not_measured(run: Run) -> list[str]:
             if source.get("state") not in (None, "on", "absent")
         ]
         if absent:
-            lines.append(inert(f"absent on {host}: {', '.join(absent)} (`runvitals doctor` there says why)"))
+            lines.append(inert(f"absent on {host}: {', '.join(absent)} (see `runvitals doctor` there)"))
     return lines
 
 

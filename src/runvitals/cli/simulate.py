@@ -1,4 +1,4 @@
-"""`runvitals simulate`: a run on accelerators that are not there."""
+"""`runvitals simulate`: write a simulated run."""
 
 from __future__ import annotations
 
@@ -25,44 +25,45 @@ MAX = "max"
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "simulate",
-        help="write a run on accelerators that are not there, for demos and load tests",
-        description="Writes a run through the real journal, clearly marked as simulated: a training with "
-        "data stalls, heat, a straggler, a rank that is killed for want of memory and, on several hosts, one "
-        "that is lost. The setting sampling_interval says how often it is sampled. Ctrl-C ends the run.",
+        help="write a simulated run on any accelerators, for demos and load tests",
+        description="Writes a run, marked as simulated, to a real journal: a training with data stalls, "
+        "thermal throttling, a straggler, a rank that runs out of memory and, with several hosts, a host "
+        "that is lost. The setting sampling_interval applies. Ctrl-C stops the run.",
     )
     parser.add_argument(
         "--profile",
         default="h100x8",
         metavar="KIND[xN]",
-        help="h100, a100, mi300x, trn2, v5e, m3, ipu or cpu, with so many devices a host; default: h100x8",
+        help="h100, a100, mi300x, trn2, v5e, m3, ipu or cpu, and the devices per host; default: h100x8",
     )
-    parser.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="hosts; default: 1")
-    parser.add_argument("--hours", type=_hours, default=1.0, metavar="H", help="of the story; default: 1")
+    parser.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="number of hosts; default: 1")
+    parser.add_argument(
+        "--hours", type=_hours, default=1.0, metavar="H", help="simulated duration; default: 1"
+    )
     parser.add_argument(
         "--speed",
         type=_speed,
         default=1.0,
         metavar="X",
-        help="play the story X times as fast as real, live; `max`: write all of it at once, as if it had "
-        "ended now; default: 1",
+        help="write live at X times real time, or `max` to write everything at once, ending now; default: 1",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="another seed, another run; default: 0"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed; default: 0")
     add_dir(parser)
 
 
 def _nodes(text: str) -> int:
     nodes = int(text)
     if not 1 <= nodes <= _MOST_NODES:
-        raise argparse.ArgumentTypeError(f"{text}: 1 to {_MOST_NODES}")
+        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 1 to {_MOST_NODES}")
     return nodes
 
 
 def _hours(text: str) -> float:
     hours = float(text)
     if not 0.0 < hours <= _MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"{text}: more than 0, at most {_MOST_HOURS:g}")
+        raise argparse.ArgumentTypeError(
+            f"invalid value {text}: expected more than 0 and at most {_MOST_HOURS:g}"
+        )
     return hours
 
 
@@ -71,7 +72,7 @@ def _speed(text: str) -> float | str:
         return MAX
     speed = float(text)
     if not 0.01 <= speed <= 100_000.0:
-        raise argparse.ArgumentTypeError(f"{text}: 0.01 to 100000, or `{MAX}`")
+        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 0.01 to 100000, or `{MAX}`")
     return speed
 
 
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.simulate import Profile, begin, on_time
         from runvitals.simulate.delivery import Delivery
     except ModuleNotFoundError as error:
-        print(f"runvitals: simulations need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        print(f"runvitals: simulate requires {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
     profile = Profile.parse(arguments.profile)
     traced = trace({}, os.environ, os.getcwd())
@@ -94,24 +95,24 @@ def run(arguments: argparse.Namespace) -> int:
     story_s = arguments.hours * 3600.0
     simulation = begin(profile, arguments.nodes, story_s, speed, arguments.seed, values, folder)
     run_id = simulation.place.run_id
-    print(f"run {run_id} of project {values['project']}: simulated, kept in {inert(folder)}", flush=True)
+    print(f"simulated run {run_id} of project {values['project']}, recorded in {inert(folder)}", flush=True)
     delivery = Delivery(simulation.place.folder, destinations(values))
-    # Not an exception: it would come in the middle of a record.
+    # A flag instead of an exception, which could interrupt the writing of a record.
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     whole = simulation.play(on_time(0.0 if speed is None else simulation.place.interval_s, stop))
     totals = simulation.end("finished" if whole else "stopped")
     delivery.close()
-    print(_said(totals, time.monotonic() - began_s))
+    print(_summary(totals, time.monotonic() - began_s))
     if delivery.problem:
         print(f"runvitals: not delivered: {inert(delivery.problem)}", file=sys.stderr)
     return int(bool(totals.lost or delivery.problem)) if whole else 130
 
 
-def _said(totals: Totals, took_s: float) -> str:
+def _summary(totals: Totals, took_s: float) -> str:
     text = (
         f"{totals.samples:,} samples with {totals.values:,} values and {totals.rows:,} log() rows "
-        f"in {took_s:.1f} s ({totals.values / max(took_s, 1e-9) / 1e6:.2f} million values a second)"
+        f"in {took_s:.1f} s ({totals.values / max(took_s, 1e-9) / 1e6:.2f} million values per second)"
     )
     return f"{text}; {totals.lost} records could not be written" if totals.lost else text

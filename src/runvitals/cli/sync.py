@@ -1,4 +1,4 @@
-"""`runvitals sync`: deliver what is not delivered yet, now. What fails holds up nothing else."""
+"""`runvitals sync`: deliver what has not been delivered yet. A failure does not stop other deliveries."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from runvitals.sdk.settings import SETTINGS
 if TYPE_CHECKING:
     from runvitals.relay.engine.cursor import Cursor
 
-# A destination that fails so often in a row, with different runs, is not there.
-_AWAY_AFTER = 3
+# A destination is considered unreachable after this many failures in a row, with different runs.
+_UNREACHABLE_AFTER = 3
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "sync",
-        help="deliver runs, or what is left of them, to a server",
-        description="Deliver what was recorded offline, or what a relay could not. What was delivered before "
-        "is not sent again. What fails is named at the end, and the exit code is 1.",
+        help="deliver runs, or the rest of them, to a server",
+        description="Deliver runs that were recorded offline, or that a relay could not deliver. Data that "
+        "was already delivered is not sent again. Failed runs are listed at the end, and the exit code is 1.",
     )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("ids", metavar="RUN", nargs="*", default=[], help="run ids, or their beginnings")
-    which.add_argument("--all", action="store_true", help="every run of the data folder")
+    which.add_argument("ids", metavar="RUN", nargs="*", default=[], help="run ids or unique prefixes")
+    which.add_argument("--all", action="store_true", help="all runs in the data folder")
     parser.add_argument(
         "--to",
         metavar="URL",
-        help="a server, or any destination; default: the settings `server` and `destinations`",
+        help="a server or other destination; default: the settings `server` and `destinations`",
     )
     add_dir(parser)
 
@@ -50,43 +50,43 @@ def run(arguments: argparse.Namespace) -> int:
     if not ids and not failed:
         print(f"no runs in {inert(folder)}")
     for destination in wanted:
-        failed += Errand(destination, environ).deliver(ids, folder)
+        failed += DestinationSync(destination, environ).deliver(ids, folder)
     if failed:
-        _complain(f"not delivered: {', '.join(failed)}")
+        _print_error(f"not delivered: {', '.join(failed)}")
     return 1 if failed else 0
 
 
 def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
-    """The runs that are meant, each once, and the words that mean none."""
+    """The ids of the named runs, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
     for one in named:
         try:
             ids[find_run(one, folder)] = None
         except (LookupError, ValueError) as error:
-            _complain(str(error.args[0]))
+            _print_error(str(error.args[0]))
             unknown.append(inert(one))
     return list(ids), unknown
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     print(f"runvitals: {redaction.text(text)}", file=sys.stderr)
 
 
 def _wanted(to: str | None) -> tuple[list[str], dict[str, str]]:
-    """The destinations, and the environment that they see.
+    """The destinations, and their environment.
 
     Raises:
-        ValueError: none is named anywhere, or a wrong one.
+        ValueError: no destination is configured, or an invalid one.
     """
     found, environ = configured([] if to is None else SETTINGS["destinations"].parse([to], "--to"))
     if not found:
-        raise ValueError("where to? --to URL, or the setting `server` (RUNVITALS_SERVER)")
+        raise ValueError("no destination: use --to URL, or the setting `server` (RUNVITALS_SERVER)")
     return found, environ
 
 
-class Errand:
-    """Takes runs to one destination, as long as it is there."""
+class DestinationSync:
+    """Delivers runs to one destination until it becomes unreachable."""
 
     def __init__(self, destination: str, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -94,17 +94,17 @@ class Errand:
         self._failures = 0
 
     def deliver(self, ids: Sequence[str], folder: str) -> list[str]:
-        """The runs that are not delivered to the end, as a person reads it."""
+        """Deliver runs; returns those not fully delivered, as text."""
         failed = []
         for number, run_id in enumerate(ids):
             try:
                 if not self._deliver(run_id, paths.run_dir(run_id, folder)):
                     failed.append(self._named(run_id))
-            except (ValueError, ImportError) as error:  # there can be no such destination
-                _complain(inert(error))
+            except (ValueError, ImportError) as error:  # the destination could not be created
+                _print_error(inert(error))
                 return failed + [self._named(one) for one in ids[number:]]
-            if self._failures == _AWAY_AFTER and number + 1 < len(ids):
-                _complain(f"{inert(self._destination)} is not there: no more runs are tried")
+            if self._failures == _UNREACHABLE_AFTER and number + 1 < len(ids):
+                _print_error(f"{inert(self._destination)} is unreachable: skipping the remaining runs")
                 return failed + [self._named(one) for one in ids[number + 1 :]]
         return failed
 
@@ -112,17 +112,17 @@ class Errand:
         return f"{inert(run_id)} to {inert(self._destination)}"
 
     def _deliver(self, run_id: str, folder: str) -> bool:
-        """Whether all of a run is delivered.
+        """Deliver a run; returns whether it is fully delivered.
 
         Raises:
-            ValueError, ImportError: no destination can be made.
+            ValueError, ImportError: the destination could not be created.
         """
         from runvitals.relay.engine.backlog import cursor_for, hosts
 
         try:
             parts = hosts(folder)
         except FileNotFoundError:
-            _complain(f"{inert(run_id)} was deleted")
+            _print_error(f"{inert(run_id)} was deleted")
             return False
         whole = True
         for host in parts:
@@ -135,28 +135,28 @@ class Errand:
         from runvitals.relay.engine.backlog import TRIES, deliver_rest
 
         before = dict(cursor.counts)
-        # The first failure is waited out; a server that stays away is not waited for with every run.
+        # Retry with backoff only until the first failure; do not wait again for every run.
         tries = 1 if self._failures else TRIES
         try:
             deliver_rest(cursor, time.sleep, tries, self._environ)
         except (Gone, BlockingIOError) as error:
-            _complain(f"{inert(run_id)} ({inert(cursor.host)}): {inert(error)}")
+            _print_error(f"{inert(run_id)} ({inert(cursor.host)}): {inert(error)}")
             return False
         except (Retry, OSError) as error:
             self._failures += 1
-            _complain(f"{inert(run_id)} ({inert(cursor.host)}) is not delivered: {inert(error)}")
+            _print_error(f"{inert(run_id)} ({inert(cursor.host)}) is not delivered: {inert(error)}")
             return False
         self._failures = 0
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
-        print(redaction.text(f"{where}: {_said(cursor, before)}"))
+        print(redaction.text(f"{where}: {_summary(cursor, before)}"))
         return not cursor.held and cursor.counts["rejected"] == before["rejected"]
 
 
-def _said(cursor: Cursor, before: dict[str, int]) -> str:
+def _summary(cursor: Cursor, before: dict[str, int]) -> str:
     new = {name: count - before[name] for name, count in cursor.counts.items()}
     text = f"{new['samples']} samples, {new['logs']} log() rows, {new['notes']} other records"
     if new["rejected"]:
-        text += f"; {new['rejected']} batches were not accepted: {inert(cursor.rejection)}"
+        text += f"; {new['rejected']} batches were rejected: {inert(cursor.rejection)}"
     if cursor.held:
-        text += f"; {cursor.held_records} records are left: {inert(cursor.held_why)}"
+        text += f"; {cursor.held_records} records left: {inert(cursor.held_why)}"
     return text

@@ -1,4 +1,4 @@
-"""`runvitals top`: this machine in the terminal, live, without a run."""
+"""`runvitals top`: a live view of this machine in the terminal, without a run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 from runvitals.sdk.settings import SETTINGS, resolve
 
-_WIDTH = 120  # of lines that no terminal shows
+_WIDTH = 120  # when the output is not a terminal
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "top",
-        help="this machine in the terminal, live, without a run",
-        description="CPU, memory, disks, network, every accelerator and the heaviest processes, until q or "
-        "Ctrl-C. Where the output is no terminal: once, as lines of text. NO_COLOR is respected.",
+        help="live view of this machine in the terminal, without a run",
+        description="Shows CPU, memory, disks, network, all accelerators and the busiest processes until you "
+        "press q or Ctrl-C. If the output is not a terminal, prints one snapshot as text. Respects NO_COLOR.",
     )
     parser.add_argument(
-        "--interval", type=_interval, default=1.0, metavar="SECONDS", help="between two looks; default: 1"
+        "--interval", type=_interval, default=1.0, metavar="SECONDS", help="between updates; default: 1"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from runvitals.client import responses
 from runvitals.client.connection import Connection
 from runvitals.model.run import Event, Run, State
-from runvitals.query.run_handle import Logged, Names, checked_names
+from runvitals.query.run_handle import LoggedRow, Names, checked_names
 from runvitals.query.series import Columns
 from runvitals.query.statistics import Statistics
 
@@ -160,7 +160,7 @@ class RemoteRun:
         parameters = [("keys", patterns), ("t0", t0), ("t1", t1), *_names(names)]
         return responses.statistics(self._connection.get_of_run(self.id, "/statistics", parameters))
 
-    def history(self, *names: str, rank: int | None = None) -> list[Logged]:
+    def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
         """The numbers of every `log()` call, in order of time, from all ranks.
 
         Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from runvitals.model.run import Ending, Event, Host, Rank, Run
-from runvitals.query.run_handle import Logged
+from runvitals.query.run_handle import LoggedRow
 from runvitals.query.series import NAN, Column, Columns, Series
 from runvitals.query.statistics import Statistics
 
@@ -101,13 +101,13 @@ def fleet(answer: Mapping[str, Any]) -> list[FleetSeries]:
     ]
 
 
-def calls(answer: Mapping[str, Any]) -> list[Logged]:
+def calls(answer: Mapping[str, Any]) -> list[LoggedRow]:
     """The calls of `/runs/{run}/history` at full resolution, in order of time.
 
     The answer has columns, one for each name; names that were logged at other steps are in other groups, and
     come together again by process, step and time.
     """
-    found: dict[tuple[str, int | None, float, int, int], Logged] = {}
+    found: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
     for group in answer["groups"]:
         seen: dict[tuple[float, int], int] = {}
         for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
@@ -116,7 +116,7 @@ def calls(answer: Mapping[str, Any]) -> list[Logged]:
             data = {name: _number(values[row]) for name, values in group["series"].items()}
             call = found.setdefault(
                 (group["host"], group["rank"], step, time_ms, nth),
-                Logged(
+                LoggedRow(
                     int(step) if step == int(step) else step, int(time_ms), group["rank"], group["host"], {}
                 ),
             )

@@ -1,4 +1,4 @@
-"""A real monitor, started and ended: the one thing that must work."""
+"""Checks that a monitor starts, samples and finishes, with a short trial run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runvitals.journal.clock import Clock
 from runvitals.monitor import launch
 from runvitals.query.reader import RunReader
 from runvitals.query.run_handle import open_run
-from runvitals.sdk.attachment import order
+from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.identity import new_run_id
 
 _INTERVAL_S = 0.1
@@ -25,10 +25,10 @@ _IMPORT_TIMEOUT_S = 10.0
 
 
 def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Have a run measured for half a second, in a folder that is deleted afterwards, and read it back.
+    """Monitor a trial run for half a second, in a temporary folder, and read it back.
 
     Args:
-        values: the settings. The run is delivered nowhere, whatever they say.
+        values: the settings. The trial run is never delivered.
     """
     folder = tempfile.mkdtemp(prefix="runvitals-doctor-")
     try:
@@ -42,10 +42,11 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
     attach = {"pid": os.getpid(), "role": "train", "writer": "doctor"}
     began_s = time.monotonic()
     try:
-        line = launch.connect(order(values, run_id, folder, attach, ["runvitals", "doctor"], Clock()))
+        line = launch.connect(monitor_spec(values, run_id, folder, attach, ["runvitals", "doctor"], Clock()))
     except launch.Unavailable as error:
-        text = f"no monitor can be started: {error}"
-        yield Finding("monitor", "start", "FAIL", text, "without one log() is kept, and nothing is measured")
+        text = f"the monitor could not be started: {error}"
+        hint = "without a monitor, log() is recorded but no system metrics are"
+        yield Finding("monitor", "start", "FAIL", text, hint)
         return
     began_ms = (time.monotonic() - began_s) * 1e3
     time.sleep(_LASTS_S)
@@ -60,19 +61,19 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
 
 
 def _silent(run_id: str, folder: str) -> Finding:
-    """A monitor that was started, and did not say that it is done. It may have written why."""
+    """A monitor that started but did not confirm the end. Its journal may say why."""
     reader = RunReader(run_id, folder)
     try:
         reader.poll()
         why = "; ".join(event.text for event in reader.facts.events if event.level == "error")
-    except FileNotFoundError:  # it did not come so far as to begin a journal
+    except FileNotFoundError:  # it failed before it created a journal
         why = ""
-    text = f"a monitor was started and does not answer: {why or _import_error() or 'it left no word why'}"
-    return Finding("monitor", "start", "FAIL", text, "install runvitals anew, for this very Python")
+    text = f"the monitor started but does not respond: {why or _import_error() or 'reason unknown'}"
+    return Finding("monitor", "start", "FAIL", text, "reinstall runvitals for this Python interpreter")
 
 
 def _import_error() -> str:
-    """What the monitor's interpreter says when it loads the monitor, whose own stderr goes nowhere."""
+    """The error when importing the monitor. The monitor's own stderr is discarded, so import it again."""
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path.append({source!r}); import runvitals.monitor.main"
     command = [launch.python(), "-I", "-S", "-E", "-c", code]
@@ -88,12 +89,13 @@ def _judge(run_id: str, folder: str, took: str) -> Iterator[Finding]:
     costs = {one.key: one for one in opened.statistics("monitor.*")}
     cost, memory = costs.get("monitor.sampleMs"), costs.get("monitor.rssMB")
     if opened.state != "finished" or cost is None or cost.mean is None:
-        text = f"a monitor was started, and its run is {opened.state}, without samples"
-        yield Finding("monitor", "start", "FAIL", text, "runvitals doctor --bundle FILE, and report it")
+        text = f"the monitor started, but its run is {opened.state} and has no samples"
+        hint = "create a bundle with `runvitals doctor --bundle FILE` and report it"
+        yield Finding("monitor", "start", "FAIL", text, hint)
         return
     yield Finding("monitor", "start", "PASS", f"{took}, {cost.n} samples")
     size = f", {memory.max:.1f} MiB of memory" if memory is not None and memory.max is not None else ""
-    yield Finding("monitor", "cost", "PASS", f"{cost.mean:.2f} ms of CPU a sample{size}")
+    yield Finding("monitor", "cost", "PASS", f"{cost.mean:.2f} ms of CPU per sample{size}")
     trouble = [event.text for event in opened.events if event.level != "info"]
     if trouble or opened.problems:
         yield Finding("monitor", "records", "PARTIAL", "; ".join([*trouble, *opened.problems]))

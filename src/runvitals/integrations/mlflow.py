@@ -1,4 +1,4 @@
-"""MLflow's system metrics with our collectors behind them.
+"""A replacement for MLflow's system metrics monitor.
 
     import runvitals.mlflow
 
@@ -6,10 +6,11 @@
     with mlflow.start_run():
         ...
 
-Importing this module puts our monitor in the place of MLflow's own, in this process: whatever turns MLflow's
-on (its functions, which are here too, its environment variables, `mlflow.start_run(log_system_metrics=True)`)
-turns on ours instead. Names, units, defaults, and what comes before what are MLflow's. The training gets no
-thread and sends no request: a monitor process samples into a journal, and the relay delivers it.
+Importing this module replaces MLflow's monitor with ours in this process. Everything that enables MLflow's
+monitor (its functions, which this module provides too, its environment variables,
+`mlflow.start_run(log_system_metrics=True)`) then enables ours. Names, units, defaults and the precedence of
+settings are MLflow's. No thread runs in the training and it sends no requests: a monitor process samples into
+a journal, and the relay delivers it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from runvitals.environment import launcher
 from runvitals.journal import paths
 from runvitals.journal.clock import boot_id
 from runvitals.relay.destinations.mlflow.address import SAMPLES_LABEL, absolute, public
-from runvitals.sdk.attachment import order
+from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.identity import as_run_id
 from runvitals.sdk.messages import tell
-from runvitals.sdk.monitor_connection import Tie
+from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import Settings, resolve
 
@@ -39,7 +40,7 @@ try:
     import mlflow
     from mlflow.system_metrics import system_metrics_monitor
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"{error}; pip install 'runvitals[mlflow]' brings MLflow") from error
+    raise ModuleNotFoundError(f"{error}; install it with pip install 'runvitals[mlflow]'") from error
 
 ENABLE = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
 INTERVAL = "MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"
@@ -53,25 +54,25 @@ _NODE_MARKS = frozenset("_-.: /")
 
 
 def enable_system_metrics_logging() -> None:
-    """Log system metrics of every MLflow run from here on, but of those that are begun with
-    `log_system_metrics=False`. Child processes that import this module do so too.
+    """Log system metrics for every MLflow run from now on, except those started with
+    `log_system_metrics=False`. Also applies to child processes that import this module.
     """
     os.environ[ENABLE] = "True"
 
 
 def disable_system_metrics_logging() -> None:
-    """Log no system metrics, but of runs that are begun with `log_system_metrics=True`."""
+    """Log no system metrics, except for runs started with `log_system_metrics=True`."""
     os.environ[ENABLE] = "False"
 
 
 def set_system_metrics_sampling_interval(interval: float | None) -> None:
-    """Take a sample every so many seconds in runs that begin after this.
+    """Set the sampling interval of runs started after this call.
 
     Args:
-        interval: seconds, from 0.1 to 3600; None: MLflow's 10.
+        interval: seconds, from 0.1 to 3600; None for MLflow's default of 10.
 
     Raises:
-        ValueError: anything else.
+        ValueError: any other value.
     """
     if interval is not None:
         parse_interval_s(str(interval))
@@ -79,13 +80,15 @@ def set_system_metrics_sampling_interval(interval: float | None) -> None:
 
 
 def set_system_metrics_samples_before_logging(samples: int | None) -> None:
-    """Make one point of so many samples in runs that begin after this: the mean; of network totals the last.
+    """Set how many samples are aggregated into one logged point, in runs started after this call.
+
+    The point is their mean; for network totals it is the last value.
 
     Args:
-        samples: 1 or more; None: MLflow's 1.
+        samples: 1 or more; None for MLflow's default of 1.
 
     Raises:
-        ValueError: anything else.
+        ValueError: any other value.
     """
     if samples is not None:
         parse_samples(str(samples))
@@ -93,13 +96,13 @@ def set_system_metrics_samples_before_logging(samples: int | None) -> None:
 
 
 def set_system_metrics_node_id(node_id: str | None) -> None:
-    """Name this machine, so that the machines of a run are told apart: `system/<node_id>/…`.
+    """Set this host's node id, which distinguishes the hosts of a run: `system/<node_id>/…`.
 
     Args:
-        node_id: letters, digits and `_ - . : /` and blanks; None: no name.
+        node_id: letters, digits, `_ - . : /` and spaces; None for no node id.
 
     Raises:
-        ValueError: what a tracking server would not take.
+        ValueError: a tracking server would reject it.
     """
     if node_id is not None:
         parse_node(str(node_id))
@@ -107,35 +110,38 @@ def set_system_metrics_node_id(node_id: str | None) -> None:
 
 
 def start_run(*args: Any, log_system_metrics: bool | None = None, **kwargs: Any) -> mlflow.ActiveRun:
-    """`mlflow.start_run`, by the same arguments.
+    """`mlflow.start_run`, with the same arguments.
 
     Args:
-        log_system_metrics: True or False for this run, whatever is set for all; None: as is set for all.
+        log_system_metrics: True or False overrides the global setting for this run; None uses it.
 
     Raises:
-        ValueError: the environment variable says neither true nor false. `mlflow.start_run` itself notices
-            only after it has made a run.
+        ValueError: the environment variable is neither true nor false. `mlflow.start_run` itself checks it
+            only after it has created a run.
     """
     word = os.environ.get(ENABLE, "false")
     if log_system_metrics is None and word.lower() not in _WORDS:
-        raise ValueError(f"{ENABLE} = {word!r}: it must be one of {', '.join(_WORDS)}")
+        raise ValueError(f"invalid {ENABLE} = {word!r}: expected one of {', '.join(_WORDS)}")
     return mlflow.start_run(*args, log_system_metrics=log_system_metrics, **kwargs)
 
 
 class Monitor:
-    """What MLflow starts with a run and ends with it; MLflow's `SystemMetricsMonitor` by its interface.
+    """Implements the interface of MLflow's `SystemMetricsMonitor`. MLflow starts and finishes it with a run.
 
-    Processes of one host that log to the same MLflow run under the same node id share one monitor process.
+    Processes of one host that log to the same MLflow run with the same node id share one monitor process.
 
     Args:
-        run_id: of the MLflow run.
-        sampling_interval: seconds; samples_before_logging: samples in a point; node_id: this machine's name.
-            The environment variables go before them.
-        resume_logging: for MLflow's sake; the relay asks the server where to go on.
+        run_id: the MLflow run.
+        sampling_interval: seconds.
+        samples_before_logging: samples per logged point.
+        resume_logging: ignored; the relay asks the server where to resume.
+        node_id: distinguishes this host.
         tracking_uri: default: MLflow's own.
 
+    The environment variables override `sampling_interval`, `samples_before_logging` and `node_id`.
+
     Raises:
-        ValueError: an interval, a number or a name that cannot be, from wherever it is.
+        ValueError: one of these three is invalid, in the arguments or in the environment.
     """
 
     def __init__(
@@ -158,14 +164,14 @@ class Monitor:
         self._pid = 0
         self._run = self._directory = ""
         self._settings: dict[str, Any] = {}
-        self._tie: Tie | None = None
+        self._connection: MonitorConnection | None = None
 
     def start(self) -> None:
-        """Have the run measured from here on. 1 to 3 ms; no thread, no fork, no request.
+        """Start monitoring the run. Takes 1 to 3 ms; starts no thread, does not fork, sends no request.
 
         Raises:
-            SettingError: a setting of ours with a value that is not allowed.
-            OSError: no journal can be kept anywhere.
+            SettingError: a runvitals setting is invalid.
+            OSError: no folder is writable for the journal.
         """
         values = self._values()
         if values["mode"] == "disabled":
@@ -175,33 +181,35 @@ class Monitor:
         self._settings, self._run, self._directory, self._pid = values, run, directory, os.getpid()
         attach = {"pid": self._pid, "role": "train", **_place()}
         clock = clock_of_run(paths.run_dir(run, directory), boot_id())
-        self._tie = Tie(order(values, run, directory, attach, list(sys.orig_argv or ()), clock))
+        self._connection = MonitorConnection(
+            monitor_spec(values, run, directory, attach, list(sys.orig_argv or ()), clock)
+        )
         _open.add(self)
 
     def finish(self) -> None:
-        """The end of the run: waits for its last sample and, for at most `delivery_timeout` seconds, until
-        all is delivered. In a forked child, nothing.
+        """Finish monitoring: wait for the last sample and, at most `delivery_timeout` seconds, for delivery.
+        Does nothing in a forked child.
         """
-        tie, self._tie = self._tie, None
-        if tie is None or os.getpid() != self._pid:
+        connection, self._connection = self._connection, None
+        if connection is None or os.getpid() != self._pid:
             return
         _open.discard(self)
         failed = sys.exc_info()[0] not in (None, SystemExit)
         message = {"op": "finish", "pid": self._pid, "exit_code": int(failed), "closing": False}
         timeout_s = self._settings["finish_timeout"]
-        tie.mind()
-        if tie.ask(message, timeout_s) is None and timeout_s:
-            tell(f"the monitor of run {self._run} did not confirm the end within {timeout_s:g} s")
+        connection.ensure()
+        if connection.ask(message, timeout_s) is None and timeout_s:
+            tell(f"the monitor of run {self._run} did not confirm the run's end within {timeout_s:g} s")
         wait_for_delivery(self._settings, self._run, self._directory, say=False)
 
-    def forget(self) -> None:
-        """In a forked child: close our copy of what is the parent's."""
-        if self._tie is not None:
-            self._tie.close()
-            self._tie = None
+    def after_fork(self) -> None:
+        """In a forked child: close the child's copy of the parent's connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _values(self) -> dict[str, Any]:
-        """Our settings, as far as MLflow's do not say otherwise."""
+        """Our settings, overridden by MLflow's."""
         given = Settings(sampling_interval=self.sampling_interval).given
         values = resolve(given, os.environ, working_folder())
         others = [text for text in values["destinations"] if text.partition(":")[0] != "mlflow"]
@@ -216,40 +224,40 @@ _open: set[Monitor] = set()
 
 
 def parse_interval_s(text: str) -> float:
-    """MLflow's sampling interval in seconds; 0 is its default.
+    """MLflow's sampling interval in seconds; 0 means the default.
 
     Raises:
-        ValueError: no number from 0.1 to 3600.
+        ValueError: not a number from 0.1 to 3600.
     """
     try:
         interval_s = float(text) or DEFAULT_INTERVAL_S
     except ValueError:
         interval_s = math.nan
     if not 0.1 <= interval_s <= 3600.0:
-        raise ValueError(f"{INTERVAL} = {text!r}: it must be a number of seconds from 0.1 to 3600")
+        raise ValueError(f"invalid {INTERVAL} = {text!r}: expected a number of seconds from 0.1 to 3600")
     return interval_s
 
 
 def parse_samples(text: str) -> int:
-    """How many samples MLflow makes a point of; 0 is its default.
+    """How many samples MLflow aggregates into a point; 0 means the default.
 
     Raises:
-        ValueError: no whole number from 1 to a million.
+        ValueError: not an integer from 1 to a million.
     """
     try:
         samples = int(text) or DEFAULT_SAMPLES
     except ValueError:
         samples = -1
     if not 1 <= samples <= MOST_SAMPLES:
-        raise ValueError(f"{SAMPLES} = {text!r:.80}: it must be a whole number from 1 to {MOST_SAMPLES}")
+        raise ValueError(f"invalid {SAMPLES} = {text!r:.80}: expected an integer from 1 to {MOST_SAMPLES}")
     return samples
 
 
 def parse_node(text: str) -> str:
-    """A node id that a tracking server takes.
+    """A node id that a tracking server accepts.
 
     Raises:
-        ValueError: it would not.
+        ValueError: a tracking server would reject it.
     """
     if text and (
         not all(letter.isalnum() or letter in _NODE_MARKS for letter in text)
@@ -257,7 +265,9 @@ def parse_node(text: str) -> str:
         or text.startswith(("/", ".."))
         or len(text) > 128
     ):
-        raise ValueError(f"{NODE} = {text!r}: it may hold letters, digits, _ - . : / and blanks, 128 at most")
+        raise ValueError(
+            f"invalid {NODE} = {text!r}: expected at most 128 letters, digits, _ - . : / and spaces"
+        )
     return text
 
 
@@ -269,7 +279,7 @@ def _set(variable: str, value: object) -> None:
 
 
 def _place() -> dict[str, Any]:
-    """This process among those of its job."""
+    """This process's rank in its job."""
     job = launcher.identity(os.environ)
     if job is None:
         return {}
@@ -278,19 +288,19 @@ def _place() -> dict[str, Any]:
 
 def _after_fork() -> None:
     for monitor in _open:
-        monitor.forget()
+        monitor.after_fork()
     _open.clear()
 
 
 def _install() -> None:
-    """Be what `mlflow.start_run` makes when it looks for its monitor.
+    """Replace the monitor class that `mlflow.start_run` creates.
 
     Raises:
-        ModuleNotFoundError: without psutil, which we do not use, MLflow does not even look.
+        ModuleNotFoundError: psutil is missing. We do not use it, but MLflow starts no monitor without it.
     """
     if importlib.util.find_spec("psutil") is None:
         raise ModuleNotFoundError(
-            "MLflow logs system metrics only where psutil is installed: pip install 'runvitals[mlflow]'"
+            "MLflow logs system metrics only if psutil is installed: pip install 'runvitals[mlflow]'"
         )
     system_metrics_monitor.SystemMetricsMonitor = Monitor
     if hasattr(os, "register_at_fork"):

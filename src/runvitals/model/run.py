@@ -1,4 +1,4 @@
-"""What a run is to a reader: facts folded from the records of all its writers."""
+"""The data model of runs, as readers see them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a host's part of a run stands.
+    """The state of a run, or of a run on one host, and how it ended.
 
     Args:
-        state: running, finished, failed (exit code), crashed (signal), stopped (a person asked for it), lost
-            (no end record, and silent).
-        exit_code: of the program, None where a signal ended it or it is not known.
+        state: running, finished, failed (non-zero exit code), crashed (signal), stopped (on request), or lost
+            (no end record and no sign of life).
+        exit_code: of the program; None if a signal ended it or it is unknown.
         signal: that ended the program, or None.
-        out_of_memory: the kernel killed it for memory; None where nobody saw how it ended.
+        out_of_memory: whether the kernel killed it for memory; None if unknown.
     """
 
     state: State
@@ -28,7 +28,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One machine of a run. Times are milliseconds UTC; `monitors` is how many lives its monitor had."""
+    """A host of a run. Times are ms UTC; `monitors` counts the monitor processes it had."""
 
     name: str
     ending: Ending
@@ -40,7 +40,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One process that attached to the run. `rank` is None for a run without ranks."""
+    """A process that attached to the run. `rank` is None for a run without ranks."""
 
     host: str
     pid: int
@@ -55,7 +55,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened: an alert, lost records, a collector that failed, a marker."""
+    """Something that happened: an alert, a marker, lost records, a failing collector."""
 
     time_ms: int
     name: str
@@ -68,13 +68,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything known of a run but its series.
+    """Everything known about a run, except its series. Times are ms UTC.
 
-    Times are milliseconds UTC. `machines` and `sources` are by host: the facts of its environment, and which
-    sources of numbers are on, absent or failing there, with the reason. `last` is the newest sample of each
-    host. `stop_requested_ms` is when a person asked a shared server for the run's end. `problems` says what
-    could not be read of the run's files. In a list of runs (`RunList`), which reads only the ends of the
-    files, `events` and `problems` are those found there.
+    Args:
+        machines: facts about each host's environment.
+        sources: state of each source by host: on, absent or failing, with the reason.
+        last: the newest sample of each host.
+        problems: what could not be read from the run's files.
+        stop_requested_ms: when a user asked a shared server to stop the run.
+
+    A list of runs (`RunList`) reads only the start and end of the files, so its runs have only the `events`
+    and `problems` found there.
     """
 
     id: str

@@ -1,7 +1,4 @@
-"""Reading runs.
-
-What a run is, its series, its statistics. Works on the journals of the data folder, live or ended.
-"""
+"""Reads runs, their series and their statistics from the journals in the data folder, running or ended."""
 
 from runvitals.model.run import Event, Host, Rank, Run
 from runvitals.query.run_handle import OpenRun, open_run

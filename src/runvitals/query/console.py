@@ -1,4 +1,4 @@
-"""What the program printed."""
+"""A program's recorded console output."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from runvitals.journal.records import CONSOLE_HEAD, STREAMS
 
-# A page shows the end of a program's output; all of it stays in the journal.
+# The page shows the end of the output; the journal has all of it.
 KEPT_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
-    """A piece of output. Bytes that are not UTF-8 are replaced; a piece may end within a line."""
+class ConsoleText:
+    """One record of output. Invalid UTF-8 is replaced; a record may end in the middle of a line."""
 
     time_ms: int
     stream: str
@@ -21,27 +21,29 @@ class Printed:
     writer: str
 
 
-def parse(payload: bytes, writer: str) -> Printed:
-    """The piece of output in a CONSOLE record."""
+def parse(payload: bytes, writer: str) -> ConsoleText:
+    """The output in a CONSOLE record."""
     stream, time_ms = CONSOLE_HEAD.unpack_from(payload)
-    return Printed(time_ms, STREAMS[stream], payload[CONSOLE_HEAD.size :].decode("utf-8", "replace"), writer)
+    return ConsoleText(
+        time_ms, STREAMS[stream], payload[CONSOLE_HEAD.size :].decode("utf-8", "replace"), writer
+    )
 
 
 class Console:
-    """The newest output of a run, up to `KEPT_BYTES` characters."""
+    """The last `KEPT_BYTES` characters of a run's output."""
 
     def __init__(self) -> None:
-        self._pieces: deque[Printed] = deque()
+        self._pieces: deque[ConsoleText] = deque()
         self._size = 0
-        self.cut = False  # older output was let go
+        self.cut = False  # whether older output was dropped
 
-    def add(self, piece: Printed) -> None:
+    def add(self, piece: ConsoleText) -> None:
         self._pieces.append(piece)
         self._size += len(piece.text)
         while self._size > KEPT_BYTES and len(self._pieces) > 1:
             self._size -= len(self._pieces.popleft().text)
             self.cut = True
 
-    def pieces(self) -> list[Printed]:
-        """In order of time, whichever process printed them."""
+    def pieces(self) -> list[ConsoleText]:
+        """The output of all processes, ordered by time."""
         return sorted(self._pieces, key=lambda piece: piece.time_ms)

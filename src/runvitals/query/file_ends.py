@@ -1,4 +1,4 @@
-"""The ends of a writer's files: enough to list a run, whatever the length of its history.
+"""Reads only the start and end of a writer's files, which is enough to list a run of any length.
 
 Reads at most `EDGE_BYTES` from the start of the first file, and from the start and the end of the newest one.
 """
@@ -14,19 +14,19 @@ from runvitals.journal.sealing import whole_records
 
 EDGE_BYTES = 64 * 1024
 _SUMMED_UP = b'"logged":'
-# Where the newest sample's schema lies before the tail. Writers begin another file long before.
+# Read this much if the newest sample's schema lies before the tail. Writers start a new file long before.
 _MOST_BYTES = 64 * 1024 * 1024
 
 EMPTY = "empty; was the disk full?"  # a writer begins each file with a record
 Signature = tuple[int, int, int, int]  # segment, size, mtime in ns, inode
 
 
-class WriterEdges:
-    """First and last records of one writer, read again only when its files changed.
+class WriterFileEnds:
+    """The first and last records of one writer, read again only if its files change.
 
     Example:
-        >>> edges = WriterEdges("/data/runs/abc", "monitor.node1.19f3a")
-        >>> [record.type for record in edges.records([0])][0] == frames.START
+        >>> ends = WriterFileEnds("/data/runs/abc", "monitor.node1.19f3a")
+        >>> [record.type for record in ends.records([0])][0] == frames.START
         True
     """
 
@@ -34,7 +34,7 @@ class WriterEdges:
         self.folder = folder
         self.writer = writer
         self._records: list[Record] = []
-        self._schemas: dict[int, list[str]] = {}  # ids stand for the same keys in all files of a writer
+        self._schemas: dict[int, list[str]] = {}  # schema ids are unique across a writer's files
         self._signature: Signature | None = None
         self.damaged = 0  # records at the ends that could not be decoded
 
@@ -44,10 +44,10 @@ class WriterEdges:
         return self._signature is not None and self._signature[1] == 0
 
     def changed(self, segments: Sequence[int]) -> bool:
-        """Whether the newest file is another one, or of another size or age, than when it was read last."""
-        return self._look(segments[-1]) != self._signature
+        """Whether the newest file has a different number, size or modification time than when last read."""
+        return self._signature_of(segments[-1]) != self._signature
 
-    def _look(self, segment: int) -> Signature | None:
+    def _signature_of(self, segment: int) -> Signature | None:
         try:
             status = os.stat(self._path(segment))
         except OSError:
@@ -58,12 +58,12 @@ class WriterEdges:
         return paths.segment_path(self.folder, self.writer, segment)
 
     def records(self, segments: Sequence[int]) -> list[Record]:
-        """The records at the ends of the files, in order, the newest sample among them.
+        """The records at the ends of the files, in order, including the newest sample.
 
         Raises:
             OSError: a file cannot be read.
         """
-        signature = self._look(segments[-1])
+        signature = self._signature_of(segments[-1])
         if signature is None or signature != self._signature:
             self.damaged = 0
             self._records = self._read(segments)
@@ -98,9 +98,8 @@ class WriterEdges:
                 self._schemas[schema_id] = keys
 
     def _readable(self, tail: Sequence[frames.Frame]) -> bool:
-        """Whether the newest sample can be unpacked.
-
-        Not so where its schema, or one long record, lies before the tail.
+        """Whether the newest sample can be unpacked. Not if its schema, or the start of a long record, lies
+        before the tail.
         """
         newest = next((frame for frame in reversed(tail) if frame.type == frames.SAMPLE), None)
         if newest is None:
@@ -108,9 +107,8 @@ class WriterEdges:
         return int.from_bytes(newest.payload[:4], "little") in self._schemas
 
     def _decode(self, found: Sequence[frames.Frame]) -> Iterator[Record]:
-        """The records that say something of the run, each once.
-
-        Of samples only the newest, and of `log()` calls those since the summary was last written down.
+        """The records that describe the run, without duplicates: only the newest sample, and only the
+        `log()` rows since the summary was last written.
         """
         summed_up = max((frame.seq for frame in found if _sums_up(frame)), default=-1)
         newest: Record | None = None
@@ -137,7 +135,7 @@ class WriterEdges:
         try:
             return decode(self.writer, frame, self._schemas)
         except ValueError:
-            self.damaged += 1  # the full reader says what is wrong with it
+            self.damaged += 1  # the full reader reports the details
             return None
 
 
@@ -146,8 +144,5 @@ def _sums_up(frame: frames.Frame) -> bool:
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
-    """The whole frames in a stretch of a file, those in sealed blocks too.
-
-    Damage is left to the full reader to report.
-    """
+    """The complete frames in part of a file, also from sealed blocks. The full reader reports damage."""
     yield from whole_records(paths.read_stretch(path, start, length))

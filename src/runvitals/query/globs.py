@@ -1,7 +1,7 @@
-"""Globs: `*` any text, `?` one character, `[…]` one of some, `[!…]` one of the others.
+"""Globs: `*` matches any text, `?` one character, `[…]` one of a set, `[!…]` one not in the set.
 
-Time grows with the lengths of glob and text and no faster, whatever the glob: between two `*` the leftmost
-place is as good as any, so nothing is ever tried again.
+Matching takes time proportional to the lengths of glob and text, for any glob: between two `*`, the leftmost
+match is always sufficient, so there is no backtracking.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 MOST_LENGTH = 512
-"""Of one glob: as long as a key may be."""
+"""Maximum length of a glob; keys have the same limit."""
 MOST_GLOBS = 100
-"""In one question."""
+"""Maximum number of globs in one request."""
 _WILDCARDS = frozenset("*?[")
 
 
 def is_glob(text: str) -> bool:
-    """Whether a text has a wildcard."""
+    """Whether a text contains a wildcard."""
     return not _WILDCARDS.isdisjoint(text)
 
 
@@ -29,17 +29,19 @@ def check_globs(texts: Sequence[str]) -> None:
     """
     for text in texts:
         if len(text) > MOST_LENGTH:
-            raise ValueError(f"{text[:60]}…: at most {MOST_LENGTH} characters are allowed, not {len(text):,}")
+            raise ValueError(
+                f"pattern {text[:60]}… is too long: {len(text):,} characters, expected at most {MOST_LENGTH}"
+            )
     globs = sum(map(is_glob, texts))
     if globs > MOST_GLOBS:
-        raise ValueError(f"{globs:,} globs: at most {MOST_GLOBS} are allowed in one question")
+        raise ValueError(f"too many globs: {globs:,}, expected at most {MOST_GLOBS} in one request")
 
 
 class Glob:
-    """A glob, to be compared with many texts.
+    """A compiled glob.
 
     Raises:
-        ValueError: it is too long.
+        ValueError: the glob is too long.
 
     Example:
         >>> [key for key in ("gpu.0.temp", "gpu.12.temp", "cpu") if Glob("gpu.?.*")(key)]
@@ -70,12 +72,12 @@ class Glob:
 
 @lru_cache(256)
 def glob(text: str) -> Glob:
-    """A glob, made once for texts that come again."""
+    """A compiled glob, cached."""
     return Glob(text)
 
 
 def _parts(text: str) -> list[tuple[str, int]]:
-    """What stands between the `*`, each as a regular expression and how many characters it means."""
+    """The parts between the `*`, each as a regular expression and the number of characters it matches."""
     parts: list[tuple[list[str], int]] = [([], 0)]
     at = 0
     while at < len(text):
@@ -86,26 +88,26 @@ def _parts(text: str) -> list[tuple[str, int]]:
             continue
         end = _end_of_set(text, at) if letter == "[" else -1
         if letter == "?":
-            said = "."
+            expression = "."
         elif end > 0:
-            said = _one_of(text[at:end])
+            expression = _one_of(text[at:end])
             at = end + 1
         else:
-            said = re.escape(letter)
+            expression = re.escape(letter)
         texts, length = parts[-1]
-        texts.append(said)
+        texts.append(expression)
         parts[-1] = texts, length + 1
     return [("".join(texts), length) for texts, length in parts]
 
 
 def _end_of_set(text: str, start: int) -> int:
-    """Where the `]` of a set is that begins at `start`; -1 if it has none and is no set."""
+    """The position of the `]` that closes a set starting at `start`; -1 if there is none."""
     first = start + 1 if text[start : start + 1] == "!" else start
     return text.find("]", first + 1)
 
 
 def _one_of(letters: str) -> str:
-    """A set as a regular expression. Of an empty range (`[z-a]`) there is no character."""
+    """A set as a regular expression. An empty range (`[z-a]`) matches nothing."""
     no = letters.startswith("!")
     chosen: list[str] = []
     letters = letters[no:]

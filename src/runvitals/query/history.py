@@ -1,7 +1,4 @@
-"""What `log()` wrote, as columns.
-
-One row a call, one column a number's name, for each process that logged.
-"""
+"""The rows of `log()` as columns: one row per call and one column per name, for each process."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from runvitals.journal.records import Record
 
 
 class History:
-    """The calls of one process.
+    """The logged rows of one process.
 
-    Columns hold numbers only; text and other values of a call stay in the journal. A nested dictionary's
-    numbers are columns too, their names joined with dots.
+    Columns hold numbers only; other values stay in the journal. Numbers in nested dictionaries are columns
+    with dotted names.
     """
 
     def __init__(self, writer: str) -> None:
@@ -28,7 +25,7 @@ class History:
         self._columns: dict[str, tuple[array[int], array[float]]] = {}
 
     def add(self, record: Record) -> None:
-        """Take in one HISTORY record. A call without a step has its place among the calls as one."""
+        """Add a HISTORY record. A row without a step gets its index as the step."""
         row = len(self.times)
         step = record.value.get("step")
         self.steps.append(float(row if step is None else step))
@@ -43,20 +40,20 @@ class History:
 
     @property
     def keys(self) -> list[str]:
-        """The names, in the order in which they were first logged."""
+        """The names, in the order they were first logged."""
         return list(self._columns)
 
     def column(self, key: str) -> tuple[list[float], list[int], list[float]]:
-        """(steps, times in ms, values) of one name, in order of the calls.
+        """(steps, times in ms, values) of one name, in the order they were logged.
 
         Raises:
-            KeyError: nothing was logged under that name.
+            KeyError: the name was never logged.
         """
         rows, values = self._columns[key]
         return [self.steps[row] for row in rows], [self.times[row] for row in rows], values.tolist()
 
     def after(self, seq: int) -> Iterator[tuple[float, int, dict[str, float]]]:
-        """(step, time, numbers) of the calls after a sequence number."""
+        """(step, time, numbers) of the rows after a sequence number."""
         start = bisect_right(self.seqs, seq)
         rows: list[dict[str, float]] = [{} for _ in range(start, len(self.seqs))]
         for key, (indexes, values) in self._columns.items():
@@ -71,7 +68,7 @@ class History:
 
 
 def numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers of one `log()` call, by dotted name.
+    """The numbers of a row, by dotted name.
 
     Example:
         >>> dict(numbers({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))
@@ -81,7 +78,7 @@ def numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """All values of one `log()` call, by dotted name.
+    """All values of a row, by dotted name.
 
     Example:
         >>> dict(leaves({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))

@@ -1,4 +1,4 @@
-"""Which keys a person means: globs and other spellings, MLflow's and W&B's too."""
+"""Selects metric keys by glob, or by the names that MLflow and W&B use."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from runvitals.metrics.definitions import Match
 from runvitals.query.globs import Glob, check_globs, is_glob
 
 _OF_WANDB = "system."
-"""What W&B writes before the names of its system metrics."""
-# What tells that a glob means MLflow's names, which would else be found by globs that mean ours: `s*`.
+"""The prefix of W&B's system metrics."""
+# Suffixes that identify a glob over MLflow's names. Otherwise globs for our keys, such as `s*`, would match
+# MLflow's names too.
 _OF_MLFLOW = ("_percentage", "_megabytes", "_gigabytes", "_watts")
 
 
 class KeyFilter:
-    """Keys that match any of some patterns. No pattern means every key.
+    """Matches keys against patterns. Without patterns, all keys match.
 
     Args:
-        patterns: keys, or globs with `*`, `?` and `[…]`. Other spellings of a key work too: the catalogue's,
-            W&B's (`system.gpu.0.temp`) and MLflow's (`system/gpu_0_utilization_percentage`; without an index
-            all GPUs are meant).
+        patterns: keys, or globs with `*`, `?` and `[…]`. Other names of a key work too: aliases, W&B's
+            (`system.gpu.0.temp`) and MLflow's (`system/gpu_0_utilization_percentage`; without an index it
+            matches all GPUs).
 
     Raises:
-        TypeError: a pattern that is no text, as where a list was given for one.
-        ValueError: a pattern that is too long, or too many globs.
+        TypeError: a pattern is not a string, for example a nested list.
+        ValueError: a pattern is too long, or there are too many globs.
 
     Example:
         >>> wanted = KeyFilter(["gpu.*", "memory"])
@@ -37,7 +38,9 @@ class KeyFilter:
         given = list(patterns)
         for pattern in given:
             if not isinstance(pattern, str):
-                raise TypeError(f"{pattern!r:.60} is no key: it is a {type(pattern).__name__}, not a text")
+                raise TypeError(
+                    f"invalid key pattern {pattern!r:.60}: expected a string, not {type(pattern).__name__}"
+                )
         self.patterns = tuple(given)
         check_globs(given)
         self._all = not given
@@ -58,18 +61,18 @@ class KeyFilter:
 
 
 def find(key: str) -> Match | None:
-    """The catalogue's row of a key in any spelling: ours, W&B's or MLflow's."""
+    """The metric of a key by any name: ours, W&B's or MLflow's."""
     return CATALOG.find(key) or CATALOG.find(without_prefix(key)) or mlflow.from_mlflow(key)
 
 
 def canonical(key: str) -> str:
-    """The catalogue's spelling of a key; the key itself where the catalogue does not know it."""
+    """Our name of a key; the key itself if it is unknown."""
     match = find(key)
     return key if match is None else match.key
 
 
 def unit(key: str) -> str:
-    """The unit of a key's values; of MLflow's names MLflow's, and "" of what is not known."""
+    """The unit of a key's values; MLflow's unit for an MLflow name, "" for an unknown key."""
     match = CATALOG.find(key)
     if match is not None:
         return match.metric.unit
@@ -78,7 +81,7 @@ def unit(key: str) -> str:
 
 @lru_cache(16_384)
 def spellings(key: str) -> tuple[str, ...]:
-    """The key and all its other spellings in the catalogue."""
+    """The key and all its aliases."""
     match = CATALOG.find(key)
     if match is None:
         return (key,)
@@ -88,13 +91,13 @@ def spellings(key: str) -> tuple[str, ...]:
 
 @lru_cache(16_384)
 def mlflow_spellings(key: str) -> tuple[str, ...]:
-    """MLflow's names of a key, whichever way they are written."""
+    """MLflow's names of a key, in all spellings."""
     match = CATALOG.find(mlflow.OF_LIMIT if key == mlflow.OF_HOST else key)
     return () if match is None else mlflow.spellings(match)
 
 
 def without_prefix(pattern: str) -> str:
-    """A key or glob of W&B's without `system.`; any other as it is."""
+    """A W&B key or glob without the prefix `system.`; others unchanged."""
     if CATALOG.find(pattern) is not None or not pattern.startswith(_OF_WANDB):
         return pattern
     rest = pattern.removeprefix(_OF_WANDB)
@@ -103,7 +106,7 @@ def without_prefix(pattern: str) -> str:
 
 
 def _meant(pattern: str) -> tuple[str, ...]:
-    """A pattern itself and the keys that it may be another spelling of."""
+    """A pattern and the keys it may be another name for."""
     if mlflow.from_mlflow(pattern) is not None and CATALOG.find(pattern) is None:
         return (pattern, mlflow.bare(pattern))
     return (pattern, canonical(pattern))

@@ -1,8 +1,8 @@
-"""Rates: how fast a counter grew between two of its samples. Never stored, always derived here.
+"""Derives rates from counters. Rates are never stored.
 
     rate(i) = (c(i) − c(i−1)) ÷ ((t(i) − t(i−1)) ÷ 1000) × factor
 
-A counter that fell was reset: that interval is a gap (NaN), not a spike. So is an interval with a gap at
+A counter that decreases was reset; the rate of that interval is a gap (NaN). So is an interval with a gap at
 either end.
 """
 
@@ -27,7 +27,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A rate's key, its counter's key, and what turns the counter's unit per second into the rate's."""
+    """A rate's key, its counter's key, and the factor from counter units per second to the rate's unit."""
 
     key: str
     counter: str
@@ -35,7 +35,7 @@ class Rate:
 
 
 def rate_of(counter: str) -> Rate | None:
-    """The rate the catalogue derives from a stored counter, or None.
+    """The rate that is derived from a counter, or None.
 
     Example:
         >>> rate_of("disk.in").key
@@ -49,7 +49,7 @@ def rate_of(counter: str) -> Rate | None:
 
 
 def between(t0_ms: int, value0: float, t1_ms: int, value1: float, factor: float) -> float:
-    """The rate between two samples of a counter; NaN for a reset, a gap, or no time between them."""
+    """The rate between two samples of a counter; NaN after a reset, at a gap, or if no time passed."""
     growth = value1 - value0
     if isnan(growth) or growth < 0 or t1_ms <= t0_ms:
         return NAN
@@ -57,7 +57,8 @@ def between(t0_ms: int, value0: float, t1_ms: int, value1: float, factor: float)
 
 
 def derive(t: Any, values: Any, factor: float) -> tuple[Any, Any]:
-    """(times, rates) of a counter's samples, one for each but the first: numpy arrays, or lists of lists.
+    """(times, rates) of a counter's samples, one for each but the first: numpy arrays for arrays, lists for
+    lists.
 
     Example:
         >>> derive([0, 1000, 2000, 3000], [0.0, 5.0, 1.0, 2.0], 1.0)

@@ -1,7 +1,4 @@
-"""One run in memory, kept up to date.
-
-The columns of its samples, what was logged, printed, and known of it.
-"""
+"""A run in memory that can be updated: samples, logged rows, console output and facts."""
 
 from __future__ import annotations
 
@@ -18,21 +15,21 @@ from runvitals.query.console import Console
 from runvitals.query.file_ends import EMPTY
 from runvitals.query.history import History
 from runvitals.query.key_filter import KeyFilter
-from runvitals.query.run_builder import Facts
-from runvitals.query.series import Columns, Samples
+from runvitals.query.run_builder import RunBuilder
+from runvitals.query.series import Columns, RunSamples
 
 
 class RunReader:
-    """Reads a run's journal once, and from then on only what was added.
+    """Reads a run's journal once, then only what was appended.
 
-    Holds 16 bytes plus 8 a value for each sample: 40 MB for a day of 55 values a second.
+    Uses 16 bytes per sample plus 8 per value: 40 MB for a day of 55 values a second.
 
     Args:
         run_id: the run.
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
 
     Raises:
-        ValueError: an id that cannot name a run.
+        ValueError: invalid run id.
 
     Example:
         >>> reader = RunReader("abc")
@@ -45,15 +42,15 @@ class RunReader:
     def __init__(self, run_id: str, directory: str | None = None) -> None:
         self.run_id = run_id
         self.folder = paths.run_dir(run_id, directory)
-        self.facts = Facts(run_id)
-        self.samples = Samples()
+        self.facts = RunBuilder(run_id)
+        self.samples = RunSamples()
         self.histories: dict[str, History] = {}
         self.console = Console()
         self.last_seq: dict[str, int] = {}
         self._tail = Tail(self.folder)
 
     def poll(self) -> int:
-        """Take in what was written since the last time; how many records that was.
+        """Read the records written since the last call, and return their number.
 
         Raises:
             FileNotFoundError: no such run.
@@ -82,19 +79,19 @@ class RunReader:
 
     @property
     def nbytes(self) -> int:
-        """Memory the columns take."""
+        """Memory used by samples and logged rows."""
         return self.samples.nbytes + sum(history.nbytes for history in self.histories.values())
 
     def problems(self) -> list[str]:
-        """What could not be read, of files and of records."""
+        """Files and records that could not be read."""
         damage = [f"{os.path.basename(problem.path)}: {problem.text}" for problem in self._tail.problems]
         damaged = self._tail.damaged
-        left_out = [f"{damaged} damaged records were left out"] if damaged else []
+        skipped = [f"skipped {damaged} damaged records"] if damaged else []
         empty = [f"{tail.writer}: {EMPTY}" for tail in self._tail.writers.values() if tail.is_empty]
-        return [*left_out, *damage, *empty, *self.facts.problems]
+        return [*skipped, *damage, *empty, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:
-        """What is known of the run at `now_ms` (milliseconds UTC)."""
+        """The run as of `now_ms` (ms UTC)."""
         run = self.facts.run(now_ms)
         run.problems[:] = self.problems()
         return run
@@ -109,6 +106,6 @@ class RunReader:
         return found
 
     def columns(self, patterns: Iterable[str] = (), host: str | None = None) -> Columns:
-        """The series of all keys that match a pattern, on all hosts or one, derived rates included."""
+        """The series of all keys that match a pattern, on all hosts or one, including derived rates."""
         groups = {group: names for group, names in self.groups().items() if host is None or group[0] == host}
         return self.samples.columns(groups, KeyFilter(patterns))

@@ -1,7 +1,4 @@
-"""Folding records into what is known of a run.
-
-Records may come from whole files or from their ends, live or once.
-"""
+"""Builds a `Run` from journal records, which may come from whole files or only from their ends."""
 
 from __future__ import annotations
 
@@ -19,17 +16,17 @@ from runvitals.model.state import MONITOR, TRAIN, WORST_FIRST, silence_ms
 from runvitals.model.summary import Definitions, Tally, combined
 
 DEFAULT_PROJECT = "default"
-# Events are few; a program that floods them keeps the first and the newest.
+# Programs usually write few events. Of more than this, the first half and the newest are kept.
 _MAX_EVENTS = 10_000
-# Clocks of two machines may differ. A record from further in the future is no sign of life: its run would be
-# running until then.
+# Clocks of two machines may differ. A record from further in the future is not a sign of life, or the run
+# would count as running until then.
 _FUTURE_MS = 24 * 3600 * 1000
 
 
 @dataclass(slots=True)
-class Writer:
-    """One writer as its records describe it. `ending` is a monitor's verdict, None until it has given one;
-    `clock` is that of its times, where it is one of this machine since its last start.
+class WriterFacts:
+    """A writer, as its records describe it. `ending` is None until it has recorded one; `clock` is the clock
+    of its times if it belongs to this machine's current boot.
     """
 
     name: str
@@ -44,12 +41,12 @@ class Writer:
     clock: Clock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """What its clock shows at `now_ms` of ours: another time where ours was set since its run began."""
+        """The time on its clock at our `now_ms`. They differ if our clock was set since the run started."""
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
 
-class Merged:
-    """A JSON object whose keys are set by records of several writers: the latest by time wins, key by key."""
+class MergedSection:
+    """A JSON object whose keys are set by records of several writers. For each key, the latest wins."""
 
     __slots__ = ("_set_ms", "values")
 
@@ -64,40 +61,40 @@ class Merged:
                 self._set_ms[key] = time_ms
 
     def remove(self, keys: list[str], time_ms: int) -> None:
-        """Take keys out, and what is said of them by records that are older."""
+        """Remove keys, unless they were set by a later record. Older records no longer set them."""
         for key in keys:
             if time_ms >= self._set_ms.get(key, time_ms):
                 self.values.pop(key, None)
                 self._set_ms[key] = time_ms
 
 
-class Facts:
-    """What the records seen so far say about a run.
+class RunBuilder:
+    """Builds a `Run` from the records added so far.
 
     Example:
-        >>> facts = Facts("abc")
+        >>> builder = RunBuilder("abc")
         >>> for record in read_run(folder):
-        ...     facts.add(record)
-        >>> facts.run(now_ms=1_700_000_000_000).state
+        ...     builder.add(record)
+        >>> builder.run(now_ms=1_700_000_000_000).state
         'finished'
     """
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        self.writers: dict[str, Writer] = {}
+        self.writers: dict[str, WriterFacts] = {}
         self.events: list[Event] = []
         self.lost_records = 0
         self.problems: list[str] = []
         self.last: dict[str, Record] = {}
-        self._sections: dict[str, Merged] = {}
-        self._machines: dict[str, Merged] = {}
-        self._sources: dict[str, Merged] = {}
+        self._sections: dict[str, MergedSection] = {}
+        self._machines: dict[str, MergedSection] = {}
+        self._sources: dict[str, MergedSection] = {}
         self._tallies: dict[str, Tally] = {}
         self._ranks: dict[tuple[str, int], Rank] = {}
         self._project = ""
 
     def add(self, record: Record) -> None:
-        """Take in one record."""
+        """Add one record."""
         writer = self.writer(record.writer)
         if record.time_ms:
             writer.last_ms = max(writer.last_ms, record.time_ms)
@@ -108,19 +105,19 @@ class Facts:
         if fold is not None:
             fold(self, writer, record.time_ms, record.value)
 
-    def writer(self, name: str) -> Writer:
-        """What is known of a writer: its name at least, which tells its host."""
+    def writer(self, name: str) -> WriterFacts:
+        """A writer by name. Before its first record, role and host are taken from the name."""
         writer = self.writers.get(name)
         if writer is None:
-            writer = self.writers[name] = Writer(name, *role_and_host(name))
+            writer = self.writers[name] = WriterFacts(name, *role_and_host(name))
         return writer
 
-    def _sample(self, writer: Writer, record: Record) -> None:
+    def _sample(self, writer: WriterFacts, record: Record) -> None:
         known = self.last.get(writer.host)
         if writer.role == MONITOR and (known is None or record.time_ms >= known.time_ms):
             self.last[writer.host] = record
 
-    def _start(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+    def _start(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
         writer.role = value.get("role") or writer.role
         writer.host = value.get("host") or writer.host
         writer.pid = value.get("pid")
@@ -132,38 +129,38 @@ class Facts:
         if writer.role == TRAIN and writer.pid is not None:
             self._set_rank(writer.host, writer.pid, rank=writer.rank)
 
-    def _info(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+    def _info(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
         for section, names in (value.get("removed") or {}).items():
-            self._sections.setdefault(section, Merged()).remove(names, time_ms)
+            self._sections.setdefault(section, MergedSection()).remove(names, time_ms)
         for section, content in value.items():
             if not isinstance(content, dict) or section == "removed":
-                continue  # its time, or what a newer writer tells
+                continue  # the time, or a field of a newer version
             if section == "logged":
                 self._tally(writer).restore(content)
                 continue
             if section == "metrics":
                 self._tally(writer).definitions.define(content)
             if section == "machine":
-                merged = self._machines.setdefault(writer.host, Merged())
+                merged = self._machines.setdefault(writer.host, MergedSection())
             elif section == "sources":
-                merged = self._sources.setdefault(writer.host, Merged())
+                merged = self._sources.setdefault(writer.host, MergedSection())
             else:
-                merged = self._sections.setdefault(section, Merged())
+                merged = self._sections.setdefault(section, MergedSection())
             merged.update(content, time_ms)
 
-    def _history(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+    def _history(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
         self._tally(writer).add(value.get("data") or {}, time_ms)
 
-    def _tally(self, writer: Writer) -> Tally:
+    def _tally(self, writer: WriterFacts) -> Tally:
         return self._tallies.setdefault(writer.name, Tally())
 
     def _summary(self) -> dict[str, Any]:
-        """What was logged comes to, and what was set by hand, which goes before it."""
+        """The aggregates of logged values, overridden by entries that were set by hand."""
         definitions = Definitions()
         definitions.define(self._section("metrics"))
         return {**combined(self._tallies.values(), definitions), **self._section("summary")}
 
-    def _event(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+    def _event(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
         rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}
         name, level, text = value.get("name") or "", value.get("level") or "info", value.get("text") or ""
         if name == LOST:
@@ -174,7 +171,7 @@ class Facts:
             Event(time_ms, name, level, text, writer.host, writer.rank, rest),
         )
 
-    def _lifecycle(self, writer: Writer, time_ms: int, value: dict[str, Any]) -> None:
+    def _lifecycle(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
         what = value["what"]
         if what == "attach":
             self._set_rank(writer.host, value["pid"], **_known(value, "rank", "local_rank", "world_size"))
@@ -186,7 +183,7 @@ class Facts:
         elif what == "gap":
             since = int(value["since"])
             silent_s = (time_ms - since) / 1000
-            text = f"nothing was sampled for {silent_s:.1f} s: the monitor had to be started again"
+            text = f"no samples for {silent_s:.1f} s: the monitor was restarted"
             self.events.append(Event(time_ms, "gap", "warning", text, writer.host, None, {"since": since}))
         elif what == "end":
             writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
@@ -196,7 +193,7 @@ class Facts:
         self._ranks[host, pid] = replace(known, **facts)
 
     def _command(self) -> list[str]:
-        """What was started, as the first machine that knows it tells."""
+        """The command line, from the first host that reports it."""
         machines = (merged.values.get("command") for merged in self._machines.values())
         return next((words for words in map(_texts, machines) if words), [])
 
@@ -205,9 +202,9 @@ class Facts:
         return merged.values if merged is not None else {}
 
     def hosts(self, now_ms: int) -> list[Host]:
-        """Every host, in the order they joined. Its newest monitor decides how it stands."""
+        """All hosts, in the order they joined. A host's newest monitor determines its state."""
         role = MONITOR if any(writer.role == MONITOR for writer in self.writers.values()) else TRAIN
-        by_host: dict[str, list[Writer]] = {}
+        by_host: dict[str, list[WriterFacts]] = {}
         for writer in sorted(self.writers.values(), key=lambda w: (w.started_ms, w.name)):
             if writer.role == role:
                 by_host.setdefault(writer.host, []).append(writer)
@@ -263,17 +260,17 @@ class Facts:
 
 
 _FOLDS = {
-    frames.START: Facts._start,
-    frames.INFO: Facts._info,
-    frames.HISTORY: Facts._history,
-    frames.EVENT: Facts._event,
-    frames.LIFECYCLE: Facts._lifecycle,
+    frames.START: RunBuilder._start,
+    frames.INFO: RunBuilder._info,
+    frames.HISTORY: RunBuilder._history,
+    frames.EVENT: RunBuilder._event,
+    frames.LIFECYCLE: RunBuilder._lifecycle,
 }
 
 
-def _telling(lives: list[Writer], role: str) -> Writer:
-    """The writer that tells how its host stands: the newest monitor. Where none could be started the newest
-    process that told of its end: forked ones, which write too, tell of none.
+def _telling(lives: list[WriterFacts], role: str) -> WriterFacts:
+    """The writer that determines its host's state: the newest monitor. If no monitor could be started, the
+    newest training process that recorded an end; forked processes write too, but record none.
     """
     ended = [life for life in lives if life.ending is not None] if role == TRAIN else []
     return (ended or lives)[-1]
@@ -284,7 +281,7 @@ def _this_boot() -> str:
     return boot_id()
 
 
-def _ending(newest: Writer, now_ms: int) -> Ending:
+def _ending(newest: WriterFacts, now_ms: int) -> Ending:
     if newest.ending is not None:
         return newest.ending
     silent_ms = newest.now_ms(now_ms) - newest.last_ms
@@ -293,7 +290,7 @@ def _ending(newest: Writer, now_ms: int) -> Ending:
 
 
 def _worst(endings: list[Ending]) -> Ending:
-    """The state of the whole run: running while any host is, else the gravest."""
+    """The state of the whole run: running while any host is, else the worst of its hosts."""
     for state in ("running", *WORST_FIRST):
         for ending in endings:
             if ending.state == state:
@@ -302,10 +299,7 @@ def _worst(endings: list[Ending]) -> Ending:
 
 
 def _known(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Those of a record's fields that say something.
-
-    A later record that does not know does not undo an earlier one that did.
-    """
+    """The fields of a record that are set. A missing field does not overwrite a known value."""
     return {name: value[name] for name in names if value.get(name) is not None}
 
 

@@ -1,4 +1,4 @@
-"""`open_run`: a run in your hands, in a notebook or a script."""
+"""`open_run`: read a run in a notebook or script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.model.run import Event, Run, State
 from runvitals.query import console
-from runvitals.query.console import Printed
+from runvitals.query.console import ConsoleText
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
 from runvitals.query.series import Columns
@@ -22,12 +22,12 @@ Names = Literal["runvitals", "mlflow"]
 
 
 class UnknownRun(LookupError):
-    """There is no such run; the text names the folder that was searched and runs of similar name."""
+    """No such run. The message names the folder that was searched and runs with similar names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
-    """One `log()` call, with all that was logged."""
+class LoggedRow:
+    """The row of one `log()` call."""
 
     step: int | None
     time_ms: int
@@ -37,13 +37,13 @@ class Logged:
 
 
 def checked_names(names: str) -> str:
-    """Whose names are wanted.
+    """Validate the `names` argument.
 
     Raises:
-        ValueError: those of somebody else.
+        ValueError: unknown value.
     """
     if names not in get_args(Names):
-        raise ValueError(f"names={names!r}: {' or '.join(get_args(Names))} is allowed")
+        raise ValueError(f"invalid names={names!r}: expected {' or '.join(get_args(Names))}")
     return names
 
 
@@ -52,7 +52,7 @@ def now_ms() -> int:
 
 
 class OpenRun:
-    """A run, as it stood when it was opened or last refreshed.
+    """A run as of when it was opened or last refreshed.
 
     Example:
         >>> run = runvitals.open_run("brave-otter-1")
@@ -68,13 +68,13 @@ class OpenRun:
         self.refresh()
 
     def refresh(self) -> OpenRun:
-        """Read what was written since; returns the run itself."""
+        """Read what was written since. Returns self."""
         self._reader.poll()
         self.facts = self._reader.run(self._clock())
         return self
 
     facts: Run
-    """Everything known of the run but its series."""
+    """Everything known about the run, except its series."""
 
     @property
     def state(self) -> State:
@@ -97,32 +97,32 @@ class OpenRun:
         return self.facts.problems
 
     def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
-        """The system metrics whose keys match any of the patterns, all without one; rates of counters too.
+        """The system metrics whose keys match a pattern, including rates derived from counters.
 
         Args:
-            patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`. Other spellings work too:
-                W&B's, and MLflow's (`"system/gpu_0_utilization_percentage"`).
-            host: only this host's.
-            names: `"mlflow"`: under MLflow's names and in its units, where MLflow has a name.
+            patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`; without any, all keys. W&B's
+                and MLflow's names (`"system/gpu_0_utilization_percentage"`) work too.
+            host: only this host.
+            names: `"mlflow"` returns MLflow's names and units where MLflow has one.
 
         Returns:
-            Series by key: times in ms UTC (int64) and values (float64, NaN is a gap); numpy arrays, or lists
-            without numpy.
+            Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
+            lists without numpy.
         """
         found = self._reader.columns(patterns, host)
         return found.in_mlflow() if checked_names(names) == "mlflow" else found
 
     def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
-        """Count, extremes, mean, percentiles and last value of each series that matches; `names` as in
+        """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
         `metrics`.
         """
         return of_columns(self.metrics(*patterns, names=names).series)
 
-    def history(self) -> list[Logged]:
-        """Every `log()` call, in order of time, from all ranks."""
+    def history(self) -> list[LoggedRow]:
+        """All rows of `log()`, from all ranks, ordered by time."""
         writers = self._reader.facts.writers
         calls = [
-            Logged(
+            LoggedRow(
                 record.value.get("step"),
                 record.time_ms,
                 writers[record.writer].rank,
@@ -134,8 +134,8 @@ class OpenRun:
         ]
         return sorted(calls, key=lambda call: call.time_ms)
 
-    def console(self) -> Iterator[Printed]:
-        """All that the program printed, process after process, in order within each."""
+    def console(self) -> Iterator[ConsoleText]:
+        """All recorded console output: process by process, in order within each."""
         for record in read_run(self._reader.folder):
             if record.type == frames.CONSOLE:
                 yield console.parse(record.value, record.writer)
@@ -145,14 +145,14 @@ class OpenRun:
 
 
 def open_run(run_id: str, directory: str | None = None) -> OpenRun:
-    """Open a run of the data folder, running or ended.
+    """Open a run in the data folder, running or ended.
 
     Args:
-        run_id: its id, a beginning of an id that no other run shares, its name, or `"latest"`.
+        run_id: run id, a unique prefix of one, the run's name, or `"latest"`.
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
 
     Raises:
-        UnknownRun: no such run, or several that begin so.
+        UnknownRun: no run matches, or several do.
 
     Example:
         >>> runvitals.open_run("latest").metrics("cpu")["cpu"].values
@@ -162,10 +162,10 @@ def open_run(run_id: str, directory: str | None = None) -> OpenRun:
 
 
 def find_run(wanted: str, directory: str | None = None) -> str:
-    """The id of the run a person means by an id, a unique beginning of one, a name, or `latest`.
+    """The id of the run with this id, unique id prefix or name; `latest` is the newest run.
 
     Raises:
-        UnknownRun: no such run, or several that begin so or are called so.
+        UnknownRun: no run matches, or several do.
     """
     runs = RunList(directory)
     folder = paths.runs_dir(runs.directory)
@@ -180,17 +180,17 @@ def find_run(wanted: str, directory: str | None = None) -> str:
     if wanted in begun or len(begun) == 1:
         return wanted if wanted in begun else begun[0]
     if begun:
-        raise UnknownRun(f"several runs of {folder} begin with {wanted!r}: {_some(begun)}")
+        raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(begun)}")
     if not ids:
-        raise UnknownRun(f"no run {wanted!r}: {folder} holds no runs")
+        raise UnknownRun(f"no run {wanted!r}: {folder} contains no runs")
     found = runs.runs(now_ms())
     called = [run.id for run in found if run.name == wanted]
     if len(called) == 1:
         return called[0]
     if called:
-        raise UnknownRun(f"several runs of {folder} are called {wanted!r}: {_some(called)}")
+        raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(called)}")
     near = get_close_matches(wanted, [*ids, *{run.name for run in found}.difference(ids)], n=5, cutoff=0.5)
-    hint = f"; similar are {_some(near)}" if near else f"; there are {len(ids)} runs, see `runvitals runs`"
+    hint = f"; did you mean {_some(near)}?" if near else f"; list its {len(ids)} runs with `runvitals runs`"
     raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
 
 

@@ -1,4 +1,4 @@
-"""A run as plain JSON values: the one shape that the command line and the API write."""
+"""Converts a run to plain JSON values, as the command line and the API return it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runvitals.model.run import Run
 
 
 def run_as_dict(run: Run) -> dict[str, Any]:
-    """A run's facts. Its ending and each host's are spread out: `state`, `exit_code`, `signal` …"""
+    """A run as a dict. The fields of `ending` (`state`, `exit_code` …) are inlined, also in hosts."""
     plain = asdict(run)
     hosts = [_spread(host) for host in plain.pop("hosts")]
     return {"id": plain.pop("id"), **_spread(plain), "hosts": hosts}
@@ -21,7 +21,7 @@ def _spread(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """The same value with None in place of NaN and infinities, which JSON does not have.
+    """The value with NaN and infinities, which JSON cannot represent, replaced by None.
 
     Example:
         >>> finite({"loss": float("nan"), "steps": [1, 2.5]})

@@ -1,4 +1,4 @@
-"""All runs of a data folder, newest first."""
+"""Lists the runs of a data folder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from runvitals.journal import paths
 from runvitals.model.run import Run
-from runvitals.query.file_ends import EMPTY, WriterEdges
-from runvitals.query.run_builder import Facts
+from runvitals.query.file_ends import EMPTY, WriterFileEnds
+from runvitals.query.run_builder import RunBuilder
 
 
 class RunList:
-    """The runs of a data folder. Keep one: what has not changed on the disk is not read again.
+    """The runs of a data folder. Reuse an instance: it reads only files that changed.
 
     Args:
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
@@ -27,10 +27,10 @@ class RunList:
         self._folders: dict[str, _Folder] = {}
 
     def ids(self) -> list[str]:
-        """The ids of all folders that may be runs, in no order. An absent data folder has none.
+        """The ids of all folders that may be runs, unordered. Empty if the data folder does not exist.
 
         Raises:
-            OSError: the folder is there but cannot be read.
+            OSError: the data folder exists but cannot be read.
         """
         try:
             with os.scandir(paths.runs_dir(self.directory)) as entries:
@@ -39,10 +39,10 @@ class RunList:
             return []
 
     def runs(self, now_ms: int) -> list[Run]:
-        """Every run as it stands at `now_ms`, newest first. A folder without a journal is not a run.
+        """All runs as of `now_ms`, newest first. A folder without a journal is not a run.
 
         Raises:
-            OSError: the data folder is there but cannot be read.
+            OSError: the data folder exists but cannot be read.
         """
         ids = self.ids()
         for gone in self._folders.keys() - set(ids):
@@ -51,7 +51,7 @@ class RunList:
         return sorted(found, key=lambda run: (-run.started_ms, run.id))
 
     def run(self, run_id: str, now_ms: int) -> Run | None:
-        """One run, or None where there is no journal of that id."""
+        """One run, or None if there is no journal for this id."""
         folder = self._folders.get(run_id)
         if folder is None:
             folder = self._folders[run_id] = _Folder(
@@ -68,18 +68,19 @@ def _may_be_run(name: str) -> bool:
     return True
 
 
-# Nothing is expected in the files of a run that has ended this long ago; if it is resumed, a new file tells.
+# Files of a run that ended this long ago are not checked again. Resuming it creates a new file, which changes
+# the folder.
 _SETTLED_MS = 60_000
 
 
 class _Folder:
-    """One run's folder and what its files' ends said when they were last looked at."""
+    """A run's folder, with the run as last read from the ends of its files."""
 
     def __init__(self, run_id: str, path: str) -> None:
         self._run_id = run_id
         self._path = path
-        self._writers: dict[str, WriterEdges] = {}
-        self._facts: Facts | None = None
+        self._writers: dict[str, WriterFileEnds] = {}
+        self._facts: RunBuilder | None = None
         self._read_ms = 0
         self._run: Run | None = None
         self._mtime_ns = 0
@@ -106,7 +107,7 @@ class _Folder:
 
     def _look(self, segments: dict[str, list[int]], now_ms: int) -> Run:
         for writer in segments.keys() - self._writers.keys():
-            self._writers[writer] = WriterEdges(self._path, writer)
+            self._writers[writer] = WriterFileEnds(self._path, writer)
         if self._facts is None or any(
             self._writers[writer].changed(found) for writer, found in segments.items()
         ):
@@ -114,8 +115,8 @@ class _Folder:
             self._read_ms = now_ms
         return self._facts.run(now_ms)
 
-    def _read(self, segments: dict[str, list[int]]) -> Facts:
-        facts = Facts(self._run_id)
+    def _read(self, segments: dict[str, list[int]]) -> RunBuilder:
+        facts = RunBuilder(self._run_id)
         for writer, found in segments.items():
             try:
                 records = self._writers[writer].records(found)
@@ -131,4 +132,4 @@ class _Folder:
         return facts
 
     def _unreadable(self, problem: str, now_ms: int) -> Run:
-        return replace(Facts(self._run_id).run(now_ms), problems=[problem])
+        return replace(RunBuilder(self._run_id).run(now_ms), problems=[problem])

@@ -1,6 +1,6 @@
-"""Samples as columns: every key's times and values, over all lives of a host's monitor.
+"""RunSamples as series: times and values of each key, across restarts of a host's monitor.
 
-Values are those that were written, bit for bit. A key that was not in a sample is no point; a NaN is a gap.
+Values are returned exactly as written. A key that is missing from a sample has no point there; NaN is a gap.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """One key of one host.
+    """The values of one key of one host over time.
 
     Args:
-        key: as it was written, or the catalogue's name of a derived rate.
-        host: the machine.
-        role: of the writers: `monitor`, or `train` for what a training process wrote itself.
-        t: milliseconds UTC, ascending, int64.
+        key: as written, or the key of a derived rate.
+        host: host name.
+        role: the writers' role: `monitor`, or `train` for values written by a training process.
+        t: ms UTC, ascending, int64.
         values: float64; NaN is a gap.
 
     Example:
@@ -57,12 +57,12 @@ class Series:
 
     @property
     def unit(self) -> str:
-        """The catalogue's unit, MLflow's where the key is, or "" for a key that neither knows."""
+        """The metric's unit, MLflow's for an MLflow name, or "" for an unknown key."""
         return unit(self.key)
 
 
 class Columns(Mapping[str, Series]):
-    """Series by key. Where several hosts have a key, say which: `columns.on("node1")["cpu"]`.
+    """Series by key. If several hosts have a key, select one: `columns.on("node1")["cpu"]`.
 
     Example:
         >>> gpus = runvitals.open_run("abc").metrics("gpu.*")
@@ -84,11 +84,11 @@ class Columns(Mapping[str, Series]):
         """The series of one host.
 
         Raises:
-            LookupError: no series of that host, with the hosts there are.
+            LookupError: no series of that host; the message lists the hosts.
         """
         found = [one for one in self.series if one.host == host]
         if not found:
-            raise LookupError(f"no series of host {host!r}; there are {', '.join(self.hosts) or 'none'}")
+            raise LookupError(f"no series of host {host!r}; hosts: {', '.join(self.hosts) or 'none'}")
         return Columns(found)
 
     def __getitem__(self, key: str) -> Series:
@@ -99,19 +99,19 @@ class Columns(Mapping[str, Series]):
             raise KeyError(key)
         if len({one.key for one in found}) > 1:
             keys = ", ".join(dict.fromkeys(one.key for one in found))
-            raise LookupError(f"{key!r} is said of several keys here: take one of {keys}")
+            raise LookupError(f"{key!r} is ambiguous: use one of {keys}")
         if len(found) > 1:
             hosts = ", ".join(one.host for one in found)
-            raise LookupError(f"{key!r} is on several hosts ({hosts}): take one with .on(host)[{key!r}]")
+            raise LookupError(f"several hosts have {key!r} ({hosts}): select one with .on(host)[{key!r}]")
         return found[0]
 
     def _spelled_as(self, key: str) -> list[str]:
-        """The keys that another spelling means."""
+        """The keys that match another spelling."""
         wanted = KeyFilter([key])
         return [one for one in self._by_key if wanted(canonical(one)) or canonical(one) == canonical(key)]
 
     def in_mlflow(self) -> Columns:
-        """The same under MLflow's names and in its units; what MLflow has no name for stays as it is.
+        """The same series with MLflow's names and units. Keys that MLflow has no name for are unchanged.
 
         Example:
             >>> run.metrics("gpu.*").in_mlflow()["system/gpu_0_power_usage_watts"]
@@ -132,17 +132,17 @@ class Columns(Mapping[str, Series]):
 
 
 def renamed_series(series: Series, name: str, factor: float) -> Series:
-    """A series under another name, its values in another unit."""
+    """A series with another name and its values scaled to another unit."""
     values = series.values
     if factor != 1.0:
         values = [value * factor for value in values] if isinstance(values, list) else values * factor
     return Series(name, series.host, series.role, series.t, values)
 
 
-class Table:
-    """The samples of one writer that have the same keys.
+class SampleTable:
+    """The samples of one writer that have the same keys, row by row in one array.
 
-    Row after row in one array. 55 keys: 456 bytes a sample.
+    With 55 keys a sample takes 456 bytes.
     """
 
     __slots__ = ("keys", "rows", "seqs", "times")
@@ -160,14 +160,14 @@ class Table:
 
 
 class WriterSamples:
-    """All samples of one writer (one life of a monitor)."""
+    """All samples of one writer (one monitor process)."""
 
     def __init__(self, writer: str) -> None:
         self.writer = writer
-        self.tables: dict[tuple[str, ...], Table] = {}
+        self.tables: dict[tuple[str, ...], SampleTable] = {}
         self._keys: Sequence[str] | None = None
-        self._table: Table | None = None
-        self._of_key: dict[str, list[Table]] = {}
+        self._table: SampleTable | None = None
+        self._of_key: dict[str, list[SampleTable]] = {}
 
     def add(self, record: Record) -> None:
         table = self._table
@@ -175,7 +175,7 @@ class WriterSamples:
             keys = tuple(record.keys)
             table = self.tables.get(keys)
             if table is None:
-                table = self.tables[keys] = Table(keys)
+                table = self.tables[keys] = SampleTable(keys)
                 for key in keys:
                     self._of_key.setdefault(key, []).append(table)
             self._keys, self._table = record.keys, table
@@ -192,7 +192,7 @@ class WriterSamples:
         return dict.fromkeys(self._of_key)
 
     def count_after(self, seq: int) -> int:
-        """How many samples came after a sequence number."""
+        """The number of samples after a sequence number."""
         return sum(len(table.seqs) - bisect_right(table.seqs, seq) for table in self.tables.values())
 
     def after(self, seq: int) -> list[tuple[int, dict[str, float]]]:
@@ -206,7 +206,7 @@ class WriterSamples:
         return [(time_ms, values) for _, time_ms, values in sorted(found, key=lambda sample: sample[0])]
 
     def newest(self, seq: int) -> dict[str, tuple[int, float]]:
-        """(time, value) of each key in its last sample up to a sequence number."""
+        """The last (time, value) of each key up to a sequence number."""
         found: dict[str, tuple[int, int, float]] = {}
         for table in self.tables.values():
             row = bisect_right(table.seqs, seq) - 1
@@ -219,14 +219,14 @@ class WriterSamples:
         return {key: (time_ms, value) for key, (_, time_ms, value) in found.items()}
 
     def column(self, key: str) -> tuple[Column, Column]:
-        """(times, values) of a key in order of time, empty for a key this writer never wrote."""
+        """(times, values) of a key, ordered by time; empty if this writer never wrote it."""
         tables = self._of_key.get(key, [])
         if numpy is None:
             return _merged_lists(tables, key)
         return _merged_arrays(tables, key)
 
 
-def _merged_lists(tables: Sequence[Table], key: str) -> tuple[list[int], list[float]]:
+def _merged_lists(tables: Sequence[SampleTable], key: str) -> tuple[list[int], list[float]]:
     rows = [
         row
         for table in tables
@@ -236,7 +236,7 @@ def _merged_lists(tables: Sequence[Table], key: str) -> tuple[list[int], list[fl
     return [row[0] for row in rows], [row[2] for row in rows]
 
 
-def _merged_arrays(tables: Sequence[Table], key: str) -> tuple[Column, Column]:
+def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Column]:
     if not tables:
         return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.float64)
     t = numpy.concatenate([numpy.frombuffer(table.times, numpy.int64) for table in tables])
@@ -249,7 +249,7 @@ def _merged_arrays(tables: Sequence[Table], key: str) -> tuple[Column, Column]:
 
 
 def _joined(lives: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
-    """One series of several lives of a monitor, with a NaN halfway between each life and the next."""
+    """Join the series of successive monitors of a host, with a NaN in the middle of each interruption."""
     pieces = [life for life in lives if len(life[0])]
     if len(pieces) < 2:
         return pieces[0] if pieces else lives[0]
@@ -260,12 +260,12 @@ def _joined(lives: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
         return [row[0] for row in rows], [row[1] for row in rows]
     t = numpy.concatenate([part[0] for part in parts])
     values = numpy.concatenate([part[1] for part in parts])
-    order = numpy.argsort(t, kind="stable")  # lives overlap only where a clock was set back
+    order = numpy.argsort(t, kind="stable")  # they overlap only if a clock was set back
     return t[order], values[order]
 
 
-class Samples:
-    """All samples of a run, kept as they come."""
+class RunSamples:
+    """All samples of a run, by writer."""
 
     def __init__(self) -> None:
         self.writers: dict[str, WriterSamples] = {}
@@ -283,11 +283,11 @@ class Samples:
     def columns(
         self, groups: Mapping[tuple[str, str], Sequence[str]], wanted: Callable[[str], bool]
     ) -> Columns:
-        """The wanted series and derived rates.
+        """The selected series and derived rates.
 
         Args:
-            groups: the writers of each (host, role), oldest first: the lives of one monitor.
-            wanted: says which keys.
+            groups: the writers of each (host, role), oldest first.
+            wanted: returns whether a key is selected.
         """
         found: list[Series] = []
         for (host, role), names in groups.items():

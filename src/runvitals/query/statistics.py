@@ -1,4 +1,4 @@
-"""What a series amounts to: count, extremes, mean, percentiles, last value, and a counter's total."""
+"""Statistics of a series: count, min, max, mean, percentiles, last value, and a counter's total."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ except ImportError:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of one series, over the samples that have a value; all None where none has.
+    """Statistics of one series over its samples that have a value; all None if there are none.
 
-    `p50` and `p95` are percentiles, linear between neighbours. `total` is what a counter grew by, resets left
-    out; None for a gauge.
+    `p50` and `p95` are percentiles, interpolated linearly. `total` is a counter's increase, not counting
+    resets; None for a gauge.
     """
 
     key: str
@@ -72,14 +72,14 @@ def of_series(series: Series) -> Statistics:
 
 
 def _present(values: Any) -> Any:
-    """Those that are not NaN, as they came: list or numpy array."""
+    """The values that are not NaN, as a list or numpy array, like the input."""
     if isinstance(values, list):
         return [value for value in values if not isnan(value)]
     return values[~numpy.isnan(values)]
 
 
 def percentile(ordered: Any, percent: float) -> float:
-    """Of ascending values, linear between neighbours.
+    """A percentile of ascending values, interpolated linearly.
 
     Example:
         >>> percentile([1.0, 2.0, 3.0], 75)
@@ -91,9 +91,8 @@ def percentile(ordered: Any, percent: float) -> float:
 
 
 def grown(values: Any) -> float:
-    """How much a counter grew.
-
-    A fall is a reset: what was counted between the last sample before it and the reset is not known.
+    """A counter's total increase. A decrease is a reset; the increase between the last sample before the
+    reset and the reset itself is unknown and not included.
     """
     if isinstance(values, list):
         return float(sum(later - before for before, later in pairwise(values) if later > before))

@@ -1,4 +1,4 @@
-"""The SDK: what a training script calls."""
+"""The Python API for training scripts."""
 
 from runvitals.sdk.run import Run
 from runvitals.sdk.settings import SettingError, Settings

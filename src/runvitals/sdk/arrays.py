@@ -1,5 +1,5 @@
-"""Objects of other packages as JSON: a scalar of NumPy or PyTorch is its number, a short array a list, a long
-one a histogram, and anything else its text.
+"""Converts objects of other packages to JSON: a NumPy or PyTorch scalar to a number, a short array to a list,
+a long one to a histogram, and anything else to a string.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from math import isfinite
 from typing import Any
 
 LISTED = 32
-"""Elements up to which an array is kept as a list."""
+"""Arrays up to this size are recorded as a list."""
 SAMPLED = 10_000
-"""Elements that a histogram looks at, evenly over a larger array."""
+"""Number of elements, evenly spaced, that a histogram reads from a larger array."""
 EXACT = 1 << 24
-"""Elements up to which the least and the greatest are looked for among all."""
+"""Up to this size, minimum and maximum are taken over all elements."""
 BINS = 64
 _PLAIN = (str, int, float, list, type(None))
 
 
 def as_plain(value: object) -> object:
-    """What stands for an object: a number, a text, a list, or a mapping.
+    """An object as a number, string, list or mapping.
 
     Example:
         >>> as_plain(numpy.float32(0.5)), as_plain(numpy.arange(3))
@@ -40,11 +40,11 @@ def as_plain(value: object) -> object:
             try:
                 converted: object = convert()
             except (ValueError, TypeError, RuntimeError):
-                continue  # `.item()` of an array with several elements: `.tolist()` is the way then
+                continue  # `.item()` of an array with several elements: try `.tolist()`
             if isinstance(converted, _PLAIN):
                 return converted
             if type(converted) is not type(value):
-                return str(converted)  # a moment of NumPy's is one of Python's now, a complex number
+                return str(converted)  # e.g. NumPy's datetime64 and complex, now Python's
     if hasattr(type(value), "__float__"):  # Decimal, Fraction, long doubles of NumPy
         try:
             return float(value)  # type: ignore[arg-type]
@@ -54,14 +54,14 @@ def as_plain(value: object) -> object:
 
 
 def is_masked(value: object) -> bool:
-    """Whether it is NumPy's word for a value that is absent, whose number is zero."""
+    """Whether it is NumPy's constant for a masked value, which converts to zero."""
     return type(value).__name__ == "MaskedConstant"
 
 
 def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
-    """An array's distribution, in W&B's form, with its extremes and mean; its text where it holds no numbers.
+    """An array's histogram in W&B's format, with minimum, maximum and mean; a text if it holds no numbers.
 
-    Looks at `SAMPLED` elements at most, so that it takes some milliseconds however large the array is.
+    Reads at most `SAMPLED` elements, so it takes a few milliseconds for any size.
     """
     numbers = [
         float(number) for number in _flat(_grid(array, shape).tolist()) if isinstance(number, (int, float))
@@ -97,7 +97,7 @@ def _product(lengths: Any) -> int:
 
 
 def _grid(array: Any, shape: tuple[int, ...]) -> Any:
-    """A view of so many elements as are looked at: every second, fourth … along the longest axes."""
+    """A view of at most `SAMPLED` elements: every second, fourth … along the longest axes."""
     steps, lengths = [1] * len(shape), list(shape)
     while _product(lengths) > SAMPLED:
         longest = lengths.index(max(lengths))
@@ -118,7 +118,7 @@ def _flat(nested: object) -> Iterator[object]:
 
 
 def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]:
-    """The least and the greatest finite number: of all elements, where that is quick and all are finite."""
+    """Minimum and maximum: of all elements if that is fast and all are finite, else of the sampled ones."""
     if SAMPLED < size <= EXACT:
         low, high = float(array.min()), float(array.max())
         if isfinite(low) and isfinite(high):
@@ -127,7 +127,7 @@ def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]
 
 
 def _counts(finite: list[float]) -> tuple[list[int], list[float]]:
-    """How many numbers lie in each bin, and the edges of the bins."""
+    """The count of each bin, and the bin edges."""
     low, high = min(finite), max(finite)
     width = high / BINS - low / BINS
     if not width:

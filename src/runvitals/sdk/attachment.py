@@ -1,5 +1,5 @@
-"""A run's ties from the training process: its journal file and its line to the monitor, which is started
-again if it dies.
+"""Attaches a training process to its run: a journal file, and a connection to the monitor that restarts it if
+it dies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.identity import Identity
 from runvitals.sdk.messages import tell
-from runvitals.sdk.monitor_connection import Tie
+from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import SETTINGS
 
@@ -27,8 +27,8 @@ def host_name() -> str:
 
 
 def wandb_run() -> dict[str, Any] | None:
-    """The W&B run that the training has open, for the relay to deliver our samples to; `stats`: W&B takes
-    samples of its own for it.
+    """The W&B run that the training has open, so that the relay can deliver our samples to it. `stats` says
+    whether W&B records its own system metrics for it.
     """
     run = getattr(sys.modules.get("wandb"), "run", None)
     if run is None:
@@ -47,12 +47,12 @@ def wandb_run() -> dict[str, Any] | None:
 
 
 def _site_folders() -> list[str]:
-    """Where installed packages lie. Scripts put what they like into `sys.path`; Python heeds texts only."""
-    texts = [path for path in sys.path if isinstance(path, str)]
-    return [path for path in texts if path.endswith(("site-packages", "dist-packages"))]
+    """The folders of installed packages. `sys.path` may contain anything; like Python, use only strings."""
+    paths = [path for path in sys.path if isinstance(path, str)]
+    return [path for path in paths if path.endswith(("site-packages", "dist-packages"))]
 
 
-def order(
+def monitor_spec(
     values: Mapping[str, Any],
     run_id: str,
     directory: str,
@@ -61,17 +61,17 @@ def order(
     clock: Clock,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a monitor needs to know: see `runvitals.monitor.launch.connect`.
+    """The spec of a run's monitor: see `runvitals.monitor.launch.connect`.
 
     Args:
-        identity: what is to be recorded of the run beside its settings; see `Identity.about`.
+        identity: what to record of the run besides its settings; see `Identity.about`.
     """
-    from runvitals.environment import redaction  # 1 ms that those who only import need not pay
+    from runvitals.environment import redaction  # 1 ms that scripts which only import us need not pay
 
     options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
     options = {name: value for name, value in options.items() if value}
-    said = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
-    about: dict[str, Any] = redaction.entries(said)
+    given = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
+    about: dict[str, Any] = redaction.entries(given)
     about.update(identity or {})
     if any(place.partition(":")[0] == "wandb" for place in destinations(values)):
         about["wandb"] = wandb_run()
@@ -95,7 +95,7 @@ def order(
                     "host_root",
                 )
             },
-            # These are written down; the true ones, secrets and all, are handed over beside them.
+            # Recorded in redacted form; the monitor gets the real values, with secrets, in `options`.
             **{name: SETTINGS[name].shown(value) for name, value in options.items()},
         },
         "options": options,
@@ -112,17 +112,17 @@ def order(
     }
 
 
-class MonitorLine:
-    """The journal of this process and the line to its run's monitor.
+class Attachment:
+    """This process's part in a run: its journal file and its connection to the monitor.
 
     Args:
         values: the resolved settings.
-        identity: the run, and this process among those of it.
+        identity: the run, and this process's place in it.
         directory: the data folder.
-        about: what is to be recorded of the run beside its settings; see `Identity.about`.
+        about: what to record of the run besides its settings; see `Identity.about`.
 
     Raises:
-        OSError: the journal cannot be begun in that folder.
+        OSError: the journal file could not be created.
     """
 
     def __init__(
@@ -139,14 +139,14 @@ class MonitorLine:
         self.journal = self.new_journal({})
         attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
         argv = list(sys.orig_argv or ())
-        ordered = order(values, run_id, directory, attach, argv, self.clock, about)
-        self._tie = Tie(ordered)
-        if not self._tie.had_one:
-            # Nobody else writes down what the run is called.
-            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": ordered["about"]})
+        spec = monitor_spec(values, run_id, directory, attach, argv, self.clock, about)
+        self._monitor = MonitorConnection(spec)
+        if not self._monitor.was_connected:
+            # Without a monitor, this process has to record the run's name and description.
+            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": spec["about"]})
 
     def new_journal(self, extra: Mapping[str, object]) -> Writer:
-        """A journal file of the calling process."""
+        """A new journal file for the calling process."""
         host = host_name()
         return Writer(
             self.folder,
@@ -166,46 +166,46 @@ class MonitorLine:
             clock=self.clock,
         )
 
-    def mind(self) -> None:
-        """Start another monitor if ours has died."""
-        self._tie.mind()
+    def ensure_monitor(self) -> None:
+        """Restart the monitor if it has died."""
+        self._monitor.ensure()
 
     def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
-        """Say that this process is done, and wait for the last sample."""
-        answered = self._tie.ask(message, timeout_s) is not None
-        if not self._tie.had_one:
+        """Report that this process is done with the run, then wait for the last sample and for delivery."""
+        answered = self._monitor.ask(message, timeout_s) is not None
+        if not self._monitor.was_connected:
             self._write_end(message)
         elif not answered and timeout_s:
-            tell(f"the monitor of run {self._run_id} did not confirm the end within {timeout_s:g} s")
+            tell(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
         say = not self._values["quiet"] and not self._place.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)
 
     def _write_end(self, message: Mapping[str, object]) -> None:
-        """Say how the run ends where no monitor could be started that would."""
+        """Record how the run ended, because no monitor could be started to do so."""
         code = message.get("exit_code")
         state = "failed" if code else "stopped" if message.get("stopped") else "finished"
         how = {"exit_code": code, "signal": None, "out_of_memory": False}
         now_ms = self.clock.now_ms()
         self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", "state": state, **how})
 
-    def forget(self) -> None:
-        """In a forked child: close our copy of the connection, which is the parent's."""
-        self._tie.close()
+    def after_fork(self) -> None:
+        """In a forked child: close the child's copy of the parent's connection."""
+        self._monitor.close()
 
 
-class Earlier(NamedTuple):
-    """What a run that goes on has behind it. Reads the whole journal: for resumed runs only.
+class ResumeState(NamedTuple):
+    """Where a resumed run continues. Reads the whole journal.
 
     Args:
-        next_step: the step after the last one that was logged.
-        name: what it is called, or None.
+        next_step: the step after the last logged one.
+        name: the run's name, or None.
     """
 
     next_step: int
     name: str | None
 
     @classmethod
-    def read(cls, folder: str) -> Earlier:
+    def read(cls, folder: str) -> ResumeState:
         from runvitals.journal.reader import read_run
 
         next_step, names = 0, {}

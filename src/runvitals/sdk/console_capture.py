@@ -1,7 +1,7 @@
-"""What a command prints, passed through and kept: `runvitals run --console`.
+"""Records a command's output while passing it through: `runvitals run --console`.
 
-Where our own output is a terminal the command gets a terminal too, so that its colours and progress bars
-stay; else a pipe.
+If our own output is a terminal, the command gets a pseudo-terminal, so that its colours and progress bars
+work; otherwise it gets a pipe.
 """
 
 from __future__ import annotations
@@ -19,23 +19,21 @@ from runvitals.journal import frames
 from runvitals.journal.writer import Writer
 
 _CHUNK = 32 * 1024
-# A program can print without end. What comes after this much is passed through but not kept, and an event
-# says so.
+# Output beyond this size is passed through but not recorded, and an event reports that.
 MOST_BYTES = 64 * 1024 * 1024
-# How long after the command's end its own children's last words are waited for.
+# How long to wait, after the command has ended, for output of its children.
 _DRAIN_S = 0.3
 _HEAD = struct.Struct("<Bq")
 
 
-class Output:
-    """The command's stdout and stderr: a thread of the wrapper (not of the training) copies them and keeps
-    them.
+class ConsoleCapture:
+    """Copies and records the command's stdout and stderr, in a thread of the wrapper process.
 
     Args:
-        journal: where the output is kept.
+        journal: where to record the output.
 
     Example:
-        >>> output = Output(journal)
+        >>> output = ConsoleCapture(journal)
         >>> pid = os.posix_spawn(program, command, os.environ, file_actions=output.actions)
         >>> output.start()
         >>> os.waitpid(pid, 0)
@@ -61,18 +59,18 @@ class Output:
         return [(os.POSIX_SPAWN_DUP2, theirs, stream) for theirs, stream in self._theirs.items()]
 
     def start(self) -> None:
-        """After the command was started: let go of its ends and begin to copy."""
+        """After the command was started: close its ends and start copying."""
         for fd in self._theirs:
             os.close(fd)
         self._thread.start()
 
     def resize(self) -> None:
-        """Our terminal has another size: so has the command's."""
+        """Copy our terminal's size to the command's."""
         for real, ours in self._terminals:
             fcntl.ioctl(ours, termios.TIOCSWINSZ, fcntl.ioctl(real, termios.TIOCGWINSZ, bytes(8)))
 
     def finish(self) -> None:
-        """After the command's end: take what is left, and close."""
+        """After the command has ended: read what is left, and close."""
         os.close(self._stopped)
         self._thread.join()
         os.close(self._stop)
@@ -85,7 +83,7 @@ class Output:
             return os.pipe()
         ours, theirs = os.openpty()
         attributes = termios.tcgetattr(theirs)
-        attributes[1] &= ~termios.OPOST  # the real terminal turns \n into \r\n; once is enough
+        attributes[1] &= ~termios.OPOST  # the real terminal already translates \n to \r\n
         termios.tcsetattr(theirs, termios.TCSANOW, attributes)
         self._terminals.append((stream, ours))
         self.resize()
@@ -101,7 +99,7 @@ class Output:
             wait_ms = None if until_s is None else max(0.0, until_s - time.monotonic()) * 1000
             ready = poll.poll(wait_ms)
             if not ready:
-                return  # somebody the command left behind holds the stream open
+                return  # a process that the command left behind holds the stream open
             for fd, _ in ready:
                 if fd == self._stop:
                     poll.unregister(fd)
@@ -111,16 +109,16 @@ class Output:
                     still_open.discard(fd)
 
     def _pass(self, fd: int) -> bool:
-        """Copy and keep what is there; False at the stream's end."""
+        """Copy and record available output; False at the end of the stream."""
         try:
             data = os.read(fd, _CHUNK)
-        except OSError:  # EIO: the last one has closed the terminal
+        except OSError:  # EIO: the last process has closed the terminal
             return False
         if not data:
             return False
         stream = self._streams[fd]
         self._keep(stream, data)
-        with contextlib.suppress(OSError):  # our reader has gone; the command's output is still kept
+        with contextlib.suppress(OSError):  # our reader is gone; the output is still recorded
             while data:
                 data = data[os.write(stream, data) :]
         return True
@@ -131,7 +129,7 @@ class Output:
         if self._kept <= MOST_BYTES:
             self._journal.record(frames.CONSOLE, _HEAD.pack(stream, now_ms) + data)
         elif before <= MOST_BYTES:
-            text = f"the command has printed more than {MOST_BYTES >> 20} MiB; what follows is not kept"
+            text = f"the command printed more than {MOST_BYTES >> 20} MiB; the rest is not recorded"
             self._journal.json(
                 frames.EVENT, {"t": now_ms, "name": "console_cut", "level": "warning", "text": text}
             )

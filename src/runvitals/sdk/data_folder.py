@@ -1,4 +1,4 @@
-"""The folder that a run is kept in: the one that was asked for, or another one that can be written."""
+"""Chooses the data folder of a run: the requested one, or a writable fallback."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from runvitals.sdk.messages import tell
 from runvitals.sdk.setting_definition import SettingError
 
 
-class NoFolder(OSError):
-    """There is no folder to keep a run in; the text says why, and what to do."""
+class NoWritableFolder(OSError):
+    """No folder can store the run. The message says why and what to do."""
 
 
 def working_folder() -> str:
-    """The current folder; the root where it was deleted or cannot be seen."""
+    """The current directory, or the root if it was deleted or is not accessible."""
     try:
         return os.getcwd()
     except OSError:
@@ -23,27 +23,28 @@ def working_folder() -> str:
 
 
 def usable_directory(named: str | None, run_id: str, resume: str) -> str:
-    """The data folder, checked: writable, and fitting to `resume`. A folder that cannot be written is
-    replaced by one that can, loudly. One on a full disk stays: there may be room soon, and the processes of a
-    run must come to the same one.
+    """The data folder, after checking that it is writable and consistent with `resume`.
+
+    A folder that is not writable is replaced by a fallback, with a warning. A folder on a full disk is kept:
+    space may be freed, and all processes of a run must choose the same folder.
 
     Args:
-        named: the folder that was asked for; None: the user's.
+        named: the requested folder; None for the user's data home.
 
     Raises:
-        SettingError: `resume` forbids what is there (or is not).
-        NoFolder: none can be written.
+        SettingError: the run exists and `resume` is `never`, or it does not and `resume` is `must`.
+        NoWritableFolder: no folder is writable.
     """
     try:
         directory = os.path.abspath(os.path.expanduser(named)) if named else paths.data_dir()
-    except OSError as error:  # relative to a working folder that was deleted
-        directory, problem = "", f"the data folder {named or ''} cannot be found ({error.strerror})"
+    except OSError as error:  # relative to a current directory that was deleted
+        directory, problem = "", f"data folder {named or ''} could not be resolved ({error.strerror})"
     else:
         _check_resume(directory, run_id, resume)
         problem = _cannot_write(directory)
     if not problem:
         return directory
-    import tempfile  # 6 ms, which only this way out has to pay
+    import tempfile  # 6 ms, paid only for the fallback
 
     try:
         fallback = os.path.join(
@@ -54,23 +55,24 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
     except OSError:
         fallback, usable = "the folder for temporary files", False
     if not usable:
-        raise NoFolder(
-            f"no folder to keep run {run_id} in: {problem}; nor can {fallback} be used. Set RUNVITALS_DIR"
+        raise NoWritableFolder(
+            f"no writable folder for run {run_id}: {problem}, and {fallback} is not usable either. "
+            "Set RUNVITALS_DIR to a writable folder"
         )
-    tell(f"{problem}; run {run_id} is kept in {fallback} instead. Set RUNVITALS_DIR to one that can be")
+    tell(f"{problem}; run {run_id} is recorded in {fallback} instead. Set RUNVITALS_DIR to a writable folder")
     return fallback
 
 
 def _check_resume(directory: str, run_id: str, resume: str) -> None:
     exists = os.path.isdir(paths.run_dir(run_id, directory))
     if exists and resume == "never":
-        raise SettingError(f"run {run_id} exists in {directory}, and resume = 'never'")
+        raise SettingError(f"run {run_id} already exists in {directory}, but resume = 'never'")
     if not exists and resume == "must":
-        raise SettingError(f"run {run_id} does not exist in {directory}, and resume = 'must'")
+        raise SettingError(f"run {run_id} does not exist in {directory}, but resume = 'must'")
 
 
 def _cannot_write(directory: str) -> str:
-    """Why nothing can be kept in a folder, or ""."""
+    """Why the folder is not writable, or ""."""
     folder = paths.runs_dir(directory)
     trial = os.path.join(folder, f".{os.getpid():x}-{os.urandom(4).hex()}.trial")
     try:
@@ -78,11 +80,11 @@ def _cannot_write(directory: str) -> str:
         os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         os.unlink(trial)
     except OSError as error:
-        return "" if error.errno in NO_ROOM else f"{directory} cannot be written ({error.strerror})"
+        return "" if error.errno in NO_ROOM else f"{directory} is not writable ({error.strerror})"
     return ""
 
 
 def _is_ours(directory: str) -> bool:
-    """A folder in a place that everybody writes to must be our own, and no link."""
+    """In a world-writable place, the folder must belong to this user and not be a symbolic link."""
     status = os.lstat(directory)
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not os.path.islink(directory))

@@ -1,4 +1,4 @@
-"""What a run's own processes have to do with its delivery: where it goes, and a bounded wait at the end."""
+"""The configured destinations of a run, and the bounded wait for delivery when it finishes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.messages import tell
 from runvitals.sdk.settings import SETTINGS, resolve
 
-# Beyond the relay's own limit, for its answer to come back.
+# Added to the relay's own timeout, for its answer to arrive.
 _ANSWER_GRACE_S = 1.0
 
 
 def destinations(values: Mapping[str, Any]) -> list[str]:
-    """Where a run goes by its settings; nowhere unless `mode` is `online`."""
+    """The destinations of a run; empty unless `mode` is `online`."""
     if values["mode"] != "online":
         return []
     server = [values["server"]] if values["server"] else []
@@ -24,13 +24,13 @@ def destinations(values: Mapping[str, Any]) -> list[str]:
 
 
 def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """(where a command delivers to: what it was told, else what the settings name; its environment).
+    """The destinations of a command, `to` or else those of the settings, and its environment.
 
-    What credentials in the environment are for is judged by `RUNVITALS_DESTINATIONS`, which holds all that
-    the settings name, and what the command was told of other kinds.
+    In that environment `RUNVITALS_DESTINATIONS` lists all configured destinations, and those of `to` of any
+    other kind. It decides which destination a credential in the environment belongs to.
 
     Raises:
-        SettingError: a setting that is not allowed.
+        SettingError: invalid setting.
     """
     named = destinations({**resolve({}, os.environ, working_folder()), "mode": "online"})
     kinds = {text.partition(":")[0] for text in named}
@@ -40,10 +40,10 @@ def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, say: bool) -> None:
-    """Wait at most `delivery_timeout` seconds until all that was written is delivered.
+    """Wait at most `delivery_timeout` seconds until everything written so far is delivered.
 
     Args:
-        say: whether to tell a person what was delivered; what was not is told in any case.
+        say: print what was delivered. What was not delivered is always printed.
     """
     wanted = destinations(values)
     timeout_s = float(values["delivery_timeout"])
@@ -51,18 +51,18 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
         return
     message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
     try:
-        from runvitals.monitor import relay_connection  # a run without a destination has no use for it
+        from runvitals.monitor import relay_connection  # runs without a destination need not import it
 
         answer = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
-    except (OSError, ImportError):  # the program has no descriptor left, for a module's file or a socket
+    except (OSError, ImportError):  # the process is out of file descriptors
         answer = None
     reports = {} if answer is None else {one["destination"]: one for one in answer["destinations"]}
     for destination in wanted:
         report = reports.get(destination)
         if report is None:
-            tell(f"run {run_id} is not delivered to {destination} yet; `runvitals sync {run_id}` does it")
+            tell(f"run {run_id} is not delivered to {destination} yet; run `runvitals sync {run_id}`")
         elif not report["delivered"] or report["rejected"]:
-            tell(_trouble(report))
+            tell(_problem(report))
         elif say:
             tell(f"delivered to {destination}: {_amount(report)}")
 
@@ -71,14 +71,14 @@ def _amount(report: Mapping[str, Any]) -> str:
     return f"{report['samples']} samples, {report['logs']} log() rows"
 
 
-def _trouble(report: Mapping[str, Any]) -> str:
+def _problem(report: Mapping[str, Any]) -> str:
     why = f" ({report['error']})" if report["error"] else ""
     if report["delivered"]:
         return (
             f"delivered to {report['destination']}: {_amount(report)}; {report['rejected']} batches were "
-            f"not accepted{why}"
+            f"rejected{why}"
         )
     return (
-        f"not all of the run is delivered to {report['destination']} yet{why}: {_amount(report)} are there, "
-        f"{report['left']} records are left; it goes on in the background, see `runvitals relay status`"
+        f"the run is not fully delivered to {report['destination']} yet{why}: {_amount(report)} delivered, "
+        f"{report['left']} records left; delivery continues in the background, see `runvitals relay status`"
     )

@@ -1,4 +1,4 @@
-"""Which run a process belongs to, and what that is called: the same in all processes of a job."""
+"""Determines a process's run id and default run name, the same in all processes of a job."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH = 8
 _LONGEST_NAME = 128
 
-# How many runs of one job this process has begun. All ranks count alike, so the second run of each has the
-# same id.
+# How many runs of a job this process has started. All ranks count alike, so that their second runs share an
+# id too.
 _begun: dict[str, int] = {}
 
 
 class Identity(NamedTuple):
-    """A run, as one of its processes knows it.
+    """The run a process belongs to, and its place in it.
 
     Args:
         run_id: the run.
-        shared: other processes of the same job come to the same id.
-        place: this process among those of the job: rank, local_rank, world_size.
-        job: what a job's id was derived from: launcher, key, name; empty for a process that is no job's.
-        number: which run of its job it is that this process begins, from 1.
+        shared: other processes of the job derive the same id.
+        place: rank, local_rank and world_size of this process.
+        job: what the id was derived from: launcher, key, name; empty for a process without a job.
+        number: counts the runs that this process has started in its job, from 1.
     """
 
     run_id: str
@@ -39,14 +39,14 @@ class Identity(NamedTuple):
     number: int = 1
 
     def default_name(self, project: str, directory: str) -> str:
-        """What to call the run where nobody said: by its job's own name, else by words and a number."""
+        """The name of a run that was given none: the job's name, else words and a number."""
         name = self.job.get("name")
         if name:
             return name if self.number == 1 else f"{name}-{self.number}"
         return next(names_of(self.run_id)) if self.shared else free_name(self.run_id, project, directory)
 
     def about(self, values: Mapping[str, Any], directory: str) -> dict[str, Any]:
-        """What is to be recorded of it beside the settings."""
+        """What to record of the run besides its settings."""
         about: dict[str, Any] = {"job": self.job} if self.job else {}
         if not values["name"]:
             about["default_name"] = self.default_name(values["project"], directory)
@@ -54,11 +54,11 @@ class Identity(NamedTuple):
 
 
 def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> Identity:
-    """The run that this process is to begin or join, by its settings and whoever launched it.
+    """The run that this process starts or joins, from its settings and its launcher.
 
-    The id is the one that was set, else eight characters: of a job derived from what tells it from all
-    others, so that every rank comes to the same, else random. The second run that a process begins under one
-    job's id is `<id>-2`, and so on.
+    The id is the configured one, else eight characters: derived from the launcher's job key, so that every
+    rank computes the same id, or random without a job. A second run in the same job gets the id `<id>-2`, and
+    so on.
     """
     job = launcher.identity(environ)
     place: dict[str, int | None] = {}
@@ -80,9 +80,9 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> Identity:
 
 
 def short_id(key: str) -> str:
-    """Eight letters and digits of a text, the first a letter: the same everywhere, another of any other."""
+    """A stable hash of a text: eight letters and digits, the first a letter."""
     try:
-        from _blake2 import blake2b  # `hashlib` would load OpenSSL: 6 ms of every rank's start
+        from _blake2 import blake2b  # `hashlib` would load OpenSSL, which takes 6 ms at every rank's start
     except ImportError:
         from hashlib import blake2b
     digest = blake2b(key.encode("utf-8", "surrogateescape"), digest_size=16).digest()
@@ -91,14 +91,12 @@ def short_id(key: str) -> str:
 
 def new_run_id() -> str:
     """Eight random letters and digits, the first a letter."""
-    # `secrets` would import hashlib and hmac: 6 ms of every training script's start.
+    # `secrets` would import hashlib and hmac, which takes 6 ms at every script's start.
     return _letters(int.from_bytes(os.urandom(16), "little"))
 
 
 def as_run_id(key: str) -> str:
-    """A text as a run id: itself where it can be one, else what can be kept of it and a checksum of all
-    of it.
-    """
+    """A text as a run id: unchanged if it is valid, else its valid characters and a checksum."""
     try:
         return paths.check_run_id(key)
     except ValueError:
@@ -114,6 +112,6 @@ def _letters(number: int) -> str:
 
 
 def _printable(name: str) -> str:
-    """A job's name as a run may have it."""
+    """A job's name as a valid run name."""
     name = "".join("_" if not letter.isprintable() or letter in "/\\" else letter for letter in name)
     return name.strip()[:_LONGEST_NAME]

@@ -1,7 +1,7 @@
-"""What a training script hands over to `log()`, `alert()`, `mark()` and `config`, as a record can hold it.
+"""Converts the values passed to `log()`, `alert()`, `mark()` and `config` to valid record values.
 
-Nothing of it may break the training: what can be kept is kept, a short text stands for the rest, and what had
-to be changed is counted. What is valid is defined in `runvitals.model`.
+No value may break the training. A value that cannot be recorded is replaced by a short text, and such changes
+are counted. `runvitals.model` defines what is valid.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from runvitals.model.values import Mending
 from runvitals.sdk.arrays import as_plain, is_masked
 
 _SHORT_TEXT = 1000
-_SIMPLE_NAMES = 1000  # of a row that cannot be too long for a record
+_SIMPLE_NAMES = 1000  # a row of this many names cannot exceed a record's size
 _KNOWN_NAMES = 20_000
 _MOST_ENTRIES = RECORD_VALUES + 1
-_FAULTS = 20  # kinds that are told one by one
-# How often a mapping is looked at again that another thread changes meanwhile.
+_FAULTS = 20  # kinds of faults reported separately
+# How often to retry reading a mapping that another thread is changing.
 _ATTEMPTS = 5
-_NESTED = 16  # levels of mappings that become dotted names; what lies deeper stays one value
+_NESTED = 16  # levels of mappings that become dotted names; deeper mappings stay values
 
 Entries = list[tuple[object, object]]
 
 
 class Values:
-    """Makes what a script hands over into what a record can hold.
+    """Converts a script's values to valid record values.
 
     Args:
-        report: called with what was wrong, once for each kind of fault.
+        report: called with a description of each kind of fault, the first time it occurs.
 
     Attributes:
-        faults: what was wrong, for a person, with how often it was.
+        faults: description of a fault → how often it occurred.
 
     Example:
         >>> Values(print).row({"loss": 0.5, "layer": {"lr": numpy.float32(0.1)}, "note": {1, 2}})
@@ -50,17 +50,17 @@ class Values:
         self.faults: dict[str, int] = {}
 
     def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of `log()`: nested mappings become dotted names. 1 µs for a dozen numbers.
+        """Convert a row of `log()`; nested mappings become dotted names. 1 µs for a dozen numbers.
 
         Raises:
-            TypeError: `data` is no mapping.
+            TypeError: `data` is not a mapping.
         """
         if type(data) is dict:
             row = self._simple(data)
             if row is not None:
                 return row
         elif not isinstance(data, Mapping):
-            raise TypeError(f"log(): it takes a mapping of names to values, not {_type_name(data)}")
+            raise TypeError(f"log(): expected a mapping of names to values, not {_type_name(data)}")
         mending = _mending()
         flat: dict[str, Any] = {}
         for name, value in _leaves(data, mending):
@@ -71,7 +71,7 @@ class Values:
         return row
 
     def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
-        """Entries of `config` or `summary`; nested mappings stay as they are."""
+        """Convert entries of `config` or `summary`; nested mappings stay nested."""
         mending = _mending()
         found = {name: _value(value, mending) for name, value in _named(changes, mending)}
         whole = Mending()
@@ -79,10 +79,10 @@ class Values:
         self._note({**mending.faults, **whole.faults})
         return kept
 
-    def event(self, said: Mapping[str, str], about: Mapping[str, Any]) -> dict[str, Any]:
-        """An event's fields: what is said of it, and what else goes with it under other names."""
-        row = {**said, **self.row(about), **said}
-        row.pop("t", None)  # its time
+    def event(self, event: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
+        """An event's fields, and additional values that do not replace them."""
+        row = {**event, **self.row(extra), **event}
+        row.pop("t", None)  # reserved for the time
         whole = Mending()
         kept: dict[str, Any] = whole.value({"t": 0, **row}, DEPTH + 1)  # as in a record
         self._note(whole.faults)
@@ -90,7 +90,7 @@ class Values:
         return kept
 
     def text(self, value: object) -> str:
-        """A text for a person, of anything."""
+        """Convert anything to a string."""
         mending = _mending()
         made = _value(value, mending)
         text: str = mending.value(made if isinstance(made, str) else str(made))
@@ -98,7 +98,7 @@ class Values:
         return text
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        """A copy of a row of numbers and short texts under valid names; None of any other."""
+        """Fast path: a copy of a row of numbers and short strings with valid names; None for other rows."""
         if len(data) > _SIMPLE_NAMES:
             return None
         row = data.copy()  # another thread may change it
@@ -128,9 +128,9 @@ class Values:
         return row
 
     def fault(self, text: str, count: int = 1) -> None:
-        """Count something that was wrong."""
+        """Count a fault."""
         if text not in self.faults and len(self.faults) >= _FAULTS:
-            text = "something else that a record cannot hold"
+            text = "other values that cannot be recorded"
         known = self.faults.get(text, 0)
         self.faults[text] = known + count
         if not known:
@@ -142,33 +142,33 @@ class Values:
 
 
 def _number(value: object) -> float | int | None:
-    """A scalar of NumPy, PyTorch …: the number that it holds, None of anything else."""
+    """The number in a scalar of NumPy, PyTorch …; None for anything else."""
     try:
         if isinstance(value, float):
             return float(value)
         number = value.item()  # type: ignore[attr-defined]
         if not number and is_masked(value):
             return None
-    except Exception:  # noqa: BLE001 - whatever it is, it is looked at again, and its error reported then
+    except Exception:  # noqa: BLE001 - the slow path handles the value, and reports its error
         return None
     kind = type(number)
     return number if kind is float or kind is bool or (kind is int and -INT64 <= number < INT64) else None
 
 
 def _value(value: object, mending: Mending) -> Any:
-    """A value as JSON can hold it, whatever it does when it is looked at."""
+    """A value that JSON can represent, even if accessing the original raises."""
     for _ in range(_ATTEMPTS):
         try:
             return mending.value(value, DEPTH - 1)
         except RuntimeError:  # "dictionary changed size during iteration": of another thread
             continue
         except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
-            return _stand_in(value, error, mending)
-    return _stand_in(value, RuntimeError("it changes all the time"), mending)
+            return _placeholder(value, error, mending)
+    return _placeholder(value, RuntimeError("modified concurrently"), mending)
 
 
-def _stand_in(value: object, error: Exception, mending: Mending) -> str:
-    mending.fault(f"a value of the type {_type_name(value)} that raises {_type_name(error)}")
+def _placeholder(value: object, error: Exception, mending: Mending) -> str:
+    mending.fault(f"a value of type {_type_name(value)} that raises {_type_name(error)}")
     return f"({_type_name(value)}: {_type_name(error)})"
 
 
@@ -178,7 +178,7 @@ def _mending() -> Mending:
 
 
 def _known_to_json(value: object, mending: Mending) -> object:
-    """Something in the place of a value that JSON does not know."""
+    """Convert a value of a type that JSON does not know."""
     try:
         if isinstance(value, Mapping):
             return dict(entries(value, mending.fault))
@@ -188,18 +188,18 @@ def _known_to_json(value: object, mending: Mending) -> object:
             return f"({len(value)} bytes)"
         return as_plain(value)
     except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
-        return _stand_in(value, error, mending)
+        return _placeholder(value, error, mending)
 
 
 def _leaves(data: Mapping[Any, Any], mending: Mending) -> Iterable[tuple[str, object]]:
-    """The values of a row by dotted name, in order; no more than a row may have, but for one."""
+    """The values of a row by dotted name, in order; at most one more than a row may have."""
     left = ROW_NAMES + 1
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", data, ())]
     while pending and left:
         prefix, value, above = pending.pop()
         if id(value) in above:
-            mending.fault("a mapping that holds itself")
-            value = "(holds itself)"
+            mending.fault("a mapping that contains itself")
+            value = "(contains itself)"
         elif len(above) < _NESTED and (type(value) is dict or _is_mapping(value)):
             inner = [
                 (f"{prefix}.{name}" if above else name, item, (*above, id(value)))
@@ -212,7 +212,7 @@ def _leaves(data: Mapping[Any, Any], mending: Mending) -> Iterable[tuple[str, ob
 
 
 def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
-    """The entries of a mapping, with texts for names."""
+    """The entries of a mapping, with names as strings."""
     found = entries(mapping, mending.fault)
     return [(name if type(name) is str else _name(name, mending), value) for name, value in found]
 
@@ -220,26 +220,24 @@ def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
 def _name(key: object, mending: Mending) -> str:
     try:
         if isinstance(key, str):
-            return str.__str__(key)  # of a subclass, which may do anything when it is compared
+            return str.__str__(key)  # a subclass may override comparison
         return str(next(iter(mending.value({key: None}))))
     except Exception as error:  # noqa: BLE001 - the key's own code
-        return _stand_in(key, error, mending)
+        return _placeholder(key, error, mending)
 
 
 def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MOST_ENTRIES) -> Entries:
-    """The first entries of a mapping. Of one whose values cannot all be read, those that can, and a text in
-    the place of each other one.
-    """
+    """The first `most` entries of a mapping. Values that cannot be read are replaced by a text."""
     for _ in range(_ATTEMPTS):
         try:
             return list(islice(mapping.items(), most))
         except RuntimeError:  # another thread has changed it
             continue
-        except Exception:  # noqa: BLE001 - the user's own type of mapping: one by one, some may be readable
+        except Exception:  # noqa: BLE001 - a custom mapping type: read one by one, some entries may be readable
             break
     try:
         keys = list(islice(mapping, most))
-    except Exception as error:  # noqa: BLE001 - as above, with no key to be had
+    except Exception as error:  # noqa: BLE001 - as above, and not even the keys are readable
         return [("(unreadable)", _unreadable(mapping, error, fault))]
     return [(key, _item(mapping, key, fault)) for key in keys]
 
@@ -252,7 +250,7 @@ def _item(mapping: Mapping[Any, Any], key: object, fault: Callable[[str], None])
 
 
 def _unreadable(mapping: object, error: Exception, fault: Callable[[str], None]) -> str:
-    fault(f"a mapping of the type {_type_name(mapping)} that raises {_type_name(error)}")
+    fault(f"a mapping of type {_type_name(mapping)} that raises {_type_name(error)}")
     return f"({_type_name(mapping)}: {_type_name(error)})"
 
 

@@ -1,4 +1,4 @@
-"""What the SDK says to the person in front of the terminal."""
+"""Messages of the SDK to the user, on stderr."""
 
 from __future__ import annotations
 
@@ -12,43 +12,42 @@ _SHORTEST_TOKEN = 12
 
 
 def tell(text: str) -> None:
-    """One line for the person, on stderr, without secrets and without what a terminal would obey.
+    """Print one line to stderr, with secrets redacted and control characters removed.
 
-    A stderr that is closed, or none, or anything that a script has put in its place, is no reason to end a
-    training.
+    Never raises: stderr may be closed, None, or replaced by the script.
     """
     stream = sys.stderr
     if stream is None or not _is_open(stream):
         return
     if _may_hold_a_secret(text):
-        from runvitals.environment import redaction  # 1 ms that most messages need not pay
+        from runvitals.environment import redaction  # 1 ms, not needed for most messages
 
         text = redaction.text(text)
     try:
-        # In one piece, or what the command prints at the same moment comes between the text and its newline.
+        # One write, so that concurrent output of the command cannot get between the text and its newline.
         stream.write(f"runvitals: {inert(text)}\n")
         stream.flush()
-    except Exception:  # noqa: BLE001 - it may be an object of the script's, which raises what it likes
+    except Exception:  # noqa: BLE001 - it may be an object of the script, which may raise anything
         return
 
 
 def _may_hold_a_secret(text: str) -> bool:
-    """Whether there is a sign before a value, or a long word that is no path."""
+    """Whether the text contains an assignment or a long word that is not a path."""
     return any(sign in text for sign in "=:@") or any(
         len(word) >= _SHORTEST_TOKEN and not word.startswith("/") for word in text.split()
     )
 
 
 def _is_open(stream: TextIO) -> bool:
-    """Whether something can be written: what stays in the buffer of a stream without a descriptor would make
-    Python end with exit code 120.
+    """Whether the stream can be written. Text left in the buffer of a stream without a descriptor would make
+    Python exit with code 120.
     """
     try:
         os.fstat(stream.fileno())
-    except ValueError:  # closed; or no file at all, as in a notebook, which `io.UnsupportedOperation` tells
+    except ValueError:  # closed, or not a file, as in a notebook (`io.UnsupportedOperation`)
         return not getattr(stream, "closed", False)
     except OSError:
         return False
-    except Exception:  # noqa: BLE001 - an object of the script's, which is no file
+    except Exception:  # noqa: BLE001 - an object of the script that is not a file
         return True
     return True

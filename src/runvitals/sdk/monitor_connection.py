@@ -1,6 +1,4 @@
-"""A tie to a run's monitor that holds: when the monitor dies another is started, but not a hundred in a
-row.
-"""
+"""The connection to a run's monitor. A monitor that dies is restarted, with exponential backoff."""
 
 from __future__ import annotations
 
@@ -12,53 +10,53 @@ from runvitals.backoff import Backoff
 from runvitals.monitor import launch
 from runvitals.sdk.messages import tell
 
-# A monitor that dies is replaced at once the first time, then after 1, 2, 4 … s: one that cannot live on this
-# machine must not cost the training a start at every `log()`.
+# The first replacement starts immediately, later ones after 1, 2, 4 … s: a monitor that cannot run on this
+# machine must not cost the training a process start at every `log()`.
 _LONGEST_WAIT_S = 60.0
-# A monitor that has lived this long was a good one.
-_GOOD_LIFE_S = 60.0
-# That many losses in short order are worth a word.
-_WORTH_A_WORD = 3
-# How many monitors may die while the last word is said to them.
-_LAST_ATTEMPTS = 3
+# A monitor that lived this long resets the backoff.
+_STABLE_S = 60.0
+# Warn after this many deaths without a stable monitor between them.
+_WARN_AFTER_DEATHS = 3
+# How many monitors `ask` tries when they die before they answer.
+_ASK_ATTEMPTS = 3
 
 
-class Tie:
-    """Connected to the monitor that `order` describes, as long as there can be one.
+class MonitorConnection:
+    """Keeps a connection to the monitor that `spec` describes.
 
     Args:
-        order: see `runvitals.monitor.launch.connect`.
+        spec: see `runvitals.monitor.launch.connect`.
         connect: makes the connection; `launch.connect`.
         clock: monotonic seconds.
 
     Attributes:
-        had_one: a monitor was reached, once at least.
+        was_connected: whether a monitor was reached at least once.
 
     Example:
-        >>> tie = Tie(order)
-        >>> tie.mind()      # every now and then
-        >>> tie.ask({"op": "finish", "pid": 4711, "exit_code": 0}, 5.0)
+        >>> connection = MonitorConnection(spec)
+        >>> connection.ensure()      # regularly
+        >>> connection.ask({"op": "finish", "pid": 4711, "exit_code": 0}, 5.0)
         {'op': 'done', 'state': 'finished'}
     """
 
     def __init__(
         self,
-        order: Mapping[str, Any],
+        spec: Mapping[str, Any],
         connect: Callable[[Mapping[str, Any]], launch.Line] = launch.connect,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._order = order
-        self._reach = connect
+        self._spec = spec
+        self._open = connect
         self._clock = clock
         self._line: launch.Line | None = None
-        self.had_one = False
+        self.was_connected = False
         self._deaths = 0
         self._connected_s = 0.0
         self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
         self._connect()
 
-    def mind(self) -> None:
-        """See that there is a monitor. One system call, 1 µs, when there is."""
+    def ensure(self) -> None:
+        """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
         if self._line is not None:
             if self._line.alive():
                 return
@@ -68,13 +66,13 @@ class Tie:
             self._connect()
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """The monitor's answer, or None where none came in time; then the tie is cut.
+        """Send a final message and return the monitor's answer, or None after the timeout. Then disconnect.
 
-        It is the run's last word: where there is no monitor, or it dies over it, another is started to
-        write it down, however many have died before.
+        A monitor that is missing or dies is started again regardless of the backoff, because it has to
+        record how the run ended.
         """
         until_s = self._clock() + timeout_s
-        for _ in range(_LAST_ATTEMPTS):
+        for _ in range(_ASK_ATTEMPTS):
             if self._line is not None and not self._line.is_ours():
                 self.close()
             if self._line is None:
@@ -93,28 +91,29 @@ class Tie:
         return None
 
     def close(self) -> None:
-        """Cut the tie. In a forked child: let go of the parent's."""
+        """Disconnect. In a forked child this closes only the child's copy."""
         if self._line is not None:
             self._line.close()
             self._line = None
 
     def _connect(self) -> None:
         try:
-            self._line = self._reach(self._order)
-            self.had_one = True
+            self._line = self._open(self._spec)
+            self.was_connected = True
             self._connected_s = self._clock()
         except launch.Unavailable as error:
             if not self._backoff.failures:
-                tell(f"no system metrics for run {self._order['run']} for now: {error}")
+                tell(f"no system metrics for run {self._spec['run']} yet, will retry: {error}")
             self._backoff.failed(self._clock())
 
     def _died(self) -> None:
-        """Wait a little longer after each death, but forget them after a good life."""
+        """Increase the backoff, or reset it if the monitor was stable."""
         now_s = self._clock()
-        if now_s - self._connected_s > _GOOD_LIFE_S:
+        if now_s - self._connected_s > _STABLE_S:
             self._deaths = 0
             self._backoff.worked()
         self._deaths += 1
         self._backoff.failed(now_s)
-        if self._deaths == _WORTH_A_WORD:
-            tell(f"the monitor of run {self._order['run']} keeps dying; `runvitals show` may say why")
+        if self._deaths == _WARN_AFTER_DEATHS:
+            run_id = self._spec["run"]
+            tell(f"the monitor of run {run_id} keeps crashing; see the events in `runvitals show {run_id}`")

@@ -1,4 +1,4 @@
-"""Readings of this machine without a run: what `runvitals sample`, `top` and `doctor` begin with."""
+"""Reads this machine's metrics without a run, for `runvitals sample`, `top` and `doctor`."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Collector
     from runvitals.collectors.sources import Sources
 
-# Between the two readings that rates and percentages need; shorter than this, a CPU's 10 ms ticks are too
-# coarse.
+# Between the two readings that rates and percentages need. With a shorter interval, the CPU's 10 ms ticks
+# are too coarse.
 _BETWEEN_S = 0.5
-# How long drivers and tools that are slow to start have for their first answer.
+# How long slow drivers and tools have for their first answer.
 _PATIENCE_S = 10.0
-# A value that its source has not told again for so long, or for three readings, is no longer shown.
+# Values not updated for this long, or for three readings, are no longer shown.
 _STALE_S = 10.0
 
 
 @dataclass(slots=True)
 class Reading:
-    """One reading of everything.
+    """The values of all sources at one time.
 
     Attributes:
-        time_ms: when, UTC.
-        metrics: key → value; of counters the total so far, as the source counts.
-        states: what each source has to say: `{"state": "on" | "absent" | "failing", "reason": …}`.
-        machine: what sources tell of their devices.
-        counts: source → how many values it gave.
-        took_ms: source → how long its last answer took.
+        time_ms: ms UTC.
+        metrics: key → value; for counters the source's running total.
+        states: source → `{"state": "on" | "absent" | "failing", "reason": …}`.
+        machine: what sources report about their devices.
+        counts: source → number of values.
+        took_ms: source → duration of its last read.
     """
 
     time_ms: int = 0
@@ -50,11 +50,11 @@ class Reading:
 
 
 def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Selection]:
-    """The sources of this machine, by the settings, with this very process as the one that is watched.
+    """Probe the sources of this machine that the settings select, monitoring this process.
 
     Args:
         values: resolved settings.
-        interval_s: how often they are going to be asked.
+        interval_s: how often the sources will be read.
     """
     scope = Scope(
         values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], interval_s, values
@@ -66,7 +66,7 @@ def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Select
 
 
 def read_once(values: Mapping[str, Any]) -> Reading:
-    """One reading of everything: 0.3 s, at most 10 s where a driver or a tool is slow to start.
+    """Read all sources once. Takes 0.3 s, or up to 10 s if a driver or tool is slow to start.
 
     Example:
         >>> read_once(resolve({}, os.environ, os.getcwd())).metrics["memory_percent"]
@@ -85,16 +85,16 @@ def read_once(values: Mapping[str, Any]) -> Reading:
     reading.states = {**found.states(selection), **failures}
     for collector in found.collectors:
         reading.machine.update(getattr(collector, "facts", None) or {})
-        sources.close(collector, _shrug)
+        sources.close(collector, _ignore)
     return reading
 
 
 def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
-    """One reading after another, each with what was told lately: tools answer less often than they are shown.
+    """Read all sources repeatedly. Values of sources that update less often are carried over.
 
     Args:
         values: resolved settings.
-        interval_s: seconds from one to the next. The first one comes after half a second.
+        interval_s: seconds between readings. The first one comes after half a second.
     """
     found, selection = probe(values, interval_s)
     seen_s: dict[str, float] = {}
@@ -108,7 +108,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
             failures = _sample(found.collectors, reading)
             metrics.update(reading.metrics)
             seen_s.update(dict.fromkeys(reading.metrics, now_s))
-            if not number:  # without a second one there are no rates and percentages
+            if not number:  # rates and percentages need a second reading
                 next_s = now_s + min(_BETWEEN_S, interval_s)
                 continue
             next_s = max(next_s + interval_s, now_s)
@@ -122,17 +122,17 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
             yield reading
     finally:
         for collector in found.collectors:
-            sources.close(collector, _shrug)
+            sources.close(collector, _ignore)
 
 
 def _sample(collectors: Iterable[Collector], reading: Reading) -> dict[str, dict[str, str]]:
-    """One reading of all; the states of those that failed."""
+    """Read all collectors into `reading`; returns the states of those that failed."""
     failures = {}
     for collector in collectors:
         tick = Tick(time.monotonic())
         try:
             collector.sample(tick)
-        except Exception as error:  # noqa: BLE001 - one broken source must not hide the others; it is shown with its reason
+        except Exception as error:  # noqa: BLE001 - one failing source must not hide the others; its reason is shown
             reason = f"{type(error).__name__}: {error}"
             failures[collector.name] = {"state": "failing", "reason": reason}
         read = {key: value for key, value in (tick.gauges | tick.counters).items() if _is_number(value)}
@@ -147,9 +147,9 @@ def _is_pending(collectors: Iterable[Collector]) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Sources of other packages may have put in anything."""
+    """Collectors from other packages may return anything."""
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def _shrug(name: str, error: Exception | None) -> None:
-    """The reading is taken: what a source could not give back ends with this process."""
+def _ignore(name: str, error: Exception | None) -> None:
+    """The reading is complete; resources that a source failed to release end with this process."""

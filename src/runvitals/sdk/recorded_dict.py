@@ -1,4 +1,4 @@
-"""`run.config` and `run.summary`: mappings that write their changes down."""
+"""`run.config` and `run.summary`: dictionaries that record their changes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _ABSENT: Any = object()
 Write = Callable[[Mapping[Any, Any], Sequence[Any]], None]
 
 
-class Fields(dict[Any, Any]):
-    """A dictionary whose entries are attributes too, and whose changes are written to the journal.
+class RecordedDict(dict[Any, Any]):
+    """A dictionary with attribute access whose changes are written to the journal.
 
-    What changes within a mapping or list that lies in an entry is written at the run's end, or when the entry
-    is assigned again.
+    Changes inside a nested mapping or list are written when the run finishes, or when the entry is assigned
+    again.
 
     Args:
-        write: called with the entries that are set and the names of those that are removed.
-        fault: called with what is wrong with a mapping that cannot be read.
+        write: called with the entries that were set and the names that were removed.
+        fault: called with a description of a mapping that cannot be read.
 
     Example:
         >>> run.config["lr"] = 0.1
@@ -44,7 +44,7 @@ class Fields(dict[Any, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(
-                f"there is no {name!r} here; there are {', '.join(map(str, self)) or 'none yet'}"
+                f"no entry {name!r}; existing entries: {', '.join(map(str, self)) or 'none'}"
             ) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -52,19 +52,19 @@ class Fields(dict[Any, Any]):
 
     def __delattr__(self, name: str) -> None:
         if name not in self:
-            raise AttributeError(f"there is no {name!r} here")
+            raise AttributeError(f"no entry {name!r}")
         del self[name]
 
-    def __ior__(self, other: Any) -> Fields:  # type: ignore[misc]
+    def __ior__(self, other: Any) -> RecordedDict:  # type: ignore[misc]
         self.update(other)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, here or in another process, is a plain dictionary: it writes nothing."""
+        """Copies and pickles are plain dictionaries that record nothing."""
         return dict, (dict(self),)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Set several entries, and write them as one record."""
+        """Set several entries in one record."""
         if len(args) == 1:
             args = (self._entries(args[0]),)
         changes = dict(*args, **kwargs)
@@ -73,7 +73,7 @@ class Fields(dict[Any, Any]):
             self._write(changes, ())
 
     def replace(self, other: Any) -> None:
-        """Have the entries of another mapping, and no others."""
+        """Replace all entries with those of another mapping."""
         if other is not self:
             fresh = dict(self._entries(other))
             for name in [name for name in self if name not in fresh]:
@@ -110,37 +110,37 @@ class Fields(dict[Any, Any]):
 
 
 def pairs(given: object) -> dict[Any, Any]:
-    """The entries that something else than a mapping has: pairs, or an object like `argparse.Namespace`.
+    """The entries of an iterable of pairs, or the attributes of an object such as `argparse.Namespace`.
 
     Raises:
-        TypeError, ValueError: it has none.
+        TypeError, ValueError: it is neither.
     """
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
         return dict(given)
     if not hasattr(given, "__dict__") or callable(given):
         raise TypeError(
-            f"a mapping is expected, or an object with attributes such as argparse.Namespace,"
+            f"expected a mapping, or an object with attributes such as argparse.Namespace,"
             f" not {type(given).__name__}"
         )
     return dict(vars(given))
 
 
-class Summary(Fields):
-    """The summary: what is logged comes into it by itself, what is set by hand stays."""
+class Summary(RecordedDict):
+    """The summary. Logged metrics update it automatically, except for entries that were set by hand."""
 
     def __init__(self, write: Write, fault: Callable[[str], None]) -> None:
         by_hand: set[Any] = set()
 
-        def noted(changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
+        def write_by_hand(changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
             by_hand.difference_update(removed)
             by_hand.update(changes)
             write(changes, removed)
 
-        super().__init__(noted, fault)
+        super().__init__(write_by_hand, fault)
         self.__dict__["_by_hand"] = by_hand
 
-    def note(self, values: Mapping[str, Any]) -> None:
-        """Set entries that follow from the rows of `log()`."""
+    def update_logged(self, values: Mapping[str, Any]) -> None:
+        """Update the entries derived from rows of `log()`, unless set by hand. Records nothing."""
         if self._by_hand:
             values = {name: value for name, value in values.items() if name not in self._by_hand}
         dict.update(self, values)

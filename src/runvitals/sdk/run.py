@@ -1,4 +1,4 @@
-"""A run as the training script sees it."""
+"""The run object that a training script uses."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from runvitals.journal.writer import Writer
 from runvitals.model.limits import STEP
 from runvitals.model.names import name_fault
 from runvitals.model.summary import KINDS, Tally
-from runvitals.sdk.attachment import MonitorLine
+from runvitals.sdk.attachment import Attachment
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.messages import tell
-from runvitals.sdk.recorded_dict import Fields, Summary
-from runvitals.sdk.serial_executor import Turns
+from runvitals.sdk.recorded_dict import RecordedDict, Summary
+from runvitals.sdk.serial_executor import SerialExecutor
 
 if TYPE_CHECKING:
     from runvitals.sdk.stop_handler import StopHandler
 
-_INTERRUPTED = 130  # Python ends by SIGINT itself then; this is a shell's word for it
+_INTERRUPTED = 130  # Python then exits by SIGINT; shells report that as 128 + 2
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
 LEVELS = ("info", "warning", "error")
-# How much may be logged until the summary so far is written down. Readers of a list look at the last 64 KiB.
+# Write the running summary after this many logged bytes. Run lists read only the last 64 KiB of a file.
 _SUMMARY_EVERY_BYTES = 48 * 1024
-# … and at least so many times what writing it down takes, which is no more than this.
+# Also wait for at least this many times the size of the last summary, so that summaries stay below 5 % of
+# what is written. One summary takes at most `_SUMMARY_BYTES`.
 _SUMMARY_SHARE = 20
 _SUMMARY_BYTES = 32 * 1024
 
 
 class Run:
-    """One run; made by `runvitals.init`.
+    """A run, created by `runvitals.init`.
 
     Attributes:
-        id, project, name: what it is called.
-        config: its hyper-parameters. Changes are written down.
-        summary: its results: of each metric the last value, or what `define_metric` says, and what is set
-            here by hand, which stays.
-        dir: the folder its journal lies in.
-        rank: of this process among the run's, or None.
+        id, project, name: identify the run.
+        config: hyper-parameters. Changes are recorded.
+        summary: results: the last value of each logged metric, or the aggregate chosen with
+            `define_metric`. Values set by hand take precedence and are kept.
+        dir: folder of the run's journal.
+        rank: rank of this process within the run, or None.
 
     Example:
         >>> with runvitals.init(project="digits", config={"lr": 0.1}) as run:
@@ -52,27 +53,27 @@ class Run:
     """
 
     def __init__(
-        self, values: Mapping[str, Any], run_id: str, place: Mapping[str, Any], line: MonitorLine | None
+        self, values: Mapping[str, Any], run_id: str, place: Mapping[str, Any], attachment: Attachment | None
     ) -> None:
         self.id = run_id
         self.project: str = values["project"]
         self.name: str = values["name"] or run_id
         self.rank: int | None = place.get("rank")
-        self.disabled = line is None
+        self.disabled = attachment is None
         self.finished = False
-        self.dir = paths.run_dir(run_id, line.directory) if line else ""
+        self.dir = paths.run_dir(run_id, attachment.directory) if attachment else ""
         self._values = Values(self._report_fault)
-        self._config = Fields(
+        self._config = RecordedDict(
             lambda changes, removed: self._write_entries("config", changes, removed), self._values.fault
         )
         self._summary = Summary(
             lambda changes, removed: self._write_entries("summary", changes, removed), self._values.fault
         )
-        self.step = 0  # the step a `log()` without one gets
-        self._turns = Turns()
-        self._line = line
+        self.step = 0  # the step of the next `log()` call that names none
+        self._serial = SerialExecutor()
+        self._attachment = attachment
         self.opened_by = os.getpid()
-        self._journal = line.journal if line else None
+        self._journal = attachment.journal if attachment else None
         self._journal_pid = self.opened_by
         self._unwritable = False
         self._told_finished = False
@@ -80,17 +81,17 @@ class Run:
             self._tell_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
-        self._inner: dict[tuple[str, str], Any] = {}  # lists and mappings in config and summary, as written
+        self._inner: dict[tuple[str, str], Any] = {}  # nested values of config and summary, as last written
         self._tally = Tally()
-        self._unsummed_bytes = 0  # logged since the summary was written down
+        self._unsummed_bytes = 0  # logged since the summary was last written
         self._sum_up_at_bytes = _SUMMARY_EVERY_BYTES
         self._summed_segment = 0
 
-    # -- what a script calls
+    # -- public API
 
     @property
-    def config(self) -> Fields:
-        """The hyper-parameters. A mapping that is assigned takes the place of all of them."""
+    def config(self) -> RecordedDict:
+        """The hyper-parameters. Assigning a mapping replaces all of them."""
         return self._config
 
     @config.setter
@@ -99,7 +100,7 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """The results. A mapping that is assigned takes the place of all of them."""
+        """The results. Assigning a mapping replaces all of them."""
         return self._summary
 
     @summary.setter
@@ -107,73 +108,78 @@ class Run:
         self._summary.replace(entries)
 
     def log(self, data: Mapping[str, Any], step: int | None = None) -> None:
-        """Keep a row of values. One `write()`: about 10 µs; it neither waits for a disk nor for the monitor.
+        """Log a row of values. Costs one `write()`, about 10 µs; never waits for the disk or the monitor.
 
-        What cannot be kept does not stop the training: a short text stands for it, the run says so once, and
-        counts.
+        A value that cannot be recorded does not stop the training: a short text replaces it, a warning is
+        printed once, and the replacements are counted.
 
         Args:
-            data: name → number, text, boolean, list; nested mappings become dotted names. Scalars of NumPy
-                and PyTorch are fine; of an array of more than 32 elements the histogram is kept.
-            step: position of the row; default: one more than the last row's. Rows of one step belong
+            data: maps names to numbers, strings, booleans or lists. Nested mappings become dotted names.
+                NumPy and PyTorch scalars are converted; arrays of more than 32 elements are recorded as a
+                histogram.
+            step: position of the row; default: the last step plus one. Rows with the same step belong
                 together.
 
         Raises:
-            TypeError: `data` is no mapping, or `step` no whole number.
+            TypeError: `data` is not a mapping, or `step` is not an integer.
             RuntimeError: the run is finished.
         """
         if self.disabled:
             return
         self._must_be_open("log")
         row = self._values.row(data)
-        step = self.step if step is None else self._whole(step)
+        step = self.step if step is None else self._checked_step(step)
         self.step = min(step + 1, STEP)
         now_ms = self._now_ms()
         payload = dumps({"t": now_ms, "step": step, "data": row})
-        self._turns.do(lambda: self._record_row(payload, row, now_ms))
-        self._mind_the_monitor()
+        self._serial.run(lambda: self._record_row(payload, row, now_ms))
+        self._ensure_monitor()
 
     def define_metric(self, name: str, summary: str = "last") -> None:
-        """Say what of a metric's values the summary has. It holds for what is logged from then on.
+        """Choose how a metric is aggregated in the summary. Applies to values logged from now on.
 
         Args:
-            name: of the metric, or a pattern: `*` stands for any letters. A name goes before patterns, a
-                longer pattern before shorter ones.
+            name: a metric name, or a pattern in which `*` matches any characters. An exact name takes
+                precedence over patterns, and a longer pattern over a shorter one.
             summary: `last`, `min`, `max`, `mean`, or `none`.
 
         Raises:
-            TypeError: a name that is no text.
-            ValueError: an empty or overlong name, or another word for `summary`.
+            TypeError: the name is not a string.
+            ValueError: the name is empty or too long, or `summary` is unknown.
 
         Example:
             >>> run.define_metric("val/loss", summary="min")
             >>> run.define_metric("val/*", summary="max")
         """
         if not isinstance(name, str):
-            raise TypeError(f"define_metric({type(name).__name__}): a name is a text")
+            raise TypeError(f"define_metric(): name must be a string, not {type(name).__name__}")
         if fault := name_fault(name):
             raise ValueError(f"define_metric(): {fault}")
         if summary not in KINDS:
-            raise ValueError(f"define_metric({name!r}, summary={summary!r}): it is one of {', '.join(KINDS)}")
+            raise ValueError(
+                f"define_metric({name!r}): unknown summary {summary!r}; expected one of {', '.join(KINDS)}"
+            )
         if self.disabled:
             return
         self._must_be_open("define_metric")
         definition = {name: {"summary": summary}}
         self._write(frames.INFO, metrics=definition)
-        self._turns.do(lambda: self._tally.definitions.define(definition))
+        self._serial.run(lambda: self._tally.definitions.define(definition))
 
     def alert(self, title: str, text: str = "", level: str = "info") -> None:
-        """Record that something happened which a person should know of.
+        """Record an event that a user should notice.
 
         Args:
+            title: one line.
+            text: details.
             level: `info`, `warning` or `error`.
 
         Raises:
-            ValueError: another level.
+            ValueError: unknown level.
         """
         if not isinstance(level, str) or level not in LEVELS:
             raise ValueError(
-                f"alert(level={self._values.text(level)!r}): a level is one of {', '.join(LEVELS)}"
+                f"alert(): unknown level {self._values.text(level)!r}; expected one of {', '.join(LEVELS)}"
             )
         if self.disabled:
             return
@@ -181,14 +187,14 @@ class Run:
         title, text = self._values.text(title), self._values.text(text)
         event = {"name": "alert", "level": level, "title": title, "text": text}
         self._write(frames.EVENT, **_without_secrets(event))
-        self._mind_the_monitor()
+        self._ensure_monitor()
 
     def mark(self, text: str, **about: object) -> None:
-        """Record where in the training it is: the begin of an epoch, a validation, a checkpoint.
+        """Record a marker: the start of an epoch, a validation, a checkpoint.
 
         Args:
-            text: what begins or happens here, for a person.
-            about: numbers and texts that go with it.
+            text: what starts or happens here.
+            about: additional values to record with the marker.
 
         Example:
             >>> run.mark("epoch 3 begins", epoch=3)
@@ -196,26 +202,28 @@ class Run:
         if self.disabled:
             return
         self._must_be_open("mark")
-        said = {"name": "marker", "level": "info", "text": self._values.text(text)}
-        self._write(frames.EVENT, **_without_secrets(self._values.event(said, about)))
-        self._mind_the_monitor()
+        marker = {"name": "marker", "level": "info", "text": self._values.text(text)}
+        self._write(frames.EVENT, **_without_secrets(self._values.event(marker, about)))
+        self._ensure_monitor()
 
     def on_stop(self, callback: Callable[[], object]) -> None:
-        """Have a function called when somebody asks for the end of the run: no `KeyboardInterrupt` then.
+        """Register a function to call when the run is asked to stop, instead of raising `KeyboardInterrupt`.
 
-        It is called once, in the main thread, at the first SIGINT: of a person who stops the run at the
-        server, of Ctrl-C, of a scheduler. A second one raises `KeyboardInterrupt`, or does what else it did
-        before. The run's state becomes `stopped`, however the process ends then, unless it crashes.
+        It is called once, in the main thread, on the first SIGINT: from a user who stops the run at the
+        server, from Ctrl-C, or from a scheduler. A second SIGINT raises `KeyboardInterrupt`, or runs the
+        handler that was installed before. The run's state becomes `stopped` however the process then ends,
+        unless it crashes.
 
-        The function runs between two instructions of whatever the training does: it had best note that the
-        training shall end, which the training loop looks at. `log()` and `finish()` may be called in it.
+        The function runs between two bytecode instructions of the training, like any Python signal handler.
+        It should only set a flag that the training loop checks. It may call `log()` and `finish()`.
 
         Args:
-            callback: without arguments; of several, each is called. What it raises, the training gets.
+            callback: takes no arguments. All registered callbacks are called. Their exceptions propagate
+                into the training.
 
         Raises:
-            TypeError: it cannot be called.
-            ValueError: another thread than the main one.
+            TypeError: `callback` is not callable.
+            ValueError: not called in the main thread.
             RuntimeError: the run is finished.
 
         Example:
@@ -226,20 +234,22 @@ class Run:
             >>> save_checkpoint()
         """
         if not callable(callback):
-            raise TypeError(f"on_stop({callback!r}): it takes a function without arguments")
+            raise TypeError(f"on_stop(): expected a function without arguments, not {callback!r}")
         self._must_be_open("on_stop")
         if self._stop is None:
-            from runvitals.sdk.stop_handler import StopHandler  # signal and threading, which few runs need
+            from runvitals.sdk.stop_handler import (
+                StopHandler,  # imports signal and threading; few runs need it
+            )
 
             self._stop = StopHandler(lambda: self.finished)
         self._stop.add(callback)
 
     def finish(self, exit_code: int | None = None) -> None:
-        """End the run: waits for its last sample, at most `finish_timeout` seconds (typically 2 ms). Calling
-        it again does nothing.
+        """Finish the run. Waits for its last sample, typically 2 ms and at most `finish_timeout` seconds.
+        Calling it again has no effect.
 
         Args:
-            exit_code: 0 or None for success; anything else makes the run a failed one.
+            exit_code: 0 or None for success; any other value marks the run as failed.
         """
         self._end(exit_code or 0, closing=False)
 
@@ -254,24 +264,20 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"
 
-    # -- the process's life
+    # -- process lifecycle
 
     def at_exit(self) -> None:
-        """The interpreter is ending. Its exit code is not known here, so the monitor is told to look for
-        it.
-        """
+        """Handle the interpreter's shutdown. The exit code is not known yet; the monitor observes it."""
         if os.getpid() == self.opened_by:
             failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
             self._end(_exit_code(type(failed), failed) if failed else None, closing=True)
 
     def after_fork(self) -> None:
-        """In a forked child: let go of what is the parent's. The child may still `log()`, into a file of its
-        own.
-        """
-        self._turns = Turns()  # another thread of the parent may have been at it, and is not here to finish
-        self._tally = Tally()  # what the parent has logged is in its own journal
-        if self._line is not None:
-            self._line.forget()
+        """In a forked child: release what belongs to the parent. The child may `log()`, into its own file."""
+        self._serial = SerialExecutor()  # the lock may be held by a thread that does not exist here
+        self._tally = Tally()  # the parent records what it logged itself
+        if self._attachment is not None:
+            self._attachment.after_fork()
         if self._journal is not None:
             self._journal.forget()
 
@@ -289,14 +295,14 @@ class Run:
             message["stopped"] = self._stop.asked
             self._stop.restore()
         self._write_inner_changes()
-        self._turns.do(lambda: self._say_finished(message))
+        self._serial.run(lambda: self._close_journal(message))
 
-    def _say_finished(self, message: Mapping[str, object]) -> None:
+    def _close_journal(self, message: Mapping[str, object]) -> None:
         if self._journal is not None:
             self._sum_up()
             self._count_faults()
-        if self._line is not None:
-            self._line.finish(message, self._finish_timeout_s)
+        if self._attachment is not None:
+            self._attachment.finish(message, self._finish_timeout_s)
         if self._journal is not None:
             self._report_loss(self._journal)
             self._journal.close()
@@ -305,16 +311,16 @@ class Run:
         if journal.lost:
             tell(f"{journal.lost} records of run {self.id} could not be written: {journal.error}")
 
-    # -- the journal
+    # -- journal
 
     def _must_be_open(self, call: str) -> None:
         if self.finished:
-            raise RuntimeError(f"{call}(): run {self.id} is finished; runvitals.init() begins another")
+            raise RuntimeError(f"{call}(): run {self.id} is finished; call runvitals.init() for a new run")
 
-    def _whole(self, step: Any) -> int:
-        """A step as an int: Python's or NumPy's whole numbers."""
+    def _checked_step(self, step: Any) -> int:
+        """A step as an int. Accepts any integer type, such as NumPy's."""
         if isinstance(step, bool) or not hasattr(step, "__index__"):
-            raise TypeError(f"log(step={step!r}): a step is a whole number")
+            raise TypeError(f"log(): step must be an integer, not {step!r}")
         number = index(step)
         if -STEP <= number <= STEP:
             return number
@@ -322,13 +328,13 @@ class Run:
         return self.step
 
     def _write_entries(self, section: str, changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
-        """Write what was set in one of the sections of facts, and what was taken out of it."""
+        """Record the entries that were set in, or removed from, `config` or `summary`."""
         if self.disabled:
             return
         if self.finished:
             if not self._told_finished:
                 self._told_finished = True
-                tell(f"run {self.id} is finished: what is set in its {section} now is not kept")
+                tell(f"run {self.id} is finished; changes of its {section} are no longer recorded")
             return
         record: dict[str, Any] = {}
         if removed:
@@ -342,13 +348,13 @@ class Run:
         self._write(frames.INFO, **record)
 
     def _write_inner_changes(self) -> None:
-        """Write the entries within which something was changed since they were set: `config["net"]["lr"] = 1`
-        is told to nobody.
+        """Record nested values that changed after they were set. `config["net"]["lr"] = 1` triggers no
+        `__setitem__` of ours.
         """
         for section, fields in (("config", self.config), ("summary", self.summary)):
-            entries = list(fields.items())  # at once: another thread may change them
+            entries = list(fields.items())  # a copy: another thread may change them
             inner = {name: value for name, value in entries if type(value) not in _SIMPLE}
-            facts = Values(_shrug).facts(inner)
+            facts = Values(_ignore).facts(inner)
             changed = {
                 name: value
                 for name, value in facts.items()
@@ -358,27 +364,27 @@ class Run:
                 self._write(frames.INFO, **{section: _without_secrets(changed)})
 
     def _now_ms(self) -> int:
-        """The time of a record; 0 where nothing is recorded."""
-        return 0 if self._line is None else self._line.clock.now_ms()
+        """The time of a record; 0 when nothing is recorded."""
+        return 0 if self._attachment is None else self._attachment.clock.now_ms()
 
     def _write(self, type: int, /, **value: Any) -> None:
-        """Write a record of values that it can hold."""
+        """Write a record. The values must be valid for it (see `Values`)."""
         if self.disabled:
             return
         payload = dumps({"t": self._now_ms(), **value})
-        self._turns.do(lambda: self._record(type, payload))
+        self._serial.run(lambda: self._record(type, payload))
 
     def _record_row(self, payload: bytes, row: dict[str, Any], now_ms: int) -> None:
         self._record(frames.HISTORY, payload)
         self._tally.add(row, now_ms)
-        self._summary.note(self._tally.shown(row) if self._tally.definitions else row)
+        self._summary.update_logged(self._tally.shown(row) if self._tally.definitions else row)
         self._unsummed_bytes += len(payload)
         begun = self._journal is not None and self._journal.segment != self._summed_segment
         if begun or self._unsummed_bytes > self._sum_up_at_bytes:
             self._sum_up()
 
     def _sum_up(self) -> None:
-        """Write the summary so far, so that who lists runs need not read all rows."""
+        """Write the summary so far, so that listing runs need not read all rows."""
         if not self._unsummed_bytes:
             return
         payload = dumps({"t": self._now_ms(), "logged": self._tally.state(_SUMMARY_BYTES)})
@@ -388,8 +394,8 @@ class Run:
         self._sum_up_at_bytes = max(_SUMMARY_EVERY_BYTES, _SUMMARY_SHARE * len(payload))
 
     def _report_fault(self, fault: str) -> None:
-        """Say once that something could not be kept as it was."""
-        text = f"{fault}: it is kept as well as can be"
+        """Warn once that a value had to be changed to be recorded."""
+        text = f"{fault}: recorded as far as possible"
         tell(f"run {self.id} was given {text}")
         self._write(frames.EVENT, name="values_mended", level="warning", text=text, count=1)
 
@@ -412,34 +418,37 @@ class Run:
 
     def _tell_unwritable(self, journal: Writer) -> None:
         self._unwritable = True
-        tell(f"run {self.id} cannot be written ({journal.error}); training goes on, the loss is counted")
+        tell(
+            f"run {self.id} cannot be written ({journal.error}); "
+            "the training continues and lost records are counted"
+        )
 
     def _reopen(self) -> Writer:
-        """A journal file of this forked process's own."""
-        assert self._line is not None
-        self._journal = self._line.new_journal({"forked_from": self.opened_by})
+        """Open a journal file for this forked process."""
+        assert self._attachment is not None
+        self._journal = self._attachment.new_journal({"forked_from": self.opened_by})
         self._journal_pid = os.getpid()
         return self._journal
 
-    def _mind_the_monitor(self) -> None:
-        """Start another monitor if ours has died. One system call, 1 µs, when it has not."""
-        if self._line is not None and self._journal_pid == self.opened_by:
-            self._turns.do(self._line.mind)
+    def _ensure_monitor(self) -> None:
+        """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
+        if self._attachment is not None and self._journal_pid == self.opened_by:
+            self._serial.run(self._attachment.ensure_monitor)
 
 
 def _without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
-    from runvitals.environment import redaction  # only where there is something to say
+    from runvitals.environment import redaction  # 1 ms that runs without config or events need not pay
 
     kept: dict[str, Any] = redaction.entries(facts)
     return kept
 
 
-def _shrug(fault: str) -> None:
-    """It was told when the entry was set."""
+def _ignore(fault: str) -> None:
+    """Faults of nested values were reported when the entry was set."""
 
 
 def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:
-    """The exit code Python would end with if this exception went on."""
+    """The exit code Python would use if this exception propagated."""
     if issubclass(kind, KeyboardInterrupt):
         return _INTERRUPTED
     if not issubclass(kind, SystemExit):

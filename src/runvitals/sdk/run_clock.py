@@ -1,4 +1,4 @@
-"""The clock of a run on this machine, which all its processes share."""
+"""The clock that all processes of a run on this machine share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_FILES = 16
 
 
 def clock_of_run(folder: str, this_boot: str) -> Clock:
-    """That of the run's records of this boot, or a new one where there are none.
+    """The clock recorded in the run's journal since the last boot, or a new one.
 
     Args:
-        folder: the run's.
+        folder: the run's folder.
         this_boot: see `journal.clock.boot_id`.
     """
     try:

@@ -1,4 +1,4 @@
-"""Names of runs that people can say: `brave-otter-417`."""
+"""Readable default names for runs: `brave-otter-417`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ATTEMPTS = 100
 
 
 def names_of(run_id: str) -> Iterator[str]:
-    """Names for a run, as all its processes come to them, the first one first.
+    """Candidate names for a run, in the same order in all its processes.
 
     Example:
         >>> next(names_of("k3j9x2ab"))
@@ -55,9 +55,9 @@ def _number_of(text: str) -> int:
 
 
 def free_name(run_id: str, project: str, directory: str) -> str:
-    """A name that no other run of the project in this data folder was given; it is this run's from here on.
+    """Reserve a name that no other run of the project has in this data folder.
 
-    A link in the data folder keeps it: made at once or not at all, whoever else looks for a name meanwhile.
+    A symbolic link in the data folder reserves it; creating one is atomic.
     """
     first = next(names_of(run_id))
     folder = os.path.join(directory, "names", f"{paths.safe_name(project)}-{_number_of(project):016x}")
@@ -72,5 +72,5 @@ def free_name(run_id: str, project: str, directory: str) -> str:
                     continue
             return name
     except (OSError, NotImplementedError):
-        return first  # a full disk, or a file system without links: it is unique as good as always
+        return first  # a full disk, or no support for links: the name is still very likely unique
     return first

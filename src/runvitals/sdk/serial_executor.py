@@ -1,4 +1,4 @@
-"""Taking turns at the journal: a training script may log from several threads, and from a signal handler that
+"""Serializes access to the journal. A script may log from several threads, and from a signal handler that
 interrupts a `log()`.
 """
 
@@ -8,14 +8,13 @@ import threading
 from collections.abc import Callable
 
 
-class Turns:
-    """Runs actions one at a time. Other threads wait for their turn; an action that comes while the same
-    thread is in the middle of one (a
-    signal handler) is done right after it, since waiting would be for ever.
+class SerialExecutor:
+    """Runs actions one at a time. Other threads wait for the lock. An action submitted by the thread that is
+    already running one (a signal handler) runs right after it, because waiting would deadlock.
 
     Example:
-        >>> turns = Turns()
-        >>> turns.do(lambda: journal.record(type, payload))
+        >>> serial = SerialExecutor()
+        >>> serial.run(lambda: journal.record(type, payload))
     """
 
     __slots__ = ("_busy", "_lock", "_postponed")
@@ -25,8 +24,8 @@ class Turns:
         self._busy = False
         self._postponed: list[Callable[[], object]] = []
 
-    def do(self, action: Callable[[], object]) -> None:
-        """Run the action, now or, within another one, after it. 0.3 µs."""
+    def run(self, action: Callable[[], object]) -> None:
+        """Run the action now, or right after the one this thread is running. 0.3 µs."""
         with self._lock:
             if self._busy:
                 self._postponed.append(action)
@@ -35,10 +34,10 @@ class Turns:
             try:
                 action()
             finally:
-                # Also where the signal handler ends the action: by `run.finish()` and `sys.exit()`, say.
-                self._do_postponed()
+                # Also if the signal handler aborted the action, for example with `sys.exit()`.
+                self._run_postponed()
 
-    def _do_postponed(self) -> None:
+    def _run_postponed(self) -> None:
         try:
             while self._postponed:
                 self._postponed.pop(0)()

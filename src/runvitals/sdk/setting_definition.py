@@ -1,12 +1,12 @@
-"""One setting: its name, what it may be, and who may set it."""
+"""The definition of a setting: name, validation, and who may set it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-# What a project file may set although somebody else may have written it: it names no server, no path, no
-# command, and no regular expression, and has nothing sent that would not be sent without it.
+# Settings that an untrusted project file may change: they name no server, path, command or regular
+# expression, and cause nothing to be sent that would not be sent anyway.
 _HARMLESS = frozenset((
     "project", "name", "group", "job_type", "tags", "notes", "resume", "mode", "sampling_interval",
     "process_tree", "gpu_ids", "collectors", "labels", "console", "quiet", "finish_timeout",
@@ -15,21 +15,21 @@ _HARMLESS = frozenset((
 
 
 class SettingError(ValueError):
-    """A setting with a value that is not allowed. The message names the setting, where it was set, the value,
-    and what is allowed.
-    """
+    """Invalid setting. The message names the setting, where it was set, the value, and what is expected."""
 
 
 class Setting:
-    """One setting: its name, default, meaning, and the function that checks a value given in any of the
-    places.
+    """The definition of a setting.
 
-    `check` takes the value as given (a Python value, a TOML value, or the text of an environment variable)
-    and returns the value in its proper type; it raises ValueError or TypeError for one that is not allowed,
-    and `allowed` says in words what is.
-
-    `of_source` is for settings that concern a single source: they are recorded only where they are set.
-    `hide` takes the secrets out of a value that is to be shown or recorded.
+    Args:
+        name: the setting's name.
+        default: value if it is set nowhere.
+        check: converts a given value (from Python, TOML or an environment variable) to its proper type;
+            raises ValueError or TypeError for an invalid one.
+        allowed: describes the valid values, for error messages and the reference.
+        text: what the setting does.
+        of_source: concerns a single source, and is recorded only if it is set.
+        hide: redacts secrets in a value before it is shown or recorded.
     """
 
     __slots__ = ("allowed", "check", "default", "hide", "name", "of_source", "text")
@@ -53,13 +53,11 @@ class Setting:
         self.hide = hide
 
     def shown(self, value: Any) -> Any:
-        """The value without what may be secret in it."""
+        """The value with secrets redacted."""
         return value if self.hide is None or not value else self.hide(value)
 
     def is_harmless(self, value: Any) -> bool:
-        """Whether a project file may set this without being trusted. It may keep a run from being delivered,
-        but not have one delivered that the user wants to be kept here.
-        """
+        """Whether an untrusted project file may set this. It may turn delivery off, but not on."""
         return self.name in _HARMLESS and not (self.name == "mode" and value == "online")
 
     @property
@@ -68,10 +66,10 @@ class Setting:
         return f"RUNVITALS_{self.name.upper()}"
 
     def parse(self, value: Any, where: str) -> Any:
-        """The checked value.
+        """The validated value; `where` says where it was set.
 
         Raises:
-            SettingError: not allowed; `where` is where it was set.
+            SettingError: invalid value.
         """
         try:
             return self.check(value)
@@ -80,5 +78,5 @@ class Setting:
 
             shown = redaction.entries(self.shown(value))
             raise SettingError(
-                f"{self.name} = {shown!r} ({where}) is not allowed: it must be {self.allowed}"
+                f"invalid setting {self.name} = {shown!r} ({where}): expected {self.allowed}"
             ) from None

@@ -1,8 +1,9 @@
-"""Settings: what they are called, what they may be, and where they come from.
+"""All settings, their validation, and how they are resolved.
 
-Precedence: arguments > `RUNVITALS_*` environment > project file (`runvitals.toml` here or in a folder above)
-> user file (`runvitals/settings.toml` in the user's configuration home). Of a project file that the user has
-not trusted only what is harmless counts (`trust.py`). `docs/reference/settings.md` lists them all.
+Precedence: arguments > `RUNVITALS_*` environment variables > project file (`runvitals.toml` here or in a
+parent folder) > user file (`runvitals/settings.toml` in the user's configuration folder). From a project file
+that the user has not trusted only harmless settings apply (see `trust`). All settings:
+`docs/reference/settings.md`.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 
 def _listed(item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """A list; as text either JSON or items with commas between them."""
+    """A list; as a string either JSON or comma-separated items."""
 
     def check(value: Any) -> list[Any]:
         if isinstance(value, str):
@@ -104,7 +105,7 @@ def _absolute(value: Any) -> str:
 
 
 def _server(value: Any) -> str:
-    """A server's address. No password in it: it is written into the run's folder."""
+    """A server URL. Passwords are rejected, because the URL is written into the run's folder."""
     text = _text(value).strip().rstrip("/")
     scheme, mark, rest = text.partition("://")
     host = rest.partition("/")[0]
@@ -119,7 +120,7 @@ def _destination(value: Any) -> str:
 
 
 def _destination_name(text: str) -> str:
-    """`NAME` or `NAME:ADDRESS`. As with a server, no password in a URL."""
+    """`NAME` or `NAME:ADDRESS`. As with servers, a URL must not contain a password."""
     name = text.partition(":")[0]
     if not name or not name.isascii() or not name.replace("_", "").replace("-", "").isalnum():
         raise ValueError
@@ -133,8 +134,8 @@ def _labels(value: Any) -> dict[str, str]:
         value = loads(value) if value.lstrip().startswith("{") else _pairs(value)
     if not isinstance(value, Mapping):
         raise TypeError
-    # What is secret is hidden here and now: labels are written into every journal and shown to everybody.
-    # One character more than a record holds: that it is too long is reported where it is recorded.
+    # Redact secrets now: labels are written to every journal and shown to every reader. Keep one character
+    # more than a record can hold, so that a label that is too long is reported where it is recorded.
     texts = {_name(key): str(text)[: limits.TEXT_CHARACTERS + 1] for key, text in value.items()}
     labels: dict[str, str] = source_settings.hidden(texts)
     return labels
@@ -164,39 +165,39 @@ SETTINGS: dict[str, Setting] = {
             None,
             _optional(_name),
             _NAME_ALLOWED,
-            "What people call the run; default: its job, or words and a number.",
+            "Display name of the run; default: the job's name, or one such as `brave-otter-417`.",
         ),
         Setting(
             "run_id",
             None,
             _optional(_run_id),
-            "1 to 128 of A-Z a-z 0-9 _ . -, not beginning with a dot or a dash",
-            "Id of the run. Processes with the same id are one run, on one host or on many.",
+            "1 to 128 of A-Z a-z 0-9 _ . -, not starting with a dot or a dash",
+            "Id of the run. Processes with the same id belong to one run, on one host or many.",
         ),
         Setting(
             "resume",
             "allow",
             _one_of(*RESUMES),
             f"one of {', '.join(RESUMES)}",
-            "What to do when the id exists.",
+            "What to do if a run with this id already exists.",
         ),
-        Setting("group", None, _optional(_name), _NAME_ALLOWED, "Runs of one experiment."),
-        Setting("job_type", None, _optional(_name), _NAME_ALLOWED, "What the run does: train, eval …"),
+        Setting("group", None, _optional(_name), _NAME_ALLOWED, "Groups the runs of one experiment."),
+        Setting("job_type", None, _optional(_name), _NAME_ALLOWED, "Kind of run: train, eval …"),
         Setting(
             "tags",
             [],
             _listed(_name),
-            "a list of texts, or texts with commas between them",
-            "Words to find the run by.",
+            "a list of strings, or comma-separated strings",
+            "Tags to find the run by.",
         ),
-        Setting("notes", None, _optional(_text), "a text", "A longer description."),
+        Setting("notes", None, _optional(_text), "a string", "A longer description."),
         Setting("dir", None, _optional(_text), "a path", "Data folder; default: the user's data home."),
         Setting(
             "mode",
             "online",
             _one_of(*MODES),
             f"one of {', '.join(MODES)}",
-            "`offline` delivers nothing; `disabled` does nothing at all.",
+            "`offline` records without delivering; `disabled` does nothing at all.",
         ),
         Setting(
             "sampling_interval",
@@ -209,35 +210,35 @@ SETTINGS: dict[str, Setting] = {
             "disk_paths",
             ["/"],
             _listed(_absolute),
-            "absolute paths: a list, or with commas between them",
-            "File systems whose use is recorded.",
+            "absolute paths: a list, or comma-separated",
+            "File systems whose usage is recorded.",
         ),
         Setting(
             "process_tree",
             True,
             _flag,
             "true or false",
-            "Count all descendants of the process, not just the process.",
+            "Measure all descendants of the process, not just the process itself.",
         ),
         Setting(
             "gpu_ids",
             None,
             _optional(_listed(_index)),
-            "indices from 0: a list, or with commas between them",
+            "indices from 0: a list, or comma-separated",
             "Record only these GPUs; default: all.",
         ),
         Setting(
             "collectors",
             ["all"],
             _listed(_text),
-            "names of sources, `all`, or `-name` to leave one out; a list, or with commas between them",
-            "Sources to ask.",
+            "names of sources, `all`, or `-name` to exclude one; a list, or comma-separated",
+            "Sources to read.",
         ),
         Setting(
             "labels",
             {},
             _labels,
-            "a table of texts, or key=value with commas between them",
+            "a table of strings, or comma-separated key=value pairs",
             "Labels of this writer.",
             hide=source_settings.hidden,
         ),
@@ -246,10 +247,10 @@ SETTINGS: dict[str, Setting] = {
             "",
             lambda value: value and _absolute(value),
             "an absolute path",
-            "Where the host's /proc, /sys and disks lie, in a container that mounts them.",
+            "Where the host's /proc, /sys and disks are mounted in a container.",
         ),
-        Setting("console", False, _flag, "true or false", "`runvitals run`: keep what the command prints."),
-        Setting("quiet", False, _flag, "true or false", "Say nothing on stderr but warnings."),
+        Setting("console", False, _flag, "true or false", "`runvitals run`: record the command's output."),
+        Setting("quiet", False, _flag, "true or false", "Print only warnings to stderr."),
         Setting(
             "finish_timeout",
             5.0,
@@ -262,15 +263,15 @@ SETTINGS: dict[str, Setting] = {
             None,
             _optional(_server),
             "http://host[:port] or https://…, without a password",
-            "Server that the run is delivered to while it goes on; `runvitals login` keeps the token.",
+            "Server to deliver the run to while it is running; `runvitals login` stores the token.",
             hide=source_settings.without_secrets,
         ),
         Setting(
             "destinations",
             [],
             _listed(_destination),
-            "NAME, NAME:ADDRESS or a server's URL, without a password; a list, or with commas between them",
-            "Where else the run is delivered to; docs/guides/destinations.md.",
+            "NAME, NAME:ADDRESS or a server's URL, without a password; a list, or comma-separated",
+            "Additional destinations to deliver the run to; see docs/guides/destinations.md.",
             hide=source_settings.without_secrets,
         ),
         Setting(
@@ -278,15 +279,15 @@ SETTINGS: dict[str, Setting] = {
             5.0,
             _number(0.0, 600.0),
             "a number of seconds from 0 to 600",
-            "How long `finish()` may wait until all is delivered; the relay goes on in any case.",
+            "How long `finish()` may wait for delivery; the relay continues in the background.",
         ),
         Setting(
             "openmetrics_endpoints",
             {},
             source_settings.endpoints,
-            "a table of URLs (http, https, http+unix) by names of A-Z a-z 0-9 _ -, or name=URL with blanks"
-            " between them",
-            "Exporters of Prometheus or OpenMetrics text to read.",
+            "a table of URLs (http, https, http+unix) by names of A-Z a-z 0-9 _ -, or space-separated"
+            " name=URL pairs",
+            "Prometheus or OpenMetrics exporters to scrape.",
             of_source=True,
             hide=source_settings.without_secrets,
         ),
@@ -294,15 +295,16 @@ SETTINGS: dict[str, Setting] = {
             "openmetrics_filters",
             [],
             source_settings.filters,
-            "a list of regular expressions, or a table of such with a table of expressions for labels",
-            "What to keep of them: expressions are searched in `endpoint.metric`; all labels must match.",
+            "a list of regular expressions, or a table that maps them to a table of label expressions",
+            "Which scraped metrics to keep: expressions are searched in `endpoint.metric`; all labels must"
+            " match.",
             of_source=True,
         ),
         Setting(
             "openmetrics_headers",
             {},
             source_settings.headers,
-            "a table of texts, or Name=value with blanks between them",
+            "a table of strings, or space-separated Name=value pairs",
             "Headers for requests to exporters; their values are never recorded.",
             of_source=True,
             hide=source_settings.names_only,
@@ -321,8 +323,8 @@ SETTINGS: dict[str, Setting] = {
             "neuron_monitor_config",
             None,
             _optional(source_settings.file),
-            "the absolute path of a file that can be read",
-            "neuron-monitor's configuration; default: our own.",
+            "the absolute path of a readable file",
+            "Configuration file for neuron-monitor; default: runvitals' own.",
             of_source=True,
         ),
     )
@@ -330,14 +332,13 @@ SETTINGS: dict[str, Setting] = {
 
 
 class Settings:
-    """Settings given in code. Only those named are set; the others come from the environment, the files, or
-    their defaults.
+    """Settings given in code. Those not named come from the environment, the settings files, or defaults.
 
     Example:
         >>> runvitals.init(settings=runvitals.Settings(sampling_interval=0.5, disk_paths=["/", "/data"]))
 
     Raises:
-        SettingError: a name that does not exist, or a value that is not allowed.
+        SettingError: unknown setting, or invalid value.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -353,37 +354,37 @@ class Settings:
 
 
 def find(name: str, where: str) -> Setting:
-    """The setting of that name.
+    """The setting with this name.
 
     Raises:
-        SettingError: there is none; the message names the one that was probably meant.
+        SettingError: unknown setting; the message suggests the closest name.
     """
     setting = SETTINGS.get(name)
     if setting is None:
         import difflib
 
         close = difflib.get_close_matches(name, SETTINGS, 1)
-        hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(SETTINGS)}"
-        raise SettingError(f"there is no setting {name!r} ({where}){hint}")
+        hint = f"; did you mean {close[0]}?" if close else f"; expected one of {', '.join(SETTINGS)}"
+        raise SettingError(f"unknown setting {name!r} ({where}){hint}")
     return setting
 
 
 def resolve(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, Any]:
-    """Every setting's value, from the place with the highest precedence that sets it.
+    """The value of every setting, from the source with the highest precedence that sets it.
 
     Args:
-        given: values from code, already checked (`Settings.given`).
+        given: values from code, already validated (`Settings.given`).
         environ: the environment.
-        cwd: where the search for a project file begins.
+        cwd: where the search for a project file starts.
 
     Raises:
-        SettingError: a wrong value or name, in whichever place.
+        SettingError: an unknown setting or an invalid value, from any source.
     """
     return {name: value for name, (value, _) in trace(given, environ, cwd).items()}
 
 
 def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
-    """Like `resolve`, with the place that each value comes from: name → (value, place)."""
+    """Like `resolve`, with the origin of each value: name → (value, origin)."""
     values = {name: (setting.default, "default") for name, setting in SETTINGS.items()}
     users, projects = user_file(environ), project_file(cwd)
     if users is not None:
@@ -402,22 +403,22 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
 
 
 def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Mapping[str, str]) -> None:
-    """Headers are for the exporters that were named with them, or by the user: not for those of a project
-    file that has none of its own, trusted or not.
+    """Send headers only to exporters that the same source or the user configured, and never to exporters from
+    a project file that sets no headers itself, trusted or not.
     """
     headers, place = values["openmetrics_headers"]
     named = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]
     if headers and place != project and named:
         values["openmetrics_headers"] = ({}, "default")
-        if _speaks(environ):
-            trust.say_once(
-                f"{project} names {' and '.join(named)}: openmetrics_headers ({place}) are not sent there; "
-                "name both in one place"
+        if _is_reporting_rank(environ):
+            trust.warn_once(
+                f"{project} sets {' and '.join(named)}, so openmetrics_headers ({place}) are not sent there; "
+                "set both in the same place"
             )
 
 
-def wanting_trust(table: Mapping[str, Any]) -> list[str]:
-    """The settings of a project file that count only if the user trusts it."""
+def needing_trust(table: Mapping[str, Any]) -> list[str]:
+    """The settings of a project file that apply only if the user trusts it."""
     return [
         name for name, value in table.items() if name in SETTINGS and not SETTINGS[name].is_harmless(value)
     ]
@@ -429,10 +430,10 @@ def _of_user(path: str) -> dict[str, tuple[Any, str]]:
 
 def _of_project(path: str, environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
     table, content = _table(path)
-    names = wanting_trust(table)
-    why = trust.objection(path, content, environ) if names else ""
-    if why and _speaks(environ):
-        trust.say_ignored(path, names, why, environ)
+    names = needing_trust(table)
+    why = trust.reason_untrusted(path, content, environ) if names else ""
+    if why and _is_reporting_rank(environ):
+        trust.warn_ignored(path, names, why, environ)
     return _parsed(path, table, names if why else ())
 
 
@@ -453,7 +454,7 @@ def _table(path: str) -> tuple[dict[str, Any], bytes]:
         raise SettingError(str(error)) from None
 
 
-def _speaks(environ: Mapping[str, str]) -> bool:
-    """Of a job's processes one is enough to say something."""
+def _is_reporting_rank(environ: Mapping[str, str]) -> bool:
+    """Only rank 0 of a job prints warnings."""
     job = launcher.identity(environ)
     return job is None or not job.rank

@@ -1,4 +1,4 @@
-"""Where settings lie on the disk: the user's file, and the project's."""
+"""The settings files: the user's and the project's."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _LONGEST_BYTES = 1024 * 1024
 
 
 def user_file(environ: Mapping[str, str]) -> str | None:
-    """The user's settings file, if there is one."""
+    """The user's settings file, or None."""
     path = os.path.join(trust.home(environ), "settings.toml")
     return path if os.path.isfile(path) else None
 
 
 def project_file(cwd: str) -> str | None:
-    """The nearest `runvitals.toml` in `cwd` or a folder above it.
+    """The nearest `runvitals.toml` in `cwd` or a parent folder.
 
-    A file of another user in a folder that everybody may write to, such as `/tmp`, is nobody's project.
+    Ignores files of other users in world-writable folders such as `/tmp`.
     """
     folder = os.path.abspath(cwd)
     while True:
         path = os.path.join(folder, PROJECT_FILE)
-        if os.path.isfile(path) and not _is_strangers(path, folder):
+        if os.path.isfile(path) and not _is_planted(path, folder):
             return path
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -36,20 +36,21 @@ def project_file(cwd: str) -> str | None:
         folder = parent
 
 
-def _is_strangers(path: str, folder: str) -> bool:
+def _is_planted(path: str, folder: str) -> bool:
+    """Whether another user may have placed the file in a world-writable folder."""
     if not hasattr(os, "getuid"):
         return False
     try:
         return os.stat(folder).st_mode & S_IWOTH != 0 and os.stat(path).st_uid not in (os.getuid(), 0)
     except OSError:
-        return True  # it has just been taken away
+        return True  # it was just removed
 
 
 def read(path: str) -> bytes:
     """The content of a settings file.
 
     Raises:
-        ValueError: it cannot be read, or is no such file.
+        ValueError: the file cannot be read or is too large.
     """
     try:
         with open(path, "rb") as file:
@@ -57,15 +58,15 @@ def read(path: str) -> bytes:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if len(content) > _LONGEST_BYTES:
-        raise ValueError(f"{path} cannot be read: it is longer than {_LONGEST_BYTES} bytes")
+        raise ValueError(f"{path} cannot be read: larger than {_LONGEST_BYTES} bytes")
     return content
 
 
 def parsed(path: str, content: bytes) -> dict[str, Any]:
-    """Settings by name, as a file has them.
+    """The settings in a file's content, by name.
 
     Raises:
-        ValueError: no TOML.
+        ValueError: invalid TOML.
     """
     if sys.version_info >= (3, 11):
         import tomllib

@@ -1,7 +1,7 @@
-"""Settings of single sources: what is allowed in them, and what of them may be shown.
+"""Validation and redaction for settings of single sources.
 
-What they need is imported when one of them is set: `re` and the HTTP client are not the burden of every
-training script's start.
+`re` and the HTTP client are imported only when such a setting is used, to keep training scripts fast to
+start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 
 
 def endpoints(value: Any) -> dict[str, str]:
-    """Endpoints of exporters by name: a table, its JSON, or ``name=URL`` with blanks between them.
+    """Exporter endpoints by name: a table, its JSON, or space-separated ``name=URL`` pairs.
 
     Example:
         >>> endpoints("dcgm=http://localhost:9400/metrics vllm=http://localhost:8000/metrics")
@@ -26,7 +26,7 @@ def endpoints(value: Any) -> dict[str, str]:
 
     table = _table(value)
     for name, url in table.items():
-        # No dots: the name is followed by one in a key.
+        # No dots: in a key, the name is followed by one.
         if not name or not _NAME_SIGNS.issuperset(name):
             raise ValueError
         HttpAddress(url)
@@ -34,7 +34,7 @@ def endpoints(value: Any) -> dict[str, str]:
 
 
 def url(value: Any) -> str:
-    """One URL that can be asked."""
+    """A URL that the HTTP client supports."""
     from runvitals.collectors.plumbing.http import HttpAddress
 
     if not isinstance(value, str):
@@ -44,7 +44,7 @@ def url(value: Any) -> str:
 
 
 def headers(value: Any) -> dict[str, str]:
-    """Headers of a request: a table, its JSON, or ``Name=value`` with blanks between them."""
+    """Request headers: a table, its JSON, or space-separated ``Name=value`` pairs."""
     table = _table(value)
     if any(letter in f"{name}{text}" for name, text in table.items() for letter in "\r\n\0"):
         raise ValueError
@@ -52,8 +52,8 @@ def headers(value: Any) -> dict[str, str]:
 
 
 def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
-    """Which metrics of endpoints are kept: expressions for ``endpoint.metric``, or a table of such with
-    expressions for labels; as text, JSON or one expression.
+    """Which scraped metrics to keep: regular expressions for ``endpoint.metric``, or a table that maps them
+    to expressions for labels. A string is JSON or one expression.
 
     Example:
         >>> filters('{"dcgm.*TEMP": {"gpu": "^[01]$"}}')
@@ -69,7 +69,7 @@ def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
 
 
 def file(value: Any) -> str:
-    """The absolute path of a file that can be read."""
+    """The absolute path of a readable file."""
     path = os.path.expanduser(value) if isinstance(value, str) else ""
     if not os.path.isabs(path) or not os.access(path, os.R_OK):
         raise ValueError
@@ -77,7 +77,7 @@ def file(value: Any) -> str:
 
 
 def without_secrets(value: Any) -> Any:
-    """URLs, or what was meant to be some, without passwords and tokens in them."""
+    """URLs, valid or not, with passwords and tokens redacted."""
     from runvitals.environment import redaction
 
     if isinstance(value, Mapping):
@@ -88,14 +88,14 @@ def without_secrets(value: Any) -> Any:
 
 
 def hidden(value: Any) -> Any:
-    """Labels, or what was meant to be some, without what is secret by its name or its looks."""
+    """Labels, valid or not, with values redacted that look secret or have a secret's name."""
     from runvitals.environment import redaction
 
     return redaction.entries(value) if isinstance(value, dict) else redaction.text(str(value))
 
 
 def names_only(value: Any) -> Any:
-    """Headers with their values hidden, whatever they are called: they are set to tell who asks."""
+    """Headers with all values redacted: custom headers usually carry credentials."""
     from runvitals.environment.redaction import HIDDEN
 
     return dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN

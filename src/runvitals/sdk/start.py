@@ -1,4 +1,4 @@
-"""`init`: from settings to a running run."""
+"""`init` starts a run from its settings; `active` returns the open one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.model.values import Mending
-from runvitals.sdk.attachment import Earlier, MonitorLine
+from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
 from runvitals.sdk.messages import tell
@@ -38,25 +38,24 @@ def init(
     mode: str | None = None,
     settings: Settings | Mapping[str, Any] | None = None,
 ) -> Run:
-    """Begin a run: from here on, this process and its children are measured. 1 to 3 ms; no thread, no fork,
-    no wait.
+    """Start a run. From now on this process and its children are monitored. Takes 1 to 3 ms; starts no
+    thread, does not fork, and does not wait.
 
-    A script that calls it while a run is open gets that run back; a notebook cell ends the open one and
-    begins another. The ranks of one job (torchrun, Slurm, Ray, MPI, Kubernetes) get one run together by
-    themselves.
+    If a run is already open, a script gets that run back; in a notebook the open run is finished and a new
+    one starts. The ranks of one job (torchrun, Slurm, Ray, MPI, Kubernetes) share a single run automatically.
 
     Args:
-        project, name, tags, notes, group, job_type: how the run is found again.
+        project, name, tags, notes, group, job_type: describe the run, for search and grouping.
         config: hyper-parameters: a mapping, or an object with attributes such as `argparse.Namespace`.
-        id: the run's id; default: `RUNVITALS_RUN_ID`, else eight letters and digits, derived from the
-            launcher's job or random. A run without a name is called by its job's, or as `brave-otter-417`.
-        resume: `allow` (default: go on with a run of that id if there is one), `must`, `never`.
+        id: run id; default: `RUNVITALS_RUN_ID`, else eight letters and digits, derived from the launcher's
+            job or random. A run without a name gets its job's name, or one such as `brave-otter-417`.
+        resume: `allow` (default: continue the run with this id if it exists), `must`, or `never`.
         dir: data folder; default: `RUNVITALS_DIR`, else the user's data home.
-        mode: `online`, `offline`, or `disabled`: no files, no process, no cost.
-        settings: everything else, see `Settings`.
+        mode: `online`, `offline`, or `disabled` (no files, no process, no cost).
+        settings: all other settings, see `Settings`.
 
     Raises:
-        SettingError: a value that is not allowed, wherever it was set; `resume` that does not fit what
+        SettingError: a setting has an invalid value, wherever it was set, or `resume` conflicts with what
             exists.
 
     Example:
@@ -86,15 +85,15 @@ def init(
 
 
 def opened() -> Run | None:
-    """The run this process has open, or None."""
+    """The open run of this process, or None."""
     return None if _active is None or _active.finished else _active
 
 
 def active() -> Run:
-    """The run this process has open.
+    """The open run of this process.
 
     Raises:
-        RuntimeError: none is.
+        RuntimeError: no run is open.
     """
     if _active is None:
         raise RuntimeError("no run is open in this process: call runvitals.init() first")
@@ -102,7 +101,7 @@ def active() -> Run:
 
 
 def _active_here(run: Run) -> bool:
-    """Whether the run was opened by this very process; a forked child has a copy of its parent's."""
+    """Whether this process opened the run. A forked child has a copy of its parent's."""
     return run.opened_by == os.getpid()
 
 
@@ -113,7 +112,7 @@ def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
         return dict(settings.given)
     if isinstance(settings, Mapping):
         return Settings(**settings).given
-    raise SettingError(f"init(settings={settings!r}): it must be a runvitals.Settings or a mapping")
+    raise SettingError(f"init(): settings must be a runvitals.Settings or a mapping, not {settings!r}")
 
 
 def _unrecorded(values: Mapping[str, Any]) -> Run:
@@ -121,7 +120,7 @@ def _unrecorded(values: Mapping[str, Any]) -> Run:
 
 
 def _recorded(values: dict[str, Any]) -> Run:
-    """The run, begun. Where nothing can be kept anywhere the training goes on without a record."""
+    """Start recording. If no folder can be written, the training continues without a record."""
     try:
         return _begin(values)
     except OSError as error:
@@ -134,20 +133,20 @@ def _begin(given: Mapping[str, Any]) -> Run:
     identity = identify(values, os.environ)
     directory = usable_directory(values["dir"], identity.run_id, values["resume"])
     folder = paths.run_dir(identity.run_id, directory)
-    before = Earlier.read(folder) if os.path.isdir(folder) and not identity.shared else None
+    before = ResumeState.read(folder) if os.path.isdir(folder) and not identity.shared else None
     about = {} if before is not None else identity.about(values, directory)
-    line = MonitorLine(values, identity, directory, about)
+    attachment = Attachment(values, identity, directory, about)
     name = values["name"] or (before.name if before is not None else about.get("default_name"))
-    run = Run({**values, "name": name}, identity.run_id, identity.place, line)
+    run = Run({**values, "name": name}, identity.run_id, identity.place, attachment)
     run.step = 0 if before is None else before.next_step
     _hook()
     if not values["quiet"] and not run.rank:
-        tell(f"run {run.id} ({run.name}) of project {run.project}, kept in {run.dir}")
+        tell(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")
     return run
 
 
 def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with texts that a record can hold."""
+    """The settings, with texts shortened to what a record can hold."""
     mending = Mending()
     bounded = {key: mending.value(values[key]) for key in ("notes", "labels")}
     tags = list(dict.fromkeys(values["tags"]))
@@ -157,7 +156,7 @@ def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("project", "name", "group", "job_type"):
         bounded[key] = mending.value(values[key])
     for fault in mending.faults:
-        tell(f"what the run is called has {fault}: it is kept as well as can be")
+        tell(f"the run's description has {fault}: recorded as far as possible")
     return {**values, **bounded}
 
 

@@ -1,7 +1,7 @@
-"""Being asked to stop, by a person at the server, Ctrl-C or a scheduler, told to the training's own code.
+"""Reports a stop request (from a user at the server, Ctrl-C or a scheduler) to the training's own code.
 
-There is no thread that waits for it. The monitor interrupts the process (SIGINT), and Python calls the
-handler between two instructions of the main thread. It is set only where `on_stop()` was called.
+No thread waits for it. The monitor sends SIGINT, and Python calls the handler between two bytecode
+instructions of the main thread. The handler is installed only if `on_stop()` is called.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 
 
 class StopHandler:
-    """Calls functions at the first SIGINT; later ones do what they did before.
+    """Calls the registered functions on the first SIGINT. Later ones go to the previous handler.
 
     Args:
-        over: whether the run has ended, and a SIGINT is no longer its affair.
+        over: returns whether the run has finished; SIGINT then goes to the previous handler.
 
     Attributes:
-        asked: the run was asked to stop.
+        asked: whether the run was asked to stop.
 
     Raises:
-        ValueError: another thread than the main one: Python sets signal handlers there only.
+        ValueError: not created in the main thread, the only one in which Python sets signal handlers.
     """
 
     def __init__(self, over: Callable[[], bool]) -> None:
         if threading.current_thread() is not threading.main_thread():
-            raise ValueError("on_stop() must be called in the main thread, where Python handles signals")
+            raise ValueError("on_stop() must be called in the main thread, which handles signals")
         self.asked = False
         self._over = over
         self._pid = os.getpid()
@@ -37,26 +37,27 @@ class StopHandler:
         self._before: Any = signal.signal(signal.SIGINT, self._interrupted)
 
     def add(self, callback: Callable[[], object]) -> None:
-        """Have a function called, after those before it."""
+        """Register a function. Functions are called in the order of registration."""
         self._callbacks.append(callback)
 
     def restore(self) -> None:
-        """Put back what handled SIGINT before, unless somebody has taken our place. A thread that is
-        not the main one cannot; then every signal is passed on."""
+        """Restore the previous SIGINT handler, unless ours was replaced. In a thread other than the main one
+        this is not possible; the handler then forwards every signal to the previous one.
+        """
         ours = signal.getsignal(signal.SIGINT) == self._interrupted
         if ours and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._before_or_default())
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
-        # A forked child (a data loader's worker) has its parent's handler, but is no process of the run's.
+        # A forked child, such as a data loader's worker, inherits the handler but is not attached to the run.
         if self.asked or self._over() or os.getpid() != self._pid:
-            self._pass_on(number, frame)
+            self._forward(number, frame)
             return
         self.asked = True
         for callback in self._callbacks:
             callback()
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+    def _forward(self, number: int, frame: FrameType | None) -> None:
         if callable(self._before):
             self._before(number, frame)
         elif self._before != signal.SIG_IGN:
@@ -64,5 +65,5 @@ class StopHandler:
             os.kill(os.getpid(), number)
 
     def _before_or_default(self) -> Any:
-        """None is a handler that was not set from Python, and cannot be set again."""
+        """None means a handler that was not set from Python, which cannot be restored."""
         return signal.SIG_DFL if self._before is None else self._before

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runvitals.model.fields import MAX_FIELDS
-from runvitals.query.run_builder import Merged
+from runvitals.query.run_builder import MergedSection
 from runvitals.store.metadata import MetadataStore, SectionUpdate, UnknownRun
 from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, fold, summary_of
 from tests.store.metadata.runs import T0, joined, uids, where
@@ -106,7 +106,7 @@ def test_removed_keys_are_gone_and_what_was_before_does_not_come_back(catalogue:
 
 def test_the_same_rule_as_readers_of_the_journal(catalogue: MetadataStore) -> None:
     for seed in range(30):
-        chance, merged = random.Random(seed), Merged()
+        chance, merged = random.Random(seed), MergedSection()
         run_id = joined(catalogue, f"run-{seed}").run_id
         for _ in range(8):
             time_ms, key, value = chance.randrange(4), chance.choice("ab"), chance.randrange(99)

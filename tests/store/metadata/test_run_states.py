@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runvitals.journal import frames
 from runvitals.journal.records import Record
-from runvitals.query.run_builder import Facts
+from runvitals.query.run_builder import RunBuilder
 from runvitals.store.metadata import (
     Ending,
     Filter,
@@ -106,7 +106,7 @@ def test_the_same_as_readers_of_the_journal_say(
 ) -> None:
     """Where clocks agree, and records arrive as they are written."""
     now_ms = T0 + 7000 * now
-    by_uid = {f"run-{next(EXAMPLES)}": Facts("abc") for _ in lives}
+    by_uid = {f"run-{next(EXAMPLES)}": RunBuilder("abc") for _ in lives}
     joining, signs, ends = [], [], []
     for (uid, facts), run in zip(by_uid.items(), lives, strict=True):
         for role, host, start, lasted, interval_s, end in run:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runvitals.query.run_builder import Merged
+from runvitals.query.run_builder import MergedSection
 from runvitals.store.metadata import Filter, MetadataStore, RunSort, SectionUpdate, UnknownRun
 from tests.store.metadata.runs import T0, joined, made, uids, where
 
@@ -38,7 +38,7 @@ RECORD = st.tuples(st.integers(-3, 3), st.dictionaries(st.sampled_from("abcd"), 
 def test_the_same_rule_as_readers_of_the_journal(
     catalogue: MetadataStore, said: list[tuple[int, dict[str, int]]], together: bool
 ) -> None:
-    merged = Merged()
+    merged = MergedSection()
     run_id = joined(catalogue, f"run-{next(EXAMPLES)}").run_id
     updates = [SectionUpdate(run_id, "summary", values, time_ms) for time_ms, values in said]
     for time_ms, values in said:

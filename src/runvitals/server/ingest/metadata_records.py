@@ -208,7 +208,7 @@ def _gap(found: Notes, number: int, one: _Lifecycle) -> None:
     if one.since is None:
         raise malformed("gap needs since, a time in ms UTC")
     silent_s = (one.t - one.since) / 1000
-    text = f"nothing was sampled for {silent_s:.1f} s: the monitor had to be started again"
+    text = f"no samples for {silent_s:.1f} s: the monitor was restarted"
     found.events.append(
         StoredEvent(_NOBODY, one.t, "gap", "warning", text, {"since": one.since}, _NOBODY, number)
     )
