@@ -177,7 +177,7 @@ def test_projects_are_renamed_and_thrown_away(server: Shared) -> None:
     assert server.request("PATCH", "/api/v1/projects/team%2Fdigits", json={"name": ""}).status_code == 422
     server.catalogue.writers.join([WriterRegistration("c", "curl", "other")], server.now_ms)
     taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "team/digits"})
-    assert (taken.status_code, taken.json()["error"]) == (409, "there is a project 'team/digits' already")
+    assert (taken.status_code, taken.json()["error"]) == (409, "the project 'team/digits' already exists")
     gone = server.request("DELETE", "/api/v1/projects/team%2Fdigits", json={})
     assert gone.json() == {"project": "team/digits", "done": "delete", "runs": 2}
     assert [one["id"] for one in server.ask("runs")["runs"]] == ["c"]

@@ -56,7 +56,7 @@ def test_a_list_of_keys_has_a_number_too(catalogue: MetadataStore, address: str)
     with open_metadata_store(address) as other:
         assert other.metrics.schema_of(schema.id) == schema
         assert other.metrics.schema_of(schema.id) == schema  # from memory
-    with pytest.raises(LookupError, match="schema 4711 is not known here"):
+    with pytest.raises(LookupError, match="unknown schema 4711"):
         catalogue.metrics.schema_of(4711)
     with pytest.raises(ValueError, match="'cpu' occurs twice"):
         catalogue.metrics.schema(["cpu", "memory", "cpu"])

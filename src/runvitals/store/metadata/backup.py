@@ -1,4 +1,4 @@
-"""A copy of a SQLite catalogue, while servers may be writing to it."""
+"""Copies a SQLite metadata store while servers may be writing to it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from runvitals.store.samples.sqlite_chunks.database import copy_frozen, is_froze
 
 
 def backup(path: str, into: str) -> None:
-    """Copy a catalogue's file as it is at one moment.
+    """Copy a consistent snapshot of a metadata store's file.
 
-    Of a server's folder, copy the samples first: then the copy of the catalogue knows every number that they
-    have.
+    Of a server's folder, copy the samples first, so that this copy has every id they use.
 
     Raises:
-        CatalogueError: it cannot be read, or the copy cannot be written.
+        MetadataStoreError: it could not be read, or the copy could not be written.
     """
     try:
         private_files.make(into, exclusive=True)
@@ -34,4 +33,4 @@ def backup(path: str, into: str) -> None:
         finally:
             source.close()
     except (sqlite3.Error, OSError) as error:
-        raise MetadataStoreError(f"{path} cannot be copied to {into}: {error}") from error
+        raise MetadataStoreError(f"could not copy {path} to {into}: {error}") from error

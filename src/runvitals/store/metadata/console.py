@@ -1,4 +1,4 @@
-"""What programs printed: the newest of each run, up to a limit."""
+"""Console output: the newest of each run, up to a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from runvitals.store.metadata.tables import console, console_kept
 from runvitals.store.metadata.text import check_integers
 
 KEPT_BYTES = 4 << 20
-"""Of a run's output, as UTF-8. More than this, and the oldest quarter goes; the journal has all of it."""
+"""Bytes of output kept per run, as UTF-8. Beyond this, the oldest quarter is deleted; the journal keeps
+all."""
 _KEPT_AFTER_CUT = KEPT_BYTES * 3 // 4
 STREAMS = (1, 2)
 """stdout and stderr."""
@@ -25,7 +26,7 @@ _NAMES_AT_ONCE = 400
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
-    """A piece of a program's output, which may begin and end within a line.
+    """A piece of console output, which may start and end within a line.
 
     Args:
         writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once.
@@ -43,23 +44,23 @@ class ConsoleLine:
     def check(self) -> None:
         """
         Raises:
-            ValueError: a number that is not allowed.
+            ValueError: an invalid number.
         """
         check_integers("console output", seq=self.seq, time_ms=self.time_ms)
         if self.stream not in STREAMS:
-            raise ValueError(f"stream {self.stream}: 1 (stdout) and 2 (stderr) are allowed")
+            raise ValueError(f"invalid stream {self.stream}; expected 1 (stdout) or 2 (stderr)")
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolePage:
-    """The end of a run's output, in order of time. `dropped_bytes`: of older output that was let go."""
+    """The end of a run's output, in order of time. `dropped_bytes`: size of older output that was deleted."""
 
     pieces: list[ConsoleLine]
     dropped_bytes: int
 
 
 class ConsoleTable:
-    """The output of all runs.
+    """The table of console output.
 
     Example:
         >>> catalogue.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
@@ -71,11 +72,11 @@ class ConsoleTable:
         self._database = database
 
     def add(self, pieces: Sequence[ConsoleLine]) -> None:
-        """Store output, all of it or none; what is there already is passed over. Durable.
+        """Store output, all or none; existing pieces are left unchanged. Durable.
 
         Raises:
-            ValueError: a number that is not allowed.
-            UnknownRun: a run that is not there.
+            ValueError: an invalid number.
+            UnknownRun: a run that does not exist.
         """
         for one in pieces:
             one.check()
@@ -83,7 +84,7 @@ class ConsoleTable:
             self._database.write(lambda connection: _add(connection, pieces))
 
     def tail(self, run_id: int, most_bytes: int = KEPT_BYTES) -> ConsolePage:
-        """The newest output of a run, of at most so many bytes (but a piece at least, if there is one)."""
+        """The newest output of a run, at most `most_bytes` (but at least one piece, if there is any)."""
         with self._database.read() as connection:
             kept = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
             dropped_bytes = connection.execute(kept).scalar() or 0
@@ -107,7 +108,7 @@ class ConsoleTable:
 def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
     lock_known_runs(connection, {one.run_id for one in pieces})
     there = _there(connection, pieces)
-    # By name: a request may bring the same piece twice.
+    # Keyed by identity: a request may contain the same piece twice.
     rows = {(one.writer_id, one.seq): _row(one) for one in pieces if (one.writer_id, one.seq) not in there}
     add_rows(connection, console, list(rows.values()))
     added: dict[int, int] = defaultdict(int)
@@ -132,7 +133,7 @@ def _row(one: ConsoleLine) -> dict[str, Any]:
 
 
 def _count(connection: Connection, run_id: int, added: int) -> None:
-    """Keep count of a run's output, and let the oldest go where it is too much."""
+    """Update the size of a run's output, and delete the oldest beyond the limit."""
     add_rows(connection, console_kept, [{"run_id": run_id, "bytes": 0, "dropped_bytes": 0}])
     mine = console_kept.c.run_id == run_id
     size = connection.execute(select(console_kept.c.bytes).where(mine)).scalar_one() + added
@@ -142,7 +143,7 @@ def _count(connection: Connection, run_id: int, added: int) -> None:
 
 
 def _drop(connection: Connection, run_id: int, most: int) -> int:
-    """Delete the oldest pieces of a run, of `most` bytes at most; how many bytes those had."""
+    """Delete the oldest pieces of a run, at most `most` bytes; returns their size."""
     oldest = (
         select(console.c.id, console.c.size)
         .where(console.c.run_id == run_id)

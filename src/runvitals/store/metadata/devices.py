@@ -1,4 +1,4 @@
-"""Devices: known by UUID, else by host and PCI address; and which runs saw and used them."""
+"""Devices, identified by UUID, else by host and PCI address; and which runs saw and used them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from runvitals.store.metadata.text import MAX_NAME, check_integers, checked_name
 
 @dataclass(frozen=True, slots=True)
 class DeviceRecord:
-    """A device that a run saw on one of its hosts. What is not known is None, and does not undo what is.
+    """A device that a run saw on one of its hosts. None: unknown; does not overwrite a known value.
 
     Args:
         host: the machine.
         uuid: of the device. It stays the same when the device moves to another slot or host.
-        pci_address: on that host; needed where there is no UUID.
+        pci_address: on that host; required if there is no UUID.
         position: its index there, as the run saw it.
         used: by the run.
-        facts: whatever else is known of it, a JSON object.
+        facts: other facts, a JSON object.
     """
 
     host: str
@@ -50,17 +50,17 @@ class DeviceRecord:
 
 
 class DeviceTable:
-    """All devices that any run has seen."""
+    """The table of devices that any run has seen."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def note(self, run_id: int, devices: Sequence[DeviceRecord], time_ms: int) -> None:
-        """Note the devices that a run sees, or more about them. Durable.
+        """Record the devices that a run sees, or more facts about them. Durable.
 
         Raises:
-            ValueError: a device that cannot be told from others, or something that cannot be stored.
-            UnknownRun: there is no run of this number.
+            ValueError: a device that cannot be identified, or a value that cannot be stored.
+            UnknownRun: there is no run with this id.
         """
         rows = {one.identity: _row(one, time_ms) for one in devices}
         if rows:
@@ -94,10 +94,10 @@ class DeviceTable:
 
 
 def devices_of(host: str, machine: Mapping[str, object]) -> list[DeviceRecord]:
-    """The devices that the facts about a machine tell of; what cannot be stored is left out.
+    """The devices in the facts about a machine; those that cannot be stored are left out.
 
     Args:
-        machine: as journals have it. A list in it whose items are maps with `uuid` or `pci` is of devices.
+        machine: as in journals. A list of maps with `uuid` or `pci` is a list of devices.
 
     Example:
         >>> [one.identity for one in devices_of("node1", {"gpu_nvidia": [{"index": 0, "uuid": "GPU-5"}]})]
@@ -143,7 +143,7 @@ def _row(one: DeviceRecord, time_ms: int) -> dict[str, Any]:
     try:
         body = dumps(one.facts).decode("ascii")
     except (TypeError, ValueError) as error:
-        raise ValueError(f"the facts of device {one.identity} are no JSON: {error}") from None
+        raise ValueError(f"the facts about device {one.identity} are not valid JSON: {error}") from None
     return {
         **{name: checked_name(name, text) if text else None for name, text in texts.items()},
         "identity": one.identity,

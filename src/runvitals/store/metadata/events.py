@@ -1,4 +1,4 @@
-"""What happened in runs: alerts, lost records, collectors that failed, markers; and what the server adds."""
+"""Events of runs: alerts, lost records, failed collectors, markers; and those added by the server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from runvitals.store.metadata.text import MAX_NAME, check_integers
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """Something that happened.
+    """An event of a run.
 
     Args:
         writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once, however often
             it is sent. Both None for what the server itself has to say.
         time_ms: ms UTC, by the writer's clock.
         level: info, warning or error.
-        data: everything else about it, a JSON object.
-        id: its place among all events; 0 until it is stored.
+        data: other facts, a JSON object.
+        id: its id; 0 until it is stored.
     """
 
     run_id: int
@@ -42,13 +42,13 @@ class StoredEvent:
     def check(self) -> None:
         """
         Raises:
-            ValueError: data that is no JSON, or a number beyond 64 bits.
+            ValueError: data that is not valid JSON, or a number beyond 64 bits.
         """
         _row(self)
 
 
 class EventTable:
-    """All events of all runs.
+    """The table of events.
 
     Example:
         >>> alert = StoredEvent(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)
@@ -61,11 +61,11 @@ class EventTable:
         self._database = database
 
     def add(self, events: Sequence[StoredEvent]) -> None:
-        """Store events, all of them or none; what is there already stays as it is. Durable.
+        """Store events, all or none; existing ones are left unchanged. Durable.
 
         Raises:
-            ValueError: data that is no JSON, or a number beyond 64 bits.
-            UnknownRun: a run that is not there.
+            ValueError: data that is not valid JSON, or a number beyond 64 bits.
+            UnknownRun: a run that does not exist.
         """
         rows = [_row(one) for one in events]
         runs = {one.run_id for one in events}
@@ -78,7 +78,7 @@ class EventTable:
         """The newest events of a run, in order of time.
 
         Args:
-            skip: so many of the newest are left out: those of the pages before.
+            skip: how many of the newest to skip: those of previous pages.
             name: only events of this name.
         """
         statement = _of_run(select(event), run_id, name)
@@ -98,7 +98,7 @@ class EventTable:
         ]
 
     def count(self, run_id: int) -> int:
-        """How many events a run has."""
+        """The number of events of a run."""
         with self._database.read() as connection:
             return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
 
@@ -118,7 +118,7 @@ def _row(one: StoredEvent) -> dict[str, Any]:
     try:
         body = dumps({"name": one.name, "level": one.level, "text": one.text, "data": one.data})
     except (TypeError, ValueError) as error:
-        raise ValueError(f"event {one.name!r} of run {one.run_id} is no JSON: {error}") from None
+        raise ValueError(f"event {one.name!r} of run {one.run_id} is not valid JSON: {error}") from None
     return {
         "run_id": one.run_id,
         "writer_id": one.writer_id,

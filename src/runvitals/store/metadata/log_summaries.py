@@ -1,7 +1,7 @@
-"""What the rows of `log()` come to, by run: folded in as they arrive, each once.
+"""The summaries of logged rows, by run: each row is added once, as it arrives.
 
-It lies in the section `logged`, and what it follows from in the section `tally`, with how far each writer's
-rows are in it. What was set by hand is in the section `summary`, and goes before it.
+They are stored in the section `logged`; the state needed to update them, and how far each writer's rows are
+included, is in the section `tally`. Values set explicitly are in the section `summary` and take precedence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_WRITERS = 5000
 
 
 class LoggedValues(NamedTuple):
-    """What the values of one metric in some rows come to. `number`: how many there are."""
+    """The summary of one metric's values in some rows. `number`: how many values there are."""
 
     number: int
     total: float
@@ -44,11 +44,11 @@ class LoggedValues(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoggedRows:
-    """Rows of `log()` that a writer sent at once.
+    """Rows of `log()` that a writer sent together.
 
     Args:
         writer: its name.
-        names: what tells this list of names from others of the writer.
+        names: identifies this list of names among those of the writer.
         seq: the number of the first row; rows of the same names come in the order of their numbers.
         metrics: by name.
     """
@@ -61,10 +61,10 @@ class LoggedRows:
 
 
 def fold(connection: Connection, every: Sequence[LoggedRows]) -> None:
-    """Take rows into the summaries of their runs, unless they are in already.
+    """Add rows to the summaries of their runs, unless they are included already.
 
     Raises:
-        UnknownRun: one of the runs is not there.
+        UnknownRun: one of the runs does not exist.
     """
     runs = lock_known_runs(connection, {rows.run_id for rows in every})
     documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
@@ -84,7 +84,7 @@ def fold(connection: Connection, every: Sequence[LoggedRows]) -> None:
 def _folded(
     known: SectionDocument, every: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:
-    """The tally with some rows more, and what the summary has of it."""
+    """The state and the summary after adding some rows."""
     tally = Tally()
     tally.definitions = Definitions()
     tally.definitions.define(defined)
@@ -100,7 +100,7 @@ def _folded(
                 if name in tally.values or len(tally.values) < MAX_FIELDS:
                     tally.add_many(name, *values)
                     set_ms = max(set_ms, values.last_ms)
-        seqs[rows.writer] = of_writer  # the last in line is the last heard of
+        seqs[rows.writer] = of_writer  # keeps the order of last use
     while len(seqs) > _MOST_WRITERS:
         del seqs[next(iter(seqs))]
     said = SectionDocument({_STATE: tally.state(), _SEQS: seqs}, set_ms)
@@ -108,5 +108,5 @@ def _folded(
 
 
 def summary_of(sections: RunSections) -> dict[str, Any]:
-    """A run's summary: what its rows come to, and before that what was set by hand."""
+    """A run's summary: that of its logged rows, overridden by values set explicitly."""
     return {**sections.shared.get(LOGGED, {}), **sections.shared.get(_SUMMARY, {})}

@@ -1,6 +1,6 @@
-"""Numbers for the keys of metrics, and for the lists of keys that batches bring along.
+"""Ids of metric keys, and of the lists of keys that batches use.
 
-A metric's number is given once and never changes, so what is known here stays true and is kept in memory.
+A metric's id never changes once it is assigned, so ids are cached in memory without invalidation.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from runvitals.store.metadata.tables import metric, schema, writer, writer_schem
 from runvitals.store.metadata.text import LAST_CHARACTER, checked_name
 
 MAX_KEY = NAME_CHARACTERS
-"""Characters of a metric's key."""
+"""Maximum length of a metric's key."""
 _KEPT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class KeyList:
-    """An ordered list of keys, as the batches of a writer have them: the metrics' numbers."""
+    """An ordered list of keys, as the batches of a writer use it: the metrics' ids."""
 
     id: int
     metric_ids: tuple[int, ...]
 
 
 class MetricTable:
-    """The metrics that any run has ever had.
+    """The table of metrics that any run has ever had.
 
     Example:
         >>> catalogue.metrics.ids(["cpu", "gpu.0.powerWatts"])
@@ -49,7 +49,7 @@ class MetricTable:
         self._lists: dict[int, KeyList] = {}
 
     def ids(self, keys: Iterable[str]) -> dict[str, int]:
-        """The numbers of metrics by key, given now to those that have none.
+        """The ids of metrics by key; new keys are assigned an id.
 
         Raises:
             ValueError: a key that is empty, or longer than 512 characters.
@@ -67,12 +67,12 @@ class MetricTable:
         return {key: known[plain] for key, plain in wanted.items()}
 
     def find(self, keys: Iterable[str]) -> dict[str, int]:
-        """The numbers of those of these keys that any run has."""
+        """The ids of those of these keys that any run has."""
         with self._database.read() as connection:
             return ids_of(connection, metric.c.key, map(plain_text, keys))
 
     def beginning(self, prefix: str = "") -> dict[str, int]:
-        """The numbers of all metrics whose keys begin so."""
+        """The ids of all metrics whose keys start with the prefix."""
         first = plain_text(prefix)
         statement = select(metric.c.key, metric.c.id).where(metric.c.key >= first)
         if first:
@@ -81,7 +81,7 @@ class MetricTable:
             return dict(connection.execute(statement).all())
 
     def keys(self, ids: Iterable[int]) -> dict[int, str]:
-        """The keys of metrics by number; what is no metric's number is left out."""
+        """The keys of metrics by id; unknown ids are left out."""
         wanted = set(ids)
         unknown = wanted - self._keys.keys()
         found: dict[int, str] = {}
@@ -104,10 +104,10 @@ class MetricTable:
         self._keys.update((number, key) for key, number in ids.items())
 
     def schema(self, keys: Sequence[str]) -> KeyList:
-        """The number of an ordered list of keys, given now if it has none. The same list has the same number.
+        """The ordered list of keys with its id; a new list is assigned one.
 
         Raises:
-            ValueError: a key that is none, or one that occurs twice.
+            ValueError: an invalid key, or one that occurs twice.
         """
         ids = self.ids(keys)
         numbers = tuple(ids[key] for key in keys)
@@ -127,10 +127,10 @@ class MetricTable:
         return KeyList(self._database.write(make) if number is None else number, numbers)
 
     def schema_of(self, schema_id: int) -> KeyList:
-        """The list of keys of a number.
+        """The list of keys with this id.
 
         Raises:
-            LookupError: there is none of this number.
+            LookupError: there is none with this id.
         """
         known = self._schemas.get(schema_id)
         if known is not None:
@@ -139,24 +139,24 @@ class MetricTable:
             statement = select(schema.c.metric_ids).where(schema.c.id == schema_id)
             packed = connection.execute(statement).scalar()
         if packed is None:
-            raise LookupError(f"schema {schema_id} is not known here: send the keys themselves")
+            raise LookupError(f"unknown schema {schema_id}: send the keys instead")
         if len(self._schemas) > _KEPT // 100:
             self._schemas = {}
         found = self._schemas[schema_id] = KeyList(schema_id, _unpacked(packed))
         return found
 
     def record(self, used: Iterable[tuple[int, int]]) -> None:
-        """Remember which schemas writers sent batches of: pairs of writer id and schema id, once or often."""
+        """Record which key lists writers used: pairs of writer id and schema id; repetition has no effect."""
         rows = [{"writer_id": a, "schema_id": b} for a, b in sorted(set(used))]
         self._database.write(lambda connection: add_rows(connection, writer_schema, rows))
 
     def of_run(self, run_id: int) -> dict[int, set[int]]:
-        """The metrics that a run has: their numbers by writer id."""
+        """The metrics of a run: their ids by writer id."""
         found = self.lists_of_run(run_id)
         return {writer_id: {n for one in lists for n in one.metric_ids} for writer_id, lists in found.items()}
 
     def lists_of_run(self, run_id: int) -> dict[int, list[KeyList]]:
-        """The lists of metrics that a run's writers sent batches of, by writer id; the oldest lists first."""
+        """The key lists that a run's writers used, by writer id, oldest first."""
         statement = (
             select(writer_schema.c.writer_id, writer_schema.c.schema_id)
             .join(writer, writer.c.id == writer_schema.c.writer_id)
@@ -171,7 +171,7 @@ class MetricTable:
         return dict(found)
 
     def _lists_of(self, connection: Connection, numbers: set[int]) -> dict[int, KeyList]:
-        """Lists by number: from memory, as they never change, or read now."""
+        """Key lists by id, from the cache or the database."""
         known = self._lists
         unknown = numbers - known.keys()
         if unknown:
@@ -181,19 +181,19 @@ class MetricTable:
             new = {number: KeyList(number, _unpacked(packed)) for number, packed in rows}
             known = {**(known if len(known) + len(new) <= _KEPT else {}), **new}
             self._lists = known
-            if numbers - known.keys():  # what was kept had to go
+            if numbers - known.keys():  # the cache was full
                 return self._lists_of(connection, numbers)
         return known
 
     def given_after(self, number: int) -> dict[int, str]:
-        """The metrics that were given numbers after this one: their keys, by number."""
+        """The metrics whose ids are greater than this one: their keys by id."""
         with self._database.read() as connection:
             statement = select(metric.c.id, metric.c.key).where(metric.c.id > number)
             return dict(connection.execute(statement).all())
 
 
 def pack_numbers(numbers: Iterable[int]) -> bytes:
-    """A list of metrics as the table `schema` has it."""
+    """Encode a list of metric ids as the table `schema` stores it."""
     packed = array("i", numbers)
     if sys.byteorder == "big":
         packed.byteswap()

@@ -1,4 +1,4 @@
-"""Projects: names that runs are gathered under."""
+"""Projects: names that group runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DEFAULT_PROJECT = "default"
 
 
 class UnknownProject(LookupError):
-    """There is no project of this number or name."""
+    """There is no project with this id or name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project that has runs. `newest_ms`: start of its newest run."""
+    """A project with runs. `newest_ms`: start of its newest run."""
 
     id: int
     name: str
@@ -32,18 +32,18 @@ class Project:
 
 
 def project_name(text: object) -> str:
-    """The project that a writer means: `default` where it says none; of a very long name the beginning."""
+    """The project name given by a writer: `default` if it gives none; shortened if it is too long."""
     return shortened(str(text), MAX_NAME) if text else DEFAULT_PROJECT
 
 
 class ProjectTable:
-    """All projects."""
+    """The table of projects."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def all(self, now_ms: int) -> list[Project]:
-        """The projects that have runs, the one with the newest run first."""
+        """The projects that have runs, in descending order of their newest run."""
         listed = run.c.deleted_ms.is_(None)
         by_project = (
             select(
@@ -67,10 +67,10 @@ class ProjectTable:
             ]
 
     def id(self, name: str) -> int:
-        """The number of a project.
+        """The id of a project.
 
         Raises:
-            UnknownProject: no run was ever in it.
+            UnknownProject: it never had a run.
         """
         with self._database.read() as connection:
             found = connection.execute(
@@ -81,11 +81,11 @@ class ProjectTable:
         return int(found)
 
     def rename(self, project_id: int, name: str) -> None:
-        """Give a project another name. Runs that come later under the old one are in a new project.
+        """Rename a project. Later runs under the old name belong to a new project.
 
         Raises:
-            ValueError: there is a project of that name, or it cannot be one.
-            UnknownProject: there is no project of this number.
+            ValueError: the name is taken or invalid.
+            UnknownProject: there is no project with this id.
         """
         statement = (
             update(project).where(project.c.id == project_id).values(name=checked_name("project", name))
@@ -93,12 +93,12 @@ class ProjectTable:
         try:
             changed = self._database.write(lambda connection: connection.execute(statement).rowcount)
         except IntegrityError:
-            raise ValueError(f"there is a project {name!r} already") from None
+            raise ValueError(f"the project {name!r} already exists") from None
         if not changed:
-            raise UnknownProject(f"there is no project of number {project_id}")
+            raise UnknownProject(f"there is no project with id {project_id}")
 
     def delete(self, project_id: int, now_ms: int) -> int:
-        """Throw away all runs of a project, as `Runs.delete` does; how many those were."""
+        """Move all runs of a project to the trash, like `RunTable.delete`; returns how many."""
 
         theirs = (run.c.project_id == project_id, run.c.deleted_ms.is_(None))
         statement = update(run).where(*theirs).values(deleted_ms=now_ms)

@@ -1,4 +1,4 @@
-"""Bringing back what a catalogue has lost: from a damaged file of it, or from what there are samples of."""
+"""Recovers lost metadata: from a damaged SQLite file, or from the samples of unknown runs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _WRITER = "api.recovered"
 
 @dataclass(frozen=True, slots=True)
 class RecoveredRun:
-    """A run that there are samples of and nothing else.
+    """A run of which only samples are left.
 
     Args:
-        lane: the number that they are stored under.
-        metrics: their numbers.
+        lane: the id under which they are stored.
+        metrics: their ids.
         first_ms, last_ms: the times of the first and the last one.
     """
 
@@ -49,9 +49,9 @@ class RecoveredRun:
 
 
 def fill_from_damaged(catalogue: MetadataStore, path: str) -> int:
-    """Copy what can be read of a damaged SQLite file into an empty catalogue; how many rows that was.
+    """Copy the readable rows of a damaged SQLite file into an empty metadata store; returns how many.
 
-    Rows that refer to others that are lost are left out.
+    Rows that reference lost rows are left out.
     """
 
     def work(connection: Connection) -> int:
@@ -68,14 +68,14 @@ def _copy(connection: Connection, source: sqlite3.Connection, table: Table) -> i
         try:
             with connection.begin_nested():
                 connection.execute(insert(table).values({k: v for k, v in row.items() if k in names}))
-        except (IntegrityError, StatementError):  # of what is lost, or itself no row of this table
+        except (IntegrityError, StatementError):  # references a lost row, or is itself damaged
             continue
         count += 1
     return count
 
 
 def recover(catalogue: MetadataStore, runs: Sequence[RecoveredRun]) -> None:
-    """Make runs for samples that no run is known of, and keys for their metrics."""
+    """Create runs for samples that belong to no known run, and keys for their metrics."""
     catalogue.write(lambda connection: _recover(connection, runs))
 
 
@@ -119,7 +119,7 @@ def _writer(one: RecoveredRun, run_id: int) -> dict[str, object]:
 
 
 def _name_metrics(connection: Connection, numbers: Iterable[int]) -> None:
-    """Give keys to metrics that have none any more."""
+    """Create keys for metrics whose keys are lost."""
     known = set(connection.execute(select(metric.c.id)).scalars())
     missing = sorted(set(numbers) - known)
     add_rows(connection, metric, [{"id": number, "key": f"recovered.metric_{number}"} for number in missing])

@@ -1,13 +1,12 @@
-"""What state runs are in, computed from what their writers were last heard to say.
+"""The states of runs, computed from the last signs of life and the end records of their writers.
 
 The rule is the journal's (`runvitals.model.state`), with one difference: whether a writer is silent is
-measured by when the server heard from it, not by the times in its records. So a wrong clock makes no run
-lost, a gap in the network makes one lost for as long as it lasts, and a journal that is sent a week later
-does not make a run crashed.
+measured by when the server last heard from it, not by the times in its records. So a wrong clock does not
+make a run lost, a network outage makes it lost only while it lasts, and a journal delivered a week later does
+not make a run crashed.
 
-The state is a matter of the moment that is asked about, so a run's row holds what it takes to tell it of
-any: until when the run counts as running, and what it is after that. Nothing has to happen at the moment at
-which a run becomes lost.
+The state depends on the time of the query, so a run's row stores until when the run counts as running, and
+its state after that. No update is needed at the moment a run becomes lost.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class StoredWriter:
     """One journal of a run: a life of a monitor, a process that logs, or a client of the API.
 
     Args:
-        lane_id: the number under which the SampleStore has its samples (see `writers`).
-        interval_s: the longest time between two signs of life that is as it should be; None: a second.
+        lane_id: the id under which the sample store keeps its samples (see `writer_registration`).
+        interval_s: the longest normal time between two heartbeats; None: a second.
         last_ms: time of its newest record, by its own clock.
-        heard_ms: when anything last came from it, by the server's clock.
-        ending: what its `end` record said; None until there is one.
+        heard_ms: when the server last heard from it, by the server's clock.
+        ending: from its `end` record; None until there is one.
     """
 
     id: int
@@ -66,7 +65,7 @@ class StoredWriter:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """One machine of a run, its newest monitor's word. `monitors`: how many lives its monitor had."""
+    """One host of a run, according to its newest monitor. `monitors`: how many monitors ran on it."""
 
     name: str
     ending: Ending
@@ -92,7 +91,7 @@ def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, li
 
 
 def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[HostState]:
-    """Every host of a run, in the order in which they joined, as it stands at `now_ms`."""
+    """Every host of a run, in the order in which they joined, with their states at `now_ms`."""
     role = _telling_role(writers)
     return [
         HostState(
@@ -116,7 +115,7 @@ def _telling(lives: Sequence[StoredWriter]) -> StoredWriter:
 
 
 def _telling_role(writers: Sequence[StoredWriter]) -> str | None:
-    """The role whose writers tell a run's state; None: all do, where only clients of the API write."""
+    """The role whose writers determine a run's state; None: all, if only clients of the API write."""
     roles = {writer.role for writer in writers}
     return next((role for role in (MONITOR, TRAIN) if role in roles), None)
 
@@ -130,7 +129,7 @@ def _lives(writers: Sequence[StoredWriter], role: str | None) -> dict[str, list[
 
 
 def restate(connection: Connection, run_ids: Iterable[int]) -> None:
-    """Write into the runs' rows what their writers' rows say. The runs must be locked (`lock_runs`)."""
+    """Update the state columns of runs from their writers. The runs must be locked (`lock_runs`)."""
     rows: list[dict[str, Any]] = []
     for run_id, writers in read_writers(connection, run_ids).items():
         if not writers:
@@ -159,5 +158,5 @@ def _gravest(endings: Sequence[Ending]) -> Ending:
 
 
 def state_at(now_ms: int) -> ColumnElement[str]:
-    """The state of a run at a moment, as an expression over its row."""
+    """The state of a run at a time, as an SQL expression on its row."""
     return case((run.c.alive_until_ms >= now_ms, RUNNING), else_=run.c.settled_state)

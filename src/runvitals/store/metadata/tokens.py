@@ -1,7 +1,7 @@
-"""Tokens that writers show to be let in.
+"""Access tokens of writers.
 
-A token is 256 random bits. Only its SHA-256 is kept: who reads the database learns no token, and with so many
-bits there is nothing that a salt or a slow hash would make harder to guess.
+A token is 256 random bits. Only its SHA-256 is stored, so reading the database reveals no token. With
+256 random bits, neither a salt nor a slow hash would make guessing harder.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from runvitals.store.metadata.tables import token
 from runvitals.store.metadata.text import checked_name
 
 PREFIX = "rvt_"
-"""What a token begins with, so that scanners for secrets know one when they see it."""
+"""The prefix of all tokens, by which secret scanners recognise them."""
 _NOTED_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What is known of a token. Times are ms UTC; `last_used_ms` is right to a minute."""
+    """A token without its secret. Times are ms UTC; `last_used_ms` has a resolution of a minute."""
 
     id: int
     name: str
@@ -36,7 +36,7 @@ _SHOWN = [column for column in token.c if column.name != "digest"]
 
 
 class TokenTable:
-    """All tokens, also those that were revoked.
+    """The table of tokens, including revoked ones.
 
     Example:
         >>> secret, token = catalogue.tokens.create("cluster A", now_ms)
@@ -48,7 +48,7 @@ class TokenTable:
         self._database = database
 
     def create(self, name: str, now_ms: int) -> tuple[str, AccessToken]:
-        """A new token and what is known of it. The token itself cannot be had again.
+        """Create a token; returns its secret and its record. The secret cannot be retrieved again.
 
         Raises:
             ValueError: a name that is empty or longer than 256 characters.
@@ -64,7 +64,7 @@ class TokenTable:
         return secret, self._database.write(work)
 
     def check(self, secret: str, now_ms: int) -> AccessToken | None:
-        """The token that a writer shows; None where it is none, or was revoked."""
+        """The token with this secret; None if there is none, or it was revoked."""
         statement = select(*_SHOWN).where(token.c.digest == _digest(secret), token.c.revoked_ms.is_(None))
         with self._database.read() as connection:
             row = connection.execute(statement).first()
@@ -77,16 +77,16 @@ class TokenTable:
         return found
 
     def all(self) -> list[AccessToken]:
-        """Every token, in the order in which they were made."""
+        """All tokens, in the order of their creation."""
         with self._database.read() as connection:
             rows = connection.execute(select(*_SHOWN).order_by(token.c.id))
             return [AccessToken(**row._asdict()) for row in rows]
 
     def revoke(self, token_id: int, now_ms: int) -> None:
-        """Let a token in no more. Revoking twice changes nothing.
+        """Revoke a token. Revoking it twice has no effect.
 
         Raises:
-            LookupError: there is no token of this number.
+            LookupError: there is no token with this id.
         """
 
         def work(connection: Connection) -> bool:
@@ -95,7 +95,7 @@ class TokenTable:
             return connection.execute(select(token.c.id).where(token.c.id == token_id)).first() is not None
 
         if not self._database.write(work):
-            raise LookupError(f"there is no token of number {token_id}")
+            raise LookupError(f"there is no token with id {token_id}")
 
 
 def _digest(secret: str) -> bytes:

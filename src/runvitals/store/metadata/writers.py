@@ -1,4 +1,4 @@
-"""The writers of runs: how they come in, are heard from, and end. And the processes that they watch."""
+"""The writers of runs: registration, heartbeats and ends; and the processes that monitors watch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runvitals.store.metadata.writer_registration import RegisteredWriter, Write
 
 @dataclass(frozen=True, slots=True)
 class WriterHeartbeat:
-    """A sign of life: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's."""
+    """A heartbeat: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's."""
 
     writer_id: int
     heard_ms: int
@@ -37,7 +37,7 @@ class WriterEnd:
 
 @dataclass(frozen=True, slots=True)
 class WatchedProcess:
-    """A process that attached to a run; None where it is not known (and then does not undo what is)."""
+    """A process that attached to a run. None: unknown; does not overwrite a known value."""
 
     run_id: int
     host: str
@@ -52,19 +52,19 @@ class WatchedProcess:
 
 
 class WriterTable:
-    """All writers of all runs."""
+    """The table of writers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def join(self, joining: Sequence[WriterRegistration], now_ms: int) -> list[RegisteredWriter]:
-        """The numbers of writers, their runs and projects made where they are not there. Durable.
+        """Register writers; creates missing runs and projects. Durable.
 
-        May be said as often as liked, by any number of servers at once: the same names have the same numbers.
-        What a writer says of itself the first time stays.
+        May be called repeatedly, by any number of servers at once: the same names always get the same ids.
+        The facts of a writer's first registration are kept.
 
         Raises:
-            ValueError: a name that cannot be stored; then none of them has joined.
+            ValueError: a name that cannot be stored; then none of them is registered.
 
         Example:
             >>> writer = WriterRegistration("brave-otter-1", "monitor.node1.19f3a")
@@ -81,17 +81,17 @@ class WriterTable:
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
     def heard(self, signs: Sequence[WriterHeartbeat]) -> None:
-        """Note signs of life. A power cut may undo the newest ones: the next come soon.
+        """Record heartbeats. A power failure may undo the newest ones; the next ones follow soon.
 
-        Writers that are not there any more, because their run was deleted for good, are passed over.
+        Writers of purged runs are ignored.
         """
         if signs:
             self._database.write(lambda connection: _heard(connection, signs), durable=False)
 
     def move_heard(self, now_ms: int, by_ms: int) -> None:
-        """Move when writers were heard along with a clock that was set by so much at `now_ms`.
+        """Shift the times at which writers were heard, because the clock was set by `by_ms` at `now_ms`.
 
-        Runs that were lost long before then stay as they are: they are lost by either clock.
+        Runs lost long before are unchanged: they are lost by either clock.
         """
 
         def work(connection: Connection) -> None:
@@ -106,7 +106,7 @@ class WriterTable:
         self._database.write(work, durable=False)
 
     def not_heard_after(self, now_ms: int) -> None:
-        """Take writers that were heard in times to come, by a clock that was wrong, for heard now."""
+        """Treat writers heard in the future, by a wrong clock, as heard now."""
         later = select(writer.c.run_id).where(writer.c.heard_ms > now_ms, writer.c.end_state.is_(None))
 
         def work(connection: Connection) -> None:
@@ -122,14 +122,16 @@ class WriterTable:
             self._database.write(work, durable=False)
 
     def end(self, ends: Sequence[WriterEnd]) -> None:
-        """Note what writers' last records said of how their hosts' parts ended. Durable, all or nothing.
+        """Record how writers ended, from their last records. Durable, all or nothing.
 
         Raises:
-            ValueError: a state that is no end, or a number that cannot be stored.
+            ValueError: a state that is not an ending, or a number that cannot be stored.
         """
         for one in ends:
             if one.ending.state not in ENDED_STATES:
-                raise ValueError(f"state {one.ending.state!r} is none of {', '.join(ENDED_STATES)}")
+                raise ValueError(
+                    f"invalid ending {one.ending.state!r}; expected one of {', '.join(ENDED_STATES)}"
+                )
             numbers = {"exit_code": one.ending.exit_code, "signal": one.ending.signal, "time_ms": one.time_ms}
             check_integers(f"writer {one.writer_id}", **numbers)
         if ends:
@@ -141,16 +143,16 @@ class WriterTable:
             return read_writers(connection, run_ids)
 
     def lanes(self) -> list[int]:
-        """The numbers under which the samples of all runs are stored."""
+        """The ids under which the samples of all runs are stored."""
         with self._database.read() as connection:
             return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
 
     def note_processes(self, processes: Sequence[WatchedProcess]) -> None:
-        """Note processes of runs, or more about them: what is None leaves what is known. Durable.
+        """Record processes of runs, or more facts about them; None does not overwrite known values. Durable.
 
         Raises:
             ValueError: a number or a host's name that cannot be stored.
-            UnknownRun: of none of the processes anything is noted then.
+            UnknownRun: one of the runs does not exist; then nothing is recorded.
         """
         numbers = [
             field.name for field in fields(WatchedProcess) if field.name not in ("host", "out_of_memory")
@@ -186,7 +188,7 @@ def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int
 
 
 def _later(column: str) -> ColumnElement[int]:
-    """The later of what a row has and what it is told as `new_…`."""
+    """The later of a row's value and the parameter `new_…`."""
     told = bindparam(f"new_{column}", type_=BigInteger)
     return case((writer.c[column] < told, told), else_=writer.c[column])
 

@@ -1,18 +1,18 @@
-"""What every store of samples does, whatever lies beneath it.
+"""The contract of sample stores, whatever their engine.
 
-A **series** is (run, metric): two integers that the catalogue hands out. The store knows no names, hosts or
-teams. Where several hosts of one run record the same key, the catalogue gives each host its own number, and
-`aggregate` puts them together again by `group_by`.
+A **series** is (run, metric): two integer ids assigned by the metadata store. The sample store knows no
+names, hosts or teams. If several hosts of a run record the same key, the metadata store assigns each host an
+id of its own, and `aggregate` combines them with `group_by`.
 
 The rules, held by `tests/store/samples/conformance.py` for every store:
 
-* A batch is stored whole or not at all, and is durable when `append` returns.
-* (run, writer, seq) names a batch: one that comes again is acknowledged and not stored again, in whatever
-  order they come.
-* The last write wins on (run, metric, t). Batches may come in any order of time.
-* Values come back bit by bit as they were written: -0.0, ±inf, subnormals, NaN payloads. NaN is a gap: a
+* A batch is stored completely or not at all, and is durable when `append` returns.
+* (run, writer, seq) identifies a batch: a repeated batch is acknowledged but not stored again, in whatever
+  order batches arrive.
+* The last write wins on (run, metric, t). Batches may arrive in any order.
+* Values are returned bit for bit as they were written: -0.0, ±inf, subnormals, NaN payloads. NaN is a gap: a
   sample like any other where samples are read, nothing where they are counted or put into buckets.
-* What was appended is read at once by the same process.
+* Reads in the same process see appended batches at once.
 * Times are milliseconds UTC, from 1970 to the year 9999. Ranges include both ends.
 
 Example:
@@ -42,11 +42,11 @@ _LARGEST_METRIC = 2**32 - 1
 
 
 class StoreError(OSError):
-    """The store cannot be used as asked; the text names the folder or file and the way out."""
+    """The store cannot be used; the text names the folder or file, and what to do."""
 
 
 class StoreUnavailable(StoreError):
-    """Nothing can be written at present (disk full, read-only, failing): not stored, worth trying later."""
+    """The store cannot write at present (disk full, read-only, failing): nothing was stored, retry later."""
 
 
 class StoreClosed(StoreError):
@@ -54,7 +54,7 @@ class StoreClosed(StoreError):
 
 
 def extent(t: Integers) -> tuple[int, int]:
-    """The first and the last of some times, one at least, in any order."""
+    """The smallest and largest of one or more times."""
     if len(t) <= _FEW_ROWS:  # a third of what numpy takes for so few
         listed = t.tolist()
         return min(listed), max(listed)
@@ -63,15 +63,15 @@ def extent(t: Integers) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class SampleBatch:
-    """Samples of one writer, columns of some metrics over common times.
+    """Samples of one writer: columns of metrics with a common time column.
 
     Args:
         run, writer: ids, 0 to 2⁶³ - 1.
-        seq: the writer's number for this batch, from 0 on; the same again means the same batch.
+        seq: the writer's number of this batch, from 0; the same number means the same batch.
         metrics: ids of the columns, 0 to 2³² - 1, each once.
         t: ms UTC of the rows, in any order; of equal ones the later row wins.
         values: rows × metrics; NaN is a gap.
-        body: t and values as `body.pack` packs them, if the sender already did: a store may keep them in
+        body: t and values encoded by `batch_body.pack`, if the sender sent them so; a store may keep them in
             this form.
     """
 
@@ -86,7 +86,7 @@ class SampleBatch:
     def check(self) -> None:
         """
         Raises:
-            ValueError: naming the batch, what is wrong with it and what is allowed.
+            ValueError: names the batch, what is wrong, and what is allowed.
         """
         t, values = self.t, self.values
         for name, number in (("run", self.run), ("writer", self.writer), ("seq", self.seq)):
@@ -108,7 +108,7 @@ class SampleBatch:
         """The part of `check` that holds for all batches with the same columns.
 
         Raises:
-            ValueError: a metric twice, or no id.
+            ValueError: a metric occurs twice, or an invalid id.
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise self._wrong("a metric occurs twice")
@@ -121,10 +121,10 @@ class SampleBatch:
 
 @dataclass(frozen=True, slots=True)
 class CommitAck:
-    """Batches that are durable now: `stored` for the first time, `duplicates` that were stored before.
+    """How many batches are now durable: `stored` just now, `duplicates` of earlier ones.
 
     Args:
-        fresh: of each batch, in the order given, whether it was stored for the first time.
+        fresh: for each batch, in order, whether it was stored just now.
     """
 
     stored: int
@@ -153,7 +153,7 @@ class SeriesBuckets:
 
 @dataclass(frozen=True, slots=True)
 class LatestSample:
-    """The newest value of each metric of a run that ever had one: ids ascending, ms UTC, values (no NaN)."""
+    """The newest values of a run's metrics: ascending ids, ms UTC, values (never NaN)."""
 
     run: int
     metrics: Integers
@@ -166,7 +166,7 @@ class MetricAggregate:
     """One metric over the runs of a group: the buckets that hold a value.
 
     Args:
-        t: where the buckets begin, ms UTC.
+        t: the start of the buckets, ms UTC.
         n: values in the bucket, over all runs of the group.
         min, max, mean: of those values.
     """
@@ -181,10 +181,10 @@ class MetricAggregate:
 
 @dataclass(frozen=True, slots=True)
 class DamagedData:
-    """A stretch of stored samples that cannot be read; everything else is served.
+    """A range of stored samples that cannot be read; all others are served.
 
     Args:
-        run, metric: None where all are concerned.
+        run, metric: None: all.
         t0_ms, t1_ms: both included.
         reason: which file, and what is wrong with it.
     """
@@ -201,7 +201,7 @@ S = TypeVar("S", SeriesSamples, SeriesBuckets, MetricAggregate)
 
 @dataclass(frozen=True, slots=True)
 class ReadResult(Generic[S]):
-    """What was read, and what should have been but could not."""
+    """The samples read, and those that are damaged."""
 
     series: list[S]
     damaged: list[DamagedData]
@@ -209,12 +209,12 @@ class ReadResult(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """How far a store keeps the rules.
+    """Which of the rules a store guarantees.
 
     Args:
-        durable_ack: an acknowledged batch outlives a power cut.
-        exact_float64: values come back bit by bit.
-        read_after_write_ms: after how long a batch is seen by readers of the same process.
+        durable_ack: an acknowledged batch survives a power failure.
+        exact_float64: values are returned bit for bit.
+        read_after_write_ms: how long until reads in the same process see a batch.
     """
 
     durable_ack: bool
@@ -224,16 +224,16 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How a store fares.
+    """Statistics and problems of a store.
 
     Args:
         runs, samples: stored in their final form (a value of one metric at one time is one sample).
         unsealed_samples: durable, but not in their final form yet.
         waiting_batches: appended, not yet durable.
         size_bytes: on disk, everything included.
-        problem: why work in the background fails at present; None where it does not.
-        warnings: what else an operator should look at; samples are taken in and served all the same.
-        threads: which work in the background, by name, and why each fails at present.
+        problem: why background work is failing; None if it is not.
+        warnings: other conditions for an operator to look at; samples are still accepted and served.
+        threads: the background threads by name, and why each is failing.
     """
 
     runs: int
@@ -248,43 +248,44 @@ class StoreStats:
 
 @runtime_checkable
 class SampleStore(Protocol):
-    """A store of samples. All methods may be called from any thread."""
+    """A sample store. All methods are thread-safe."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """How far this store keeps the rules."""
+        """Which of the rules this store guarantees."""
 
     def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
-        """Store batches; they are durable, and read by everyone, when this returns.
+        """Store batches. When this returns they are durable and visible to all readers.
 
         Raises:
-            ValueError: a batch that is none (`Batch.check`): then none of them is stored.
+            ValueError: an invalid batch (`SampleBatch.check`); then none is stored.
             StoreUnavailable: not stored; try again later.
         """
 
     def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
-        """`append` without the wait: the future has its answer or its error."""
+        """Like `append`, without waiting: the future gets the result or the error."""
 
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
     ) -> ReadResult[SeriesSamples]:
-        """The samples of these series as they were written, ordered by run as asked, then by metric.
+        """The samples of series as they were written, by run in the order given, then by metric.
 
         Args:
-            metrics: None for all that the runs have.
+            metrics: None: all metrics of the runs.
             t0_ms, t1_ms: both included.
         """
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
-        """The same on a grid (`runvitals.buckets.grid` makes one of a range and a number of points)."""
+        """The series on a bucket grid; `runvitals.buckets.grid` computes one for a range and a number of
+        points."""
 
     def active_runs(self, since_ms: int) -> list[int]:
-        """Ascending ids of the runs with a sample at or after this moment."""
+        """The ids, ascending, of the runs with a sample at or after this time."""
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
-        """The newest values of runs, of these metrics or all, in the order asked; runs without any value are
+        """The newest values of runs, of these metrics or all, in the order given; runs without values are
         left out.
         """
 
@@ -312,21 +313,19 @@ class SampleStore(Protocol):
         """
 
     def delete(self, runs: Sequence[int]) -> None:
-        """Forget everything about these runs, also which of their batches were stored."""
+        """Delete everything about these runs, including which of their batches were stored."""
 
     def drop_before(self, t_ms: int) -> None:
-        """Drop what is older than `t_ms`. Every later sample stays; of the earlier ones those may stay that
-        are stored together with later ones.
-        """
+        """Delete samples older than `t_ms`. Older samples stored together with later ones may remain."""
 
     def shrink_to(self, size_bytes: int) -> None:
-        """Drop the oldest samples until the store takes at most so much of the disk, as far as it can."""
+        """Delete the oldest samples until the store uses at most `size_bytes`, as far as possible."""
 
     def flush(self) -> None:
-        """Bring everything that was appended into its final form."""
+        """Seal everything that was appended."""
 
     def stats(self) -> StoreStats:
-        """How the store fares, for operators."""
+        """Statistics and problems, for operators."""
 
     def close(self) -> None:
-        """Finish what was submitted and let go of the store. Closing twice does nothing."""
+        """Finish submitted batches and close the store. Closing twice has no effect."""
