@@ -118,7 +118,7 @@ def test_the_login_leads_back(serve: Serve, server: Shared, tmp_path: Path) -> N
         type_into(page, "#token", typed)
         click(page, "button", "Log in")
         if typed != secret:
-            shown(page, "There is no such token", "[role=alert]")
+            shown(page, "Invalid or revoked token", "[role=alert]")
     shown(page, "the one", "h1")
     assert page.evaluate("location.pathname + location.search") == "/runs/abc/overview?charts=gpu%20x"
     assert [text for text in page.complaints if "403" not in text] == []

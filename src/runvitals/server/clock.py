@@ -58,7 +58,7 @@ class Clock:
         self._ahead_ms += by_ms
 
     def earliest(self) -> int:
-        """The time of day, or what it would be had nobody set the clock since the start, if that is earlier.
+        """The time of day, or the earlier time that it would be had the clock not been set since the start.
 
         For what cannot be undone: nothing is deleted for its age because a clock was set ahead.
         """

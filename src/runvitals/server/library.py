@@ -161,7 +161,7 @@ class RunView(Protocol):
 
     def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
         """Which series there are, derived rates included, but for the first `skip`; that there are more than
-        one answer holds is told as a problem.
+        one answer holds is reported as a problem.
         """
 
     def extent(self, chosen: Chosen) -> tuple[int, int] | None:

@@ -61,7 +61,7 @@ class SharedServer:
     Attributes:
         answer_memory: what those answers hold.
         kept: what housekeeping has done, for `/metrics`; the caller may set it.
-        threads: those whose failures `/readyz` and `/metrics` tell; the caller may add to them.
+        threads: those whose failures `/readyz` and `/metrics` report; the caller may add to them.
 
     Example:
         >>> with SqliteChunks(folder) as store, open_metadata_store(address) as catalogue:
@@ -126,7 +126,7 @@ class SharedServer:
         self._recorder.close()
 
     def _look_at_catalogue(self) -> bool:
-        """So that the log tells that its file was deleted, also while nobody sends anything."""
+        """Log that the file was deleted, also while no requests come."""
         problem = self._catalogue.problem()
         if problem is not None:
             raise OSError(problem)

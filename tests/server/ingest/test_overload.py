@@ -88,7 +88,7 @@ def test_while_the_disk_does_nothing_what_is_in_flight_is_bounded(tmp_path: Path
     assert 0 < most <= limits.bytes_in_flight
     assert len(refused) >= 20
     assert {answer.headers["retry-after"] for answer in refused} == {"1"}
-    assert all("in flight already: come again later" in answer.text for answer in refused)
+    assert all("in flight already: try again later" in answer.text for answer in refused)
     taken = sorted(seq for seq, answer in answers.items() if answer.status_code == 200)
     assert len(taken) + len(refused) == 40
     assert sorted({int(value) for _, value in server.samples()["cpu"]}) == taken

@@ -271,7 +271,7 @@ export class Follow {
 
   // What comes live.
 
-  /** Be told of `log()` calls as they come, and of a time to ask for all of them (null). */
+  /** Listen for `log()` calls; null asks the listener to load all of them again. */
   onCalls(listener: (calls: Call[] | null) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -8,7 +8,7 @@ export interface Message {
   undo: string | null;
 }
 
-class Told {
+class Notice {
   message = $state.raw<Message | null>(null);
   /** Counts what was undone: a list on show is asked for again. */
   undone = $state(0);
@@ -41,4 +41,4 @@ class Told {
   }
 }
 
-export const told = new Told();
+export const notice = new Notice();

@@ -1,4 +1,4 @@
-"""The page that asks a person for a token, and where it leads afterwards. It works without a script."""
+"""The page that asks a user for a token, and where it leads afterwards. It works without a script."""
 
 from __future__ import annotations
 

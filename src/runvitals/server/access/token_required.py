@@ -1,6 +1,6 @@
 """Who may use a shared server: whoever shows a token. This is the one place that decides it.
 
-Programs send `Authorization: Bearer rvt_…`. A person types the token into `/login` once, and the browser then
+Programs send `Authorization: Bearer rvt_…`. A user types the token into `/login` once, and the browser then
 shows it as a cookie that no script can read. Links on other sites make a browser send it; what changes
 something is refused to them (`security.SameOrigin`).
 """
@@ -106,7 +106,7 @@ class TokenRequired:
 
     async def _is_good(self, secret: str) -> bool:
         if len(secret) > _MOST_SECRET:
-            return False  # nobody is to fill the memory with what he was refused for
+            return False  # a rejected client must not fill the memory
         now_s = self._clock_s()
         if now_s < self._good.get(secret, now_s):
             return True

@@ -25,7 +25,7 @@ class Controls(Protocol):
     """A library whose runs can be changed."""
 
     async def stop(self, run_id: str) -> None:
-        """Note that a person wants a run to end.
+        """Note that a user wants a run to end.
 
         Raises:
             UnknownRun: there is no such run.
@@ -89,7 +89,7 @@ router = APIRouter(
 
 @router.post("/runs/{run}/stop", response_model=models.Done)
 async def stop(run: RunId, library: TheControls) -> Any:
-    """Ask a run to end: its training gets a KeyboardInterrupt, as if a person had pressed Ctrl-C."""
+    """Ask a run to end: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
         await library.stop(_checked(run))
     except UnknownRun as error:

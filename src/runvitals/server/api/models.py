@@ -40,7 +40,7 @@ class ProjectChanges(BaseModel):
 
 
 class RunChanges(BaseModel):
-    """What a person says of a run."""
+    """Changes of a run by a user."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -21,7 +21,7 @@ class WholeBodies:
     """Reads the body of each request, so that nothing behind it need know of sizes and slow clients.
 
     Args:
-        most_bytes: a longer body is refused, 413, before it is read where its length is told.
+        most_bytes: a longer body is refused, 413, before it is read where its length is declared.
         most_s: so is one that takes longer to arrive, 408.
     """
 
@@ -31,7 +31,7 @@ class WholeBodies:
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        length = _told_length(scope) if scope["type"] == "http" else 0
+        length = _declared_length(scope) if scope["type"] == "http" else 0
         if length == 0:
             await self._app(scope, receive, send)
             return
@@ -51,7 +51,7 @@ class WholeBodies:
             pass
 
 
-def _told_length(scope: Scope) -> int | None:
+def _declared_length(scope: Scope) -> int | None:
     """How many bytes a request says that it has; None where it does not say."""
     length: int | None = 0
     for name, value in scope["headers"]:

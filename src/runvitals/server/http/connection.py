@@ -242,7 +242,7 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
-            return  # a trailer: nobody here reads them
+            return  # trailers are ignored
         if len(self.headers) >= self._bounds.fields:
             self._stop(431, f"more than {self._bounds.fields} header fields; at most so many are allowed")
         super().on_header(name, value)

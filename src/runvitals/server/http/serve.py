@@ -1,4 +1,4 @@
-"""Running a server until it is told to stop."""
+"""Run a server until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_loopback_address(listener: socket.socket) -> bool:
 
 
 class Server(uvicorn.Server):
-    """Ends its event streams when it is told to stop; it would wait for their clients to leave otherwise.
+    """A uvicorn server that ends its event streams at shutdown, instead of waiting for their clients.
 
     Args:
         bounds: of connections.

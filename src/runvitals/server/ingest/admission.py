@@ -1,4 +1,4 @@
-"""How much is let in at once: beyond it, clients are told to come again, and memory stays where it is."""
+"""How much is let in at once: beyond it, clients are asked to retry later, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Admission:
             Refused: 429.
         """
         if self.requests >= self._limits.requests_in_flight:
-            raise overloaded(f"{self.requests} requests are in flight already: come again later")
+            raise overloaded(f"{self.requests} requests are in flight already: try again later")
         self.requests += 1
         return Visit(self)
 
     def grow(self, by: int) -> None:
         if self.bytes + by > self._limits.bytes_in_flight:
-            raise overloaded(f"requests of {self.bytes} bytes are in flight already: come again later")
+            raise overloaded(f"requests of {self.bytes} bytes are in flight already: try again later")
         self.bytes += by
 
 

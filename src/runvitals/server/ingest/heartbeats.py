@@ -31,7 +31,7 @@ class Presence:
 
     Attributes:
         stopped: numbers of the runs that a person wants to end.
-        deleted: of those that were thrown away.
+        deleted: of runs in the trash.
     """
 
     def __init__(self, catalogue: MetadataStore, clock: Callable[[], int]) -> None:

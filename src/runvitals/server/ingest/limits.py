@@ -22,7 +22,7 @@ class Limits:
         records: in one envelope.
         oldest_ms: no time before this one: who sends seconds instead of milliseconds learns of it.
         ahead_ms: no time so far in the future: such samples would hide the newest ones, and never grow old.
-        requests_in_flight: more are told to come again later.
+        requests_in_flight: more are rejected with Retry-After.
         bytes_in_flight: of all requests together, with their times and values.
         body_s: the longest that a request's body may take to arrive.
         thread_bytes: a longer body is decoded in a thread, so that shorter ones need not wait for it; so is

@@ -43,8 +43,8 @@ _REFUSALS = {
     "413": "Too large.",
     "415": "A type or encoding that is not known.",
     "422": "A value out of range.",
-    "429": "Too much at once: come again after `Retry-After`.",
-    "503": "The disk is full, or fails: come again after `Retry-After`.",
+    "429": "Too many requests at once: retry after `Retry-After`.",
+    "503": "The disk is full or fails: retry after `Retry-After`.",
 }
 
 

@@ -41,10 +41,10 @@ class Feed:
         """The events from where a client is; it closes them when it leaves.
 
         Raises:
-            UnknownRun, TooSlow, Busy: what is new for it cannot be told.
+            UnknownRun, TooSlow, Busy: its news cannot be read.
         """
         ours, theirs = anyio.create_memory_object_stream[bytes](_MOST_UNREAD)
-        # To its end even where this client leaves meanwhile: what is new for the others is told only once.
+        # To its end even where this client leaves meanwhile: the news of the others is sent only once.
         joining = asyncio.get_running_loop().create_task(self._take_in(ours, follower))
         try:
             await asyncio.shield(joining)
@@ -131,7 +131,7 @@ def _end(client: _Events, joined: asyncio.Task[None]) -> None:
     """Of a client that did not wait until it had joined, or could not."""
     client.close()
     if not joined.cancelled():
-        joined.exception()  # told to nobody: who asked has left
+        joined.exception()  # not reported: the client has left
 
 
 class Feeds:

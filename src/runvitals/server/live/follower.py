@@ -62,7 +62,7 @@ class Follower:
 
     @property
     def cursor(self) -> str:
-        """How far this client has been told."""
+        """How far this client has been served."""
         return cursor(self._at)
 
     def told(self, view: RunView, now: Position, with_facts: bool = True) -> dict[str, Any]:

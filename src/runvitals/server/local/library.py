@@ -25,7 +25,7 @@ from runvitals.store.metadata.run_listing import RunSort
 
 T = TypeVar("T")
 KEPT_BYTES = 512 * 1024 * 1024
-"""Columns of runs that nobody looked at for the longest are let go beyond this."""
+"""Beyond this, the columns of the runs that were used least recently are dropped."""
 MAX_FLEET = 200
 """Runs whose journals are read whole to answer one question about many."""
 

@@ -245,7 +245,7 @@ class StoredLibrary:
     # Changing runs
 
     async def stop(self, run_id: str) -> None:
-        """Note that a person wants a run to end: whoever sends its samples is told.
+        """Note that a user wants a run to end: its relay is told so.
 
         Raises:
             UnknownRun: there is no such run.

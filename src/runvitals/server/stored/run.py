@@ -37,11 +37,11 @@ from runvitals.store.samples.contract import END_OF_TIME_MS, SampleStore
 
 _LOOK_BACK_MS = 120_000
 _MOST_SHOWN = 5_000
-"""Newest values that are told with what is known of a run."""
+"""Newest values that are returned with a run."""
 _MOST_SERIES = 10_000
 """Series that one answer is about: 0.1 ms each. More are for several calls, by their keys."""
 _RATES_SUMMED_UP = 2_000_000
-"""Values of counters that are read so that the lowest and highest rates can be told."""
+"""Values of counters that are read to compute the lowest and highest rates."""
 
 
 class StoredRun:
@@ -92,7 +92,7 @@ class StoredRun:
         return run
 
     def _shown(self) -> frozenset[int] | None:
-        """The metrics whose newest values are told of the run; None: all."""
+        """The metrics whose newest values are returned with the run; None: all."""
         numbers = {number for lane in self._lanes for number in lane.sampled.values()}
         return None if len(numbers) <= _MOST_SHOWN else frozenset(sorted(numbers)[:_MOST_SHOWN])
 

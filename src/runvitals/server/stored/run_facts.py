@@ -56,7 +56,7 @@ def detailed_run(
     """Everything known of a run but its series.
 
     Args:
-        shown: the metrics whose newest values are told; None: all.
+        shown: the metrics whose newest values are returned; None: all.
     """
     writers = catalogue.writers.of_runs([row.id])[row.id]
     by_id = {one.id: one for one in writers}

@@ -86,7 +86,7 @@ class StoredSeries:
     """Reads the series of a run's lanes.
 
     Attributes:
-        names: (lane, metric) → the key and the host, to tell of what cannot be read.
+        names: (lane, metric) → the key and the host, to report what cannot be read.
         damaged: what could not be read so far.
         noted: the same, since somebody last set it to be empty.
     """

@@ -39,7 +39,7 @@ class TableResponse(StreamingResponse):
 
 
 class CutOff(Exception):
-    """An answer that has begun ends before its end, so that nobody takes it for whole."""
+    """The answer is cut off after it has begun, so that a client does not take it for complete."""
 
 
 async def metrics_table(
@@ -53,8 +53,8 @@ async def metrics_table(
 ) -> TableResponse:
     """What `series.metrics` answers, as a table; without `max_points` of any length.
 
-    What cannot be read is told in a header as far as it is known when the answer begins. Where it is found
-    later, the rest follows, and then the connection is closed before the answer's end.
+    What cannot be read is reported in a header as far as it is known when the answer begins. Where it is
+    found later, the rest follows, and then the connection is closed before the answer's end.
 
     Raises:
         ValueError: t1 before t0.
@@ -82,7 +82,7 @@ async def metrics_table(
     if isinstance(found, samples.Stretch):
         writer = table_writer(format, sample_fields(found.keys))
         windows = samples.windows(run, chosen, found)
-        # Before the answer begins: what cannot be read of a table that is not long is told in its head.
+        # Before the answer begins: the header reports what cannot be read of a short table.
         first = samples.Window([], [])
         with suppress(StopAsyncIteration):
             first = await anext(windows)
