@@ -41,7 +41,7 @@ def test_the_same_time_falls_into_the_same_bucket_whatever_else_is_asked_for() -
 
 @pytest.mark.parametrize(
     ("t0", "t1", "max_points", "text"),
-    [(5, 4, 10, "before the start"), (0, 10, 1, "at least 2 points")],
+    [(5, 4, 10, "before the start"), (0, 10, 1, "expected at least 2")],
 )
 def test_what_is_no_grid(t0: int, t1: int, max_points: int, text: str) -> None:
     with pytest.raises(ValueError, match=text):

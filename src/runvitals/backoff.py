@@ -1,4 +1,4 @@
-"""How long something that failed is left alone before it is tried again."""
+"""Exponential backoff."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What another side may ask for (`Retry-After`), at most.
+# Upper bound for a delay requested by the other side (`Retry-After`).
 LONGEST_ASKED_S = 3600.0
-# A little early is due: a clock that ticks once a second, not quite evenly, would make 3 s of every 2.
+# Retry slightly early: callers that check about once a second would otherwise turn a 2 s delay into 3 s.
 _EARLY_S = 0.005
 
 
 class Backoff:
-    """Waits `first_s` after a failure, twice as long after each further one in a row, at most `longest_s`.
-
-    It is bounded for ever: a machine whose far side is away for a year counts its failures, and waits no
-    longer for them.
+    """Waits `first_s` after a failure, doubling after each consecutive one, up to `longest_s`.
 
     Args:
-        first_s: after the first failure in a row.
-        longest_s: after any.
-        jitter: returns a random number from 0 to 1, as `random.random` does; each wait is up to a half longer
-            then, so that a thousand senders do not come back at once. For whoever asks over a network.
-        at_once: so many failures in a row cost no wait.
+        first_s: delay after the first failure.
+        longest_s: maximum delay.
+        jitter: returns a random number from 0 to 1, like `random.random`. It lengthens each delay by up to a
+            half, so that a thousand senders do not retry at once. Use it for retries over a network.
+        at_once: number of consecutive failures that cause no delay.
 
     Attributes:
-        failures: in a row.
-        until_s: when it is due again, on the caller's clock.
+        failures: number of consecutive failures.
+        until_s: time of the next attempt, on the caller's clock.
 
     Example:
         >>> backoff = Backoff(first_s=1.0, longest_s=60.0)
@@ -58,16 +55,16 @@ class Backoff:
         self.until_s = float("-inf")
 
     def due(self, now_s: float) -> bool:
-        """Whether it is time to try."""
+        """Whether the delay is over."""
         return now_s >= self.until_s
 
     def failed(self, now_s: float, asked_s: float | None = None) -> float:
-        """Count a failure; how long to wait now.
+        """Count a failure and return the delay.
 
         Args:
-            now_s: the time, on any clock that only goes forward.
-            asked_s: how long the far side wants to be left alone: at least `first_s`, at most an hour. What
-                is no such time (NaN, less than 0) does not count.
+            now_s: the time on any monotonic clock.
+            asked_s: delay requested by the other side. It replaces the computed one, but is limited to
+                `first_s` … one hour. Negative values and NaN are ignored.
         """
         self.failures += 1
         wait_s = self._next_wait_s()
@@ -84,11 +81,11 @@ class Backoff:
         return self._wait_s
 
     def hurry(self) -> None:
-        """Make it due at once. The failures still count."""
+        """End the delay. The failures still count."""
         self.until_s = float("-inf")
 
     def worked(self) -> None:
-        """Forget the failures."""
+        """Reset after a success."""
         self.failures = 0
         self._wait_s = 0.0
         self.until_s = float("-inf")

@@ -1,6 +1,5 @@
-"""How long a question may take: whoever works on a long answer looks, in every turn, whether it is in time.
-
-A thread cannot be stopped from outside, so a slow answer ends only where it looks.
+"""Deadlines for requests. A thread cannot be stopped from outside, so long computations call `check`
+regularly.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ _until_s: ContextVar[float] = ContextVar("runvitals_deadline", default=_NEVER)
 
 
 class TooSlow(Exception):
-    """A question takes longer than it may."""
+    """The deadline has passed."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """What is done here, in this thread, takes so long at most.
+    """Set a deadline for the block, in this thread.
 
     Raises:
-        TooSlow: by `check`, or in place of what a database says of a query that it was made to end.
+        TooSlow: from `check`, or instead of any error after the deadline, such as that of an aborted query.
 
     Example:
         >>> with within(10):
@@ -44,19 +43,19 @@ def within(seconds: float) -> Iterator[None]:
 def check() -> None:
     """
     Raises:
-        TooSlow: the time is over.
+        TooSlow: the deadline has passed.
     """
     if passed():
         raise TooSlow
 
 
 def passed() -> bool:
-    """Whether the time is over. Without a deadline it never is."""
+    """Whether the deadline has passed; False without a deadline."""
     until_s = _until_s.get()
     return until_s is not _NEVER and time.monotonic() > until_s
 
 
 def left_s() -> float | None:
-    """How much time is left, at least a millisecond; None without a deadline."""
+    """The remaining time, at least a millisecond; None without a deadline."""
     until_s = _until_s.get()
     return None if until_s is _NEVER else max(0.001, until_s - time.monotonic())

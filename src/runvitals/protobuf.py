@@ -1,8 +1,8 @@
-r"""Protocol buffers' wire format, written and read: of TensorBoard, remote write, OTLP and W&B's files.
+r"""Reads and writes the protocol buffers wire format, for TensorBoard, remote write, OTLP and W&B files.
 
-A message is the concatenation of its fields. To write one, each of `uint`, `text`, `double` … makes one
-field, tag and all; nested messages are `text(number, message)`. To read one, `fields` yields what is in it;
-the reader has to know what the numbers mean.
+A message is the concatenation of its fields. To write one, `uint`, `text`, `double` … each return a field
+including its tag; nested messages are `text(number, message)`. To read one, `fields` yields its fields; the
+reader has to know what the field numbers mean.
 
 https://protobuf.dev/programming-guides/encoding/
 
@@ -27,7 +27,7 @@ _UINT64 = (1 << 64) - 1
 
 
 def varint(value: int) -> bytes:
-    """A number of 64 bits, in 1 to 10 bytes; a negative one in 10, as its two's complement."""
+    """A 64-bit integer in 1 to 10 bytes; a negative one in 10, as its two's complement."""
     value &= _UINT64
     if value < 0x80:
         return bytes((value,))
@@ -56,7 +56,7 @@ def double(number: int, value: float) -> bytes:
 
 
 def single(number: int, value: float) -> bytes:
-    """A field of type float; what is too large for one becomes infinite."""
+    """A field of type float; values that are too large become infinite."""
     if abs(value) >= _HIGHEST_FLOAT:
         value = float("inf") if value > 0 else float("-inf") if value < 0 else value
     return varint(number << 3 | FIXED32) + struct.pack("<f", value)
@@ -68,17 +68,17 @@ def fixed64(number: int, value: int) -> bytes:
 
 
 class Malformed(ValueError):
-    """These bytes are no message; the text says where."""
+    """Invalid message; the text says where."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """The fields of a message, in their order, unknown ones too: (number, kind, value). 1 µs a field.
+    """The fields of a message in order, including unknown ones: (number, kind, value). 1 µs per field.
 
-    A value is an int of kind `VARINT`, and bytes of the others: 8, 4, or any number of them (texts, bytes,
-    messages, packed numbers).
+    A value is an int for kind `VARINT`, else bytes: 8, 4, or any number (strings, bytes, messages, packed
+    numbers).
 
     Raises:
-        Malformed: cut off, or of a kind that is not written any more (groups).
+        Malformed: truncated, or of a deprecated kind (groups).
     """
     at, end = 0, len(message)
     while at < end:
@@ -103,10 +103,10 @@ def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(the number without a sign that begins at a byte, where the next thing begins).
+    """(the unsigned number at a byte offset, the offset after it).
 
     Raises:
-        Malformed: it is cut off, or longer than 10 bytes.
+        Malformed: truncated, or longer than 10 bytes.
     """
     value = shift = 0
     for place in range(at, min(at + 10, len(data))):
@@ -153,7 +153,7 @@ def read_varints(packed: bytes) -> list[int]:
     """A packed list of type int32 or int64.
 
     Raises:
-        Malformed: it ends within a number.
+        Malformed: truncated.
     """
     numbers = []
     at = 0

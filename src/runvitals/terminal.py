@@ -1,4 +1,4 @@
-"""What a terminal may be sent: other people's text made harmless, in signs that it can show."""
+"""Makes untrusted text safe for a terminal, in characters that the terminal can show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-# What our own texts hold beyond ASCII, and what stands for it where it cannot be shown.
+# ASCII replacements for the other characters in our own texts.
 _IN_ASCII = str.maketrans({
     "…": "...", "–": "-", "—": "-", "×": "x", "÷": "/", "°": "", "µ": "u", "≥": ">=", "≤": "<=", "·": "-",
     "→": "->", "█": "#", "░": ".",
@@ -17,7 +17,7 @@ _LAYOUT = str.maketrans("", "", "\n\t")
 
 
 def inert(text: object) -> str:
-    """Text from elsewhere, with everything a terminal would obey or hide written out.
+    """Untrusted text with control and invisible characters escaped.
 
     Example:
         >>> inert("a\\x1b[31mred\\n")
@@ -27,7 +27,7 @@ def inert(text: object) -> str:
 
 
 def harmless(text: str) -> str:
-    """As `inert`, of text that may have lines and tabs.
+    """Like `inert`, but keeps newlines and tabs.
 
     Example:
         >>> harmless("a\\x1b[31mred\\n")
@@ -41,18 +41,18 @@ def harmless(text: str) -> str:
 
 
 class Harmless:
-    """A text stream to which only harmless text comes through; else it is the stream that it is given."""
+    """Wraps a text stream and escapes control characters in what is written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.raw = stream
 
     def write(self, text: str) -> int:
-        """Write text, with everything that a terminal would obey or hide written out."""
+        """Write text with control and invisible characters escaped."""
         self.raw.write(harmless(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write text after text."""
+        """Write several texts."""
         for line in lines:
             self.write(line)
 
@@ -61,15 +61,15 @@ class Harmless:
 
 
 def raw(stream: TextIO) -> TextIO:
-    """The stream itself, for our own control characters, and for data that no terminal sees."""
+    """The unwrapped stream, for our own control characters and for data that is not shown in a terminal."""
     return stream.raw if isinstance(stream, Harmless) else stream
 
 
 @contextmanager
 def harmless_output() -> Iterator[None]:
-    """Let nothing but harmless text through stdout and stderr, whoever prints it.
+    """Escape control characters in everything written to stdout and stderr.
 
-    Where an error is on its way it stays so, for Python tells it after us.
+    Stays in effect if an exception propagates, because Python prints it later.
     """
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
@@ -86,7 +86,7 @@ def harmless_output() -> Iterator[None]:
 
 
 def shows_unicode(stream: TextIO) -> bool:
-    """Whether what is written there may hold more than ASCII: block elements, degrees, dots."""
+    """Whether the stream's encoding supports our non-ASCII characters, such as block elements and degrees."""
     try:
         _SAMPLE.encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -95,7 +95,7 @@ def shows_unicode(stream: TextIO) -> bool:
 
 
 def fitting(text: str, stream: TextIO) -> str:
-    """The text in signs that a stream takes; what has no likeness becomes `?`.
+    """The text in characters that the stream supports; others are replaced, or become `?`.
 
     Example:
         >>> fitting("85 °C …", io.TextIOWrapper(io.BytesIO(), "ascii"))
@@ -105,7 +105,7 @@ def fitting(text: str, stream: TextIO) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """The text in ASCII; what has no likeness becomes `?`.
+    """The text in ASCII; characters without a replacement become `?`.
 
     Example:
         >>> in_ascii("8 × 85 °C, 学習")

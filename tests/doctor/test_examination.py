@@ -84,12 +84,12 @@ def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[st
 def test_a_server_that_knows_our_token(server: str, tmp_path: Path) -> None:
     found = delivered(tmp_path, {"RUNVITALS_TOKEN": "rvt_good"}, server=server)
     assert found[server].state == "PASS", found[server]
-    assert "takes our token" in found[server].text
+    assert "accepts our token" in found[server].text
     assert found["relay"].state == "PASS"
 
 
 @pytest.mark.parametrize(
-    ("environ", "why"), [({}, "we have none"), ({"RUNVITALS_TOKEN": "rvt_old"}, "does not take our token")]
+    ("environ", "why"), [({}, "none is stored"), ({"RUNVITALS_TOKEN": "rvt_old"}, "rejects our token")]
 )
 def test_a_server_that_does_not(server: str, tmp_path: Path, environ: dict[str, str], why: str) -> None:
     found = delivered(tmp_path, environ, server=server)[server]

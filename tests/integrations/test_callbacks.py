@@ -119,7 +119,7 @@ def test_keras_in_an_open_run(journals: Journals) -> None:
 def test_a_framework_that_is_not_loaded_is_named(journals: Journals) -> None:
     code, _, err = train(journals, "from runvitals.callbacks import KerasCallback; KerasCallback()")
     assert code == 1
-    assert "KerasCallback: Keras is not loaded; `import keras.callbacks` first" in err
+    assert "KerasCallback: Keras has not been imported; `import keras.callbacks` first" in err
     assert journals.folders() == []  # no run was begun
 
 

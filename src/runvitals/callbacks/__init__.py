@@ -1,10 +1,10 @@
-"""Callbacks for training frameworks: rows and marks of steps, epochs, validations and checkpoints.
+"""Callbacks for training frameworks that log rows and mark epochs, validations and checkpoints.
 
     from runvitals.callbacks import LightningCallback, TransformersCallback, KerasCallback
 
-None of them imports its framework: what the framework wants its callbacks to be derived from is taken from
-what the program has loaded by itself, when a callback is made. Each opens a run (`runvitals.init`) if there
-is none, and leaves its end to the program's own.
+They do not import their framework. When a callback is created, the framework's base class is looked up among
+the modules that the program has already imported. A callback starts a run (`runvitals.init`) if none is open.
+The run is finished by the program, or when it exits.
 """
 
 from runvitals.integrations.keras import KerasCallback

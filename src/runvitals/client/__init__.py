@@ -1,6 +1,6 @@
-"""Runs of a server, in a script or a notebook: what `open_run` gives of this machine, from anywhere.
+"""Reads the runs of a server in a script or notebook, as `open_run` reads those of this machine.
 
-Standard library only; with NumPy, columns are arrays.
+Uses only the standard library. With NumPy installed, columns are arrays.
 """
 
 from runvitals.client.client import Client

@@ -1,4 +1,4 @@
-"""A server's runs."""
+"""The client of a server's API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from runvitals.client import responses
-from runvitals.client.connection import Connection
+from runvitals.client.connection import ApiConnection
 from runvitals.client.remote_run import RemoteRun
 from runvitals.client.responses import FleetSeries, Latest
 from runvitals.relay.destinations.runvitals import login
@@ -37,7 +37,7 @@ class Client:
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = 30.0) -> None:
         found = token if token is not None else login.token(url, os.environ)
-        self._connection = Connection(url, found, timeout_s)
+        self._connection = ApiConnection(url, found, timeout_s)
 
     def runs(
         self,
@@ -50,20 +50,22 @@ class Client:
         sort: str = "started_ms",
         descending: bool = True,
     ) -> Iterator[RemoteRun]:
-        """Runs, newest first, page by page as they are taken: a run that starts meanwhile moves none.
+        """Iterate over runs, by default newest first. Fetches pages as needed; runs that start meanwhile do
+        not shift the pages.
 
         Args:
-            project: only of this project.
-            state: only in these states.
-            tag: only with all of these tags.
-            text: all of its words occur in the id, name, group, job type, tags, notes or configuration.
-            where: comparisons that hold: `"config.lr > 0.1"`.
-            device: only those that used it: a UUID, or `host/PCI address`.
-            sort: a column (`started_ms`, `duration_ms`, `name`, `state` …) or a field (`summary.loss`); runs
+            project: only runs of this project.
+            state: only runs in one of these states.
+            tag: only runs with all of these tags.
+            text: only runs with all of these words in id, name, group, job type, tags, notes or config.
+            where: filter expressions that must hold: `"config.lr > 0.1"`.
+            device: only runs that used this device: a UUID, or `host/PCI address`.
+            sort: a column (`started_ms`, `duration_ms`, `name`, `state` …) or a field (`summary.loss`). Runs
                 without a value come last.
+            descending: sort order.
 
         Raises:
-            ServerError: refused, with what is allowed; no answer.
+            ServerError: the server rejected the request or is unreachable.
         """
         wanted = _filter(project, state, tag, text, where)
         wanted += [
@@ -82,11 +84,11 @@ class Client:
                 return
 
     def run(self, run_id: str) -> RemoteRun:
-        """A run by its whole id.
+        """The run with this id.
 
         Raises:
-            UnknownRun: there is none; a LookupError.
-            ServerError: refused; no answer.
+            UnknownRun: no such run (a LookupError).
+            ServerError: the server rejected the request or is unreachable.
         """
         row = self._connection.get_of_run(run_id)
         return RemoteRun(self._connection, row, responses.run(row))
@@ -99,7 +101,7 @@ class Client:
         text: str | None = None,
         where: Texts = (),
     ) -> list[Latest]:
-        """The newest values of all runs that are running, host by host; the filters are those of `runs`.
+        """The newest values of all running runs, by host. Filters as in `runs`.
 
         Example:
             >>> [(one.host, one.values["cpu"]) for one in client.latest("cpu")]
@@ -122,13 +124,13 @@ class Client:
         text: str | None = None,
         where: Texts = (),
     ) -> list[FleetSeries]:
-        """Count, extremes and mean of one metric over many runs; the filters are those of `runs`.
+        """Count, min, max and mean of one metric over many runs. Filters as in `runs`.
 
         Args:
-            metric: a key, or a glob over keys that are taken together: `"gpu.*.gpu"`. No rates.
-            t0, t1: ms UTC, both included; without them the last hour.
-            bucket_ms: width of the buckets; one for all without it.
-            group_by: all runs together without it.
+            metric: a key, or a glob over keys to aggregate: `"gpu.*.gpu"`. Rates are not supported.
+            t0, t1: ms UTC, inclusive; default: the last hour.
+            bucket_ms: bucket width; default: one bucket.
+            group_by: default: aggregate all runs.
         """
         asked: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
         asked += [("bucket", bucket_ms), ("group_by", group_by)]
@@ -136,7 +138,7 @@ class Client:
         return responses.fleet(self._connection.get("/aggregate", [*asked, *wanted]))
 
     def close(self) -> None:
-        """Close the connection; the next call opens another."""
+        """Close the connection. The next call opens a new one."""
         self._connection.close()
 
     def __enter__(self) -> Client:

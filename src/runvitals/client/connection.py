@@ -1,4 +1,4 @@
-"""Calls of a server's API: JSON over one connection that is kept."""
+"""Calls a server's JSON API over one persistent connection."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from runvitals.terminal import inert
 
 PREFIX = "/api/v1"
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""The 2,000,000 numbers that a server puts into one answer are 80 MB of JSON at most."""
+"""A server sends at most 2,000,000 numbers in a response, which is at most 80 MB of JSON."""
 
 Parameters = Iterable[tuple[str, Any]]
 
 
 class ServerError(Exception):
-    """A server refused a call, or could not be reached.
-
-    The text is the server's own, where it gave one.
+    """The server rejected a request or is unreachable. The message is the server's, if it sent one.
 
     Attributes:
-        status: of the HTTP answer: 401 without a valid token, 422 for a wrong parameter …; None without one.
+        status: HTTP status: 401 without a valid token, 422 for an invalid parameter …; None without a
+            response.
     """
 
     def __init__(self, text: str, status: int | None = None) -> None:
@@ -33,16 +32,16 @@ class ServerError(Exception):
         self.status = status
 
 
-class Connection:
-    """A server. Used from one thread at a time.
+class ApiConnection:
+    """A connection to a server's API. Not thread-safe.
 
     Args:
         url: `http://host[:port][/path]` or https.
-        token: what it knows the caller by, or None.
-        timeout_s: for connecting, and for each wait.
+        token: access token, or None.
+        timeout_s: for connecting, and for each read.
 
     Raises:
-        ValueError: not such a URL.
+        ValueError: invalid URL.
     """
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
@@ -53,23 +52,23 @@ class Connection:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str, parameters: Parameters = ()) -> Any:
-        """The answer to a GET.
+        """The response to a GET.
 
         Args:
             path: below `/api/v1`.
-            parameters: names and values; None is left out, a list is given value by value.
+            parameters: names and values; None is omitted, and a list repeats the parameter.
 
         Raises:
-            ServerError: refused, or no answer.
+            ServerError: the server rejected the request or is unreachable.
         """
         return self._call("GET", _with_query(path, parameters), None)
 
     def get_bytes_of_run(self, run_id: str, path: str, parameters: Parameters = ()) -> bytes:
-        """The answer to a GET about a run whose form the parameters name, as it came.
+        """The response body of a GET about a run, in the format that the parameters request.
 
         Raises:
-            UnknownRun: there is none.
-            ServerError: refused, or no answer.
+            UnknownRun: no such run.
+            ServerError: the server rejected the request or is unreachable.
         """
         path = _with_query(_of_run(run_id, path), parameters)
         answer = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
@@ -78,14 +77,14 @@ class Connection:
         raise _unknown(self._refusal("GET", path, answer))
 
     def post(self, path: str) -> Any:
-        """The answer to a POST that may be repeated, and says all by its path."""
+        """The response to an idempotent POST without parameters."""
         return self._call("POST", path, b"{}")
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
-        """The answer to a GET about a run.
+        """The response to a GET about a run.
 
         Raises:
-            UnknownRun: there is none.
+            UnknownRun: no such run.
         """
         try:
             return self.get(_of_run(run_id, path), parameters)
@@ -113,14 +112,14 @@ class Connection:
         try:
             return self._web.request(method, PREFIX + path, body, headers)
         except OSError as error:
-            raise ServerError(f"{self.url} gives no answer: {error}") from error
+            raise ServerError(f"{self.url} is unreachable: {error}") from error
 
     def _content(self, path: str, answer: HttpResponse) -> Any:
         try:
             return json.loads(_unpacked(answer))
         except (ValueError, EOFError, OSError):  # not JSON; cut off; not gzip
             raise ServerError(
-                f"{self.url}{PREFIX}{path} answered {answer.status}, but no JSON: {answer.text()!r}; "
+                f"{self.url}{PREFIX}{path} returned {answer.status} with invalid JSON: {answer.text()!r}; "
                 "is it a runvitals server?",
                 answer.status,
             ) from None
@@ -128,8 +127,8 @@ class Connection:
     def _refusal(self, method: str, path: str, answer: HttpResponse) -> ServerError:
         content = self._content(path, answer)
         text = content.get("error") if isinstance(content, dict) else None
-        said = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
-        return ServerError(said, answer.status)
+        message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
+        return ServerError(message, answer.status)
 
 
 def _with_query(path: str, parameters: Parameters) -> str:

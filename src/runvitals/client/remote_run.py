@@ -1,4 +1,4 @@
-"""A run that a server has."""
+"""A run on a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from runvitals.client import responses
-from runvitals.client.connection import Connection
+from runvitals.client.connection import ApiConnection
 from runvitals.model.run import Event, Run, State
 from runvitals.query.run_handle import LoggedRow, Names, checked_names
 from runvitals.query.series import Columns
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class RemoteRun:
-    """A run, as it stood when the server was asked; series, history and events are asked for at each call.
+    """A run as of when it was fetched. Series, history and events are fetched on each call.
 
     Attributes:
-        id: the run's.
+        id: run id.
 
     Raises:
-        UnknownRun: by all calls, when the server has the run no more.
-        ServerError: by all calls that ask the server.
+        UnknownRun: from any call, if the server no longer has the run.
+        ServerError: from any call that fetches something.
 
     Example:
         >>> run = runvitals.Client("https://runs.example.org").run("brave-otter-1")
@@ -33,21 +33,21 @@ class RemoteRun:
         >>> t, watts = run.metrics("gpu.*", max_points=500)["gpu.0.powerWatts"]
     """
 
-    def __init__(self, connection: Connection, row: Mapping[str, Any], facts: Run | None = None) -> None:
+    def __init__(self, connection: ApiConnection, row: Mapping[str, Any], facts: Run | None = None) -> None:
         self.id: str = row["id"]
         self._connection = connection
         self._row = row
         self._facts = facts
 
     def refresh(self) -> RemoteRun:
-        """Ask how the run stands now; returns the run itself."""
+        """Fetch the run's current facts. Returns self."""
         self._row = self._connection.get_of_run(self.id)
         self._facts = responses.run(self._row)
         return self
 
     @property
     def facts(self) -> Run:
-        """Everything known of the run but its series; of a run of a list, asked for at first use."""
+        """Everything known about the run, except its series. Fetched on first use for a run from a list."""
         if self._facts is None:
             self.refresh()
             assert self._facts is not None
@@ -90,21 +90,22 @@ class RemoteRun:
         t1: int | None = None,
         names: Names = "runvitals",
     ) -> Columns:
-        """The series whose keys match any of the patterns, all without one; rates of counters too.
+        """The series whose keys match a pattern, including rates derived from counters.
 
         Args:
-            patterns: keys or globs: `"cpu"`, `"gpu.*"`. Other spellings the catalogue knows work too.
-            max_points: where a series has more samples, all are put into buckets: `t` is where they begin,
-                `values` what the catalogue's `merge` makes of them, mostly means. 2 to 10,000.
-            resolution: `raw`, every sample, is what is meant without `max_points`; a server has a limit for
-                one answer, and says so.
-            host, rank, device: only this host's, rank's (with the monitor of its host), device's.
-            t0, t1: ms UTC, both included.
-            names: `"mlflow"`: under MLflow's names and in its units, where MLflow has a name.
+            patterns: keys or globs: `"cpu"`, `"gpu.*"`; without any, all keys. W&B's and MLflow's names work
+                too.
+            max_points: downsample series with more samples to buckets: `t` is the start of a bucket, `values`
+                its aggregate according to the metric's `merge`, usually the mean. 2 to 10,000.
+            resolution: `raw` (every sample) is the default without `max_points`. The server limits the size
+                of a response and reports an error beyond it.
+            host, rank, device: only this host, rank (with its host's monitor), or device.
+            t0, t1: ms UTC, inclusive.
+            names: `"mlflow"` returns MLflow's names and units where MLflow has one.
 
         Returns:
-            Series by key: times in ms UTC (int64) and values (float64, NaN is a gap); numpy arrays, or lists
-            without numpy.
+            Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
+            lists without numpy.
         """
         parameters = _wanted(patterns, max_points, resolution, host, rank, device, t0, t1)
         parameters += _names(names)
@@ -123,14 +124,14 @@ class RemoteRun:
     ) -> pyarrow.Table:
         """The series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
 
-        Needs pyarrow, here and on the server; there `runvitals[parquet]` has it.
+        Requires pyarrow, here and on the server (`runvitals[parquet]`).
 
         Returns:
-            rows in order of time; NaN is a gap, null is what was not read at that time.
+            Rows ordered by time. NaN is a gap; null means not sampled at that time.
 
         Raises:
-            ModuleNotFoundError: there is no pyarrow here.
-            ServerError: 501, there is none on the server.
+            ModuleNotFoundError: pyarrow is not installed here.
+            ServerError: 501 if it is not installed on the server.
 
         Example:
             >>> run.table("gpu.*").to_pandas().set_index("t")["gpu.0.powerWatts"].plot()
@@ -140,45 +141,47 @@ class RemoteRun:
         return self._table("/metrics", parameters)
 
     def history_table(self, *names: str, rank: int | None = None) -> pyarrow.Table:
-        """The calls of `history` as one table: `step`, `t`, `host`, `rank`, and a column for each name."""
+        """The rows of `history` as one table: `step`, `t`, `host`, `rank`, and a column for each name."""
         return self._table("/history", [("keys", names), ("rank", rank), ("resolution", "raw")])
 
     def _table(self, path: str, parameters: list[tuple[str, Any]]) -> pyarrow.Table:
         try:
             from pyarrow import ipc
         except ModuleNotFoundError as error:
-            raise ModuleNotFoundError("tables need pyarrow: pip install pyarrow", name=error.name) from error
+            raise ModuleNotFoundError(
+                "tables require pyarrow: pip install pyarrow", name=error.name
+            ) from error
         content = self._connection.get_bytes_of_run(self.id, path, [*parameters, ("format", "arrow")])
         return ipc.open_stream(content).read_all()
 
     def statistics(
         self, *patterns: str, t0: int | None = None, t1: int | None = None, names: Names = "runvitals"
     ) -> list[Statistics]:
-        """Count, extremes, mean, percentiles and last value of each series that matches; `names` as in
+        """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
         `metrics`.
         """
         parameters = [("keys", patterns), ("t0", t0), ("t1", t1), *_names(names)]
         return responses.statistics(self._connection.get_of_run(self.id, "/statistics", parameters))
 
     def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
-        """The numbers of every `log()` call, in order of time, from all ranks.
+        """The numbers of all `log()` rows, from all ranks, ordered by time.
 
         Args:
-            names: as logged, those of nested dictionaries joined with dots; all without one.
-            rank: only this rank's.
+            names: logged names, with dots for nested dictionaries; default: all.
+            rank: only this rank.
         """
         parameters = [("keys", names), ("rank", rank), ("resolution", "raw")]
         return responses.calls(self._connection.get_of_run(self.id, "/history", parameters))
 
     def events(self) -> list[Event]:
-        """What happened: alerts, failures, gaps, lost records, in order of time."""
+        """The events of the run: alerts, failures, gaps, lost records, ordered by time."""
         return responses.events(self._connection.get_of_run(self.id, "/events"))
 
     def stop(self) -> None:
-        """Ask the run to end: its training gets a KeyboardInterrupt, as if a person had pressed Ctrl-C.
+        """Ask the run to stop: its training gets a KeyboardInterrupt, as with Ctrl-C.
 
         Raises:
-            ServerError: it has ended (409); the server shows a machine's own journals (405).
+            ServerError: 409 if the run has ended, 405 if the server shows local journals (`runvitals ui`).
         """
         self._connection.post_to_run(self.id, "/stop")
 
@@ -187,7 +190,7 @@ class RemoteRun:
 
 
 def _names(names: str) -> list[tuple[str, Any]]:
-    """Nothing for our own: a server that knows no other names need not be asked."""
+    """Omitted for the default, which servers of any version understand."""
     return [] if checked_names(names) == "runvitals" else [("names", names)]
 
 

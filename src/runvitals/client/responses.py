@@ -1,4 +1,4 @@
-"""What a server's answers say, as the objects that reading journals gives."""
+"""Converts a server's responses to the objects that reading journals returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The newest values of one host of a run that is running, and their times in ms UTC, by key."""
+    """The newest values of one host of a running run, and their times in ms UTC, by key."""
 
     run: str
     project: str
@@ -32,12 +32,12 @@ class Latest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetSeries:
-    """One metric over the runs of a group, by bucket.
+    """One metric aggregated over a group of runs, by bucket.
 
     Args:
-        group: a project, host, state or run id; None: all runs.
-        t: where the buckets that hold a value begin, ms UTC.
-        n: values in each.
+        group: a project, host, state or run id; None for all runs.
+        t: start of each bucket that contains a value, ms UTC.
+        n: number of values per bucket.
         min, max, mean: float64.
     """
 
@@ -50,7 +50,7 @@ class FleetSeries:
 
 
 def run(answer: Mapping[str, Any]) -> Run:
-    """The facts of `/runs/{run}`."""
+    """The response of `/runs/{run}`."""
     spread = {
         **answer,
         "ending": _known(Ending, answer),
@@ -62,17 +62,17 @@ def run(answer: Mapping[str, Any]) -> Run:
 
 
 def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """Of `/runs/{run}/events`."""
+    """The response of `/runs/{run}/events`."""
     return [_known(Event, event) for event in answer]
 
 
 def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:
-    """Of `/runs/{run}/statistics`."""
+    """The response of `/runs/{run}/statistics`."""
     return [_known(Statistics, one) for one in answer]
 
 
 def latest(answer: Iterable[Mapping[str, Any]]) -> list[Latest]:
-    """Of `/latest`."""
+    """The response of `/latest`."""
     return [_known(Latest, one) for one in answer]
 
 
@@ -102,17 +102,17 @@ def fleet(answer: Mapping[str, Any]) -> list[FleetSeries]:
 
 
 def calls(answer: Mapping[str, Any]) -> list[LoggedRow]:
-    """The calls of `/runs/{run}/history` at full resolution, in order of time.
+    """The rows of `/runs/{run}/history` at full resolution, ordered by time.
 
-    The answer has columns, one for each name; names that were logged at other steps are in other groups, and
-    come together again by process, step and time.
+    The response has a column per name. Names that were logged at different steps are in different groups, and
+    are joined here by process, step and time.
     """
     found: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
     for group in answer["groups"]:
         seen: dict[tuple[float, int], int] = {}
         for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
             step, time_ms = at
-            nth = seen[at] = seen.get(at, -1) + 1  # of the calls at that step in that millisecond
+            nth = seen[at] = seen.get(at, -1) + 1  # counts rows of the same step and millisecond
             data = {name: _number(values[row]) for name, values in group["series"].items()}
             call = found.setdefault(
                 (group["host"], group["rank"], step, time_ms, nth),
@@ -125,7 +125,7 @@ def calls(answer: Mapping[str, Any]) -> list[LoggedRow]:
 
 
 def _known(kind: type[T], answer: Mapping[str, Any]) -> T:
-    """A dataclass of what it has fields for: a newer server may say more."""
+    """A dataclass from the fields it knows; a newer server may send more."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
     return kind(**{name: answer[name] for name in names if name in answer})
 
@@ -135,7 +135,7 @@ def _whole(values: list[int]) -> Column:
 
 
 def _numbers(values: list[float | None]) -> Column:
-    """Null is NaN."""
+    """Float64 values; null becomes NaN."""
     return [_number(value) for value in values] if numpy is None else numpy.array(values, numpy.float64)
 
 

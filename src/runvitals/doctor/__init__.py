@@ -1,6 +1,6 @@
-"""`runvitals doctor`: what works on this machine, what does not, why, and what would help.
+"""`runvitals doctor`: checks what works on this machine and suggests fixes.
 
-One file a subject; `examination` asks them all, `bundle` packs the answers for somebody else to read.
+Each module checks one subject. `examination` runs all checks; `bundle` writes a support bundle.
 """
 
 from runvitals.doctor.examination import Report, examine

@@ -1,4 +1,4 @@
-"""A support bundle: what somebody needs who helps from afar, and nothing that is secret."""
+"""Writes a support bundle for remote diagnosis, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from runvitals.relay.engine.cursor import cursors_of
 from runvitals.sdk.settings import SETTINGS, trace
 
 _ENDINGS = (".tar.gz", ".tgz", ".zip")
-# Variables that say how this machine is set up. Of all others not even the name is taken.
+# Variables that describe the machine's setup. Not even the names of other variables are included.
 _VARIABLES = (
     "RUNVITALS_", "CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_", "ROCM_", "GPU_", "HSA_", "NEURON_", "TPU_",
     "HABANA_", "ASCEND_", "SLURM_", "PMI_", "OMPI_", "TORCHELASTIC_", "RAY_", "KUBERNETES_", "LC_", "XDG_",
@@ -42,44 +42,44 @@ _RUNS = 10
 _LOG_BYTES = 64 * 1024
 
 _README = """\
-A support bundle of runvitals, made by `runvitals doctor --bundle` at {time}.
+A support bundle of runvitals, written by `runvitals doctor --bundle` at {time}.
 
-doctor.json       what was looked at, and how it stands
-reading.json      one reading of every source, and what each has to say
+doctor.json       results of all checks
+reading.json      one reading of all sources, and the state of each
 machine.json      facts about this machine: system, processors, memory, disks, container
-settings.json     every setting, and where it comes from
-environment.txt   variables that concern runvitals, accelerators, launchers and terminals; no others
+settings.json     all settings and where they come from
+environment.txt   variables of runvitals, accelerators, launchers and terminals; no others
 packages.txt      installed Python packages
-runs.json         state and troubles of the {runs} newest runs: no configuration, command, notes or output
+runs.json         state and problems of the {runs} newest runs; no configuration, command, notes or output
 files/            {files}
 
-Hidden (as ***): passwords, tokens and keys, by the names they go by, by their looks, and wherever the value
-of a secret variable or a token kept by `runvitals login` occurs. The home folder is written as ~.
-Not hidden: the names of hosts, users, runs, folders and destinations. Read it before you send it.
+Redacted (as ***): passwords, tokens and keys, recognised by name or by form, and all occurrences of the
+values of secret variables and of tokens stored by `runvitals login`. The home folder is written as ~.
+Not redacted: names of hosts, users, runs, folders and destinations. Review the bundle before you send it.
 """
 
 
 def check_name(path: str) -> None:
     """
     Raises:
-        ValueError: a name that says no form.
-        FileExistsError: there is such a file, which is not to be lost.
+        ValueError: the file name has no supported extension.
+        FileExistsError: the file exists and would be overwritten.
     """
     if not path.endswith(_ENDINGS):
-        raise ValueError(f"--bundle {path}: the name must end in {', '.join(_ENDINGS)}")
+        raise ValueError(f"--bundle {path}: expected a file name ending in {', '.join(_ENDINGS)}")
     if os.path.exists(path):
-        raise FileExistsError(f"--bundle {path}: there is such a file already")
+        raise FileExistsError(f"--bundle {path}: the file already exists")
 
 
 def write(
     path: str, report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> list[str]:
-    """Write a bundle, readable by its owner alone; the names of what is in it.
+    """Write a bundle that only its owner can read; returns the names of its files.
 
     Args:
         path: see `check_name`.
-        report: of an examination.
-        values: the settings it was made with.
+        report: the results to include.
+        values: the settings of the examination.
         directory: the data folder.
         environ: the environment.
     """
@@ -138,7 +138,7 @@ def _json(ask: Callable[[], Any], scrub: Scrubber) -> str:
         value = ask()
     except (OSError, ValueError) as error:
         value = {"error": f"{type(error).__name__}: {error}"}
-    # Once more over the whole: a secret may be the name of a field, or a number.
+    # Once more over the whole text: a secret may be the name of a field, or a number.
     return scrub.known(json.dumps(scrub.value(value), indent=1, ensure_ascii=False, default=str)) + "\n"
 
 
@@ -176,7 +176,7 @@ def _runs(directory: str) -> list[dict[str, Any]]:
             "sources": run.sources,
             "lost_records": run.lost_records,
             "problems": run.problems,
-            # An alert is the user's own text.
+            # Alerts contain the user's own text.
             "events": [
                 {"t": event.time_ms, "name": event.name, "text": event.text}
                 for event in run.events
@@ -196,5 +196,5 @@ def _tail(path: str) -> str:
         with open(path, "rb") as file:
             file.seek(max(os.path.getsize(path) - _LOG_BYTES, 0))
             return file.read().decode("utf-8", "replace")
-    except OSError:  # no relay ever failed
+    except OSError:  # no relay has ever logged an error
         return ""

@@ -1,4 +1,4 @@
-"""Where runs are delivered to: does it answer, and does it know our token."""
+"""Checks the destinations: whether they respond and accept our token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.engine.http_client import HttpClient, HttpResponse
 from runvitals.sdk.delivery import destinations
 
-# For a connection and each wait of it; and for all of a destination, name look-ups included.
+# Timeout for connecting and for each read; deadline for all of a destination, including name resolution.
 TIMEOUT_S = 5.0
 DEADLINE_S = 12.0
 _RELAY_ANSWER_S = 2.0
@@ -37,28 +37,28 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
     """
     wanted = destinations(values)
     if not wanted:
-        where = "`mode` is not online" if values["mode"] != "online" else "no server or destination is set"
-        yield Finding("delivery", "destinations", "ABSENT", f"{where}: runs stay on this machine")
+        why = "`mode` is not online" if values["mode"] != "online" else "no server or destination is set"
+        yield Finding("delivery", "destinations", "ABSENT", f"{why}: runs stay on this machine")
         return
     for text in wanted:
         yield _in_time(redaction.text(text), lambda text=text: _destination(text, environ))  # type: ignore[misc]
     answer = relay_connection.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
     if answer is None:
-        yield Finding("delivery", "relay", "PASS", "none is running: it starts with the next run")
+        yield Finding("delivery", "relay", "PASS", "not running; it starts with the next run")
     else:
-        yield Finding("delivery", "relay", "PASS", f"is running, process {answer['pid']}")
+        yield Finding("delivery", "relay", "PASS", f"running, process {answer['pid']}")
 
 
 def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
-    """The finding of a check, or that it took too long: looking up a name knows no time limit of its own."""
+    """The finding of a check, or that it timed out: name resolution has no timeout."""
     found: list[Finding] = []
     thread = threading.Thread(target=lambda: found.append(check()), daemon=True)
     thread.start()
     thread.join(DEADLINE_S)
     if found:
         return found[0]
-    text = f"no answer within {DEADLINE_S:g} s"
-    return Finding("delivery", name, "FAIL", text, "look to the network, the proxy settings, the resolver")
+    text = f"no response within {DEADLINE_S:g} s"
+    return Finding("delivery", name, "FAIL", text, "check the network, the proxy settings and the resolver")
 
 
 def _destination(text: str, environ: Mapping[str, str]) -> Finding:
@@ -71,20 +71,20 @@ def _destination(text: str, environ: Mapping[str, str]) -> Finding:
             context = Context("doctor", folder, os.getcwd(), {}, lambda: None, lambda text: None)
             spec.factory()(spec.address, context).close()
     except ModuleNotFoundError as error:
-        why = f"needs {error.name}, which is not installed"
+        why = f"requires {error.name}, which is not installed"
         return Finding("delivery", text, "FAIL", why, f"pip install 'runvitals[{spec.name}]'")
     except (ValueError, ImportError, Rejected, OSError) as error:
         why = str(error) or type(error).__name__
         return Finding("delivery", text, "FAIL", why, remedy(why))
-    return Finding("delivery", text, "PASS", "can be made; whether it answers shows with the first delivery")
+    return Finding("delivery", text, "PASS", "valid; not contacted before the first delivery")
 
 
 def _server(url: str, environ: Mapping[str, str]) -> Finding:
-    """A runvitals server: is it there, is it ready, does it know our token, is its clock ours.
+    """Check a runvitals server: reachable, ready, accepts our token, clocks in sync.
 
     Raises:
-        OSError: it is not there. Rejected: TLS that cannot be verified. ValueError: no such URL, or a login
-            file that cannot be read.
+        OSError: unreachable. Rejected: TLS verification failed. ValueError: invalid URL, or the stored tokens
+            cannot be read.
     """
     web = HttpClient(url, TIMEOUT_S)
     try:
@@ -92,31 +92,31 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
         health = web.request("GET", "/healthz", None, {})
         took_ms = (time.monotonic() - began_s) * 1e3
         if health.status != 200:
-            text = f"answers {health.status} for /healthz: {health.text()}"
-            return Finding("delivery", url, "FAIL", text, "is a runvitals server at this address?")
+            text = f"/healthz returned {health.status}: {health.text()}"
+            return Finding("delivery", url, "FAIL", text, "check that this is the URL of a runvitals server")
         secret = login.token(url, environ)
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         asked = web.request("GET", "/api/v1/runs?limit=1", None, headers)
     finally:
         web.close()
-    return _judge(url, asked, secret is not None, f"answers in {took_ms:.0f} ms")
+    return _judge(url, asked, secret is not None, f"responds in {took_ms:.0f} ms")
 
 
 def _judge(url: str, asked: HttpResponse, has_token: bool, text: str) -> Finding:
     if asked.status in (401, 403):
-        why = "does not take our token" if has_token else "wants a token, and we have none"
-        return Finding("delivery", url, "FAIL", f"{text}, {why}", f"runvitals login {url}")
+        why = "rejects our token" if has_token else "requires a token, and none is stored"
+        return Finding("delivery", url, "FAIL", f"{text}, {why} ({asked.status})", f"runvitals login {url}")
     if asked.status != 200:
-        return Finding("delivery", url, "FAIL", f"{text}, but {asked.status} to a question: {asked.text()}")
+        return Finding("delivery", url, "FAIL", f"{text}, but returned {asked.status}: {asked.text()}")
     skew_s = _skew_s(asked)
     if skew_s is not None and abs(skew_s) > _SKEW_S:
-        text += f"; its clock is {skew_s:+.0f} s from ours"
-        return Finding("delivery", url, "PARTIAL", text, "keep both clocks in step (NTP)")
-    return Finding("delivery", url, "PASS", f"{text}, and takes our token" if has_token else text)
+        text += f"; its clock is off by {skew_s:+.0f} s"
+        return Finding("delivery", url, "PARTIAL", text, "synchronise both clocks (NTP)")
+    return Finding("delivery", url, "PASS", f"{text}, accepts our token" if has_token else text)
 
 
 def _skew_s(answer: HttpResponse) -> float | None:
-    """How far its clock is ahead of ours, by the `Date` of its answer, which has whole seconds."""
+    """How far the server's clock is ahead of ours, by its `Date` header, which has whole seconds."""
     date = answer.headers.get("Date")
     if not date:
         return None

@@ -1,4 +1,4 @@
-"""The whole examination, subject by subject. A check that breaks is a finding of its own."""
+"""Runs all checks, subject by subject. A check that raises is reported as a finding."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from runvitals.sdk.probe import Reading, read_once
 
 @dataclass(slots=True)
 class Report:
-    """What was found, and the reading that it rests on."""
+    """The findings, and the reading they are based on."""
 
     findings: list[Finding] = field(default_factory=list)
     reading: Reading = field(default_factory=Reading)
 
     @property
     def failed(self) -> bool:
-        """Whether anything that should work does not."""
+        """Whether any check failed."""
         return any(finding.state == "FAIL" for finding in self.findings)
 
     def counts(self) -> dict[State, int]:
-        """How many findings of each state."""
+        """The number of findings in each state."""
         return {state: sum(one.state == state for one in self.findings) for state in STATES}
 
 
@@ -36,13 +36,13 @@ def examine(
     environ: Mapping[str, str] = os.environ,
     tell: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Look at everything: 2 to 3 s, longer where drivers or destinations are slow.
+    """Run all checks. Takes 2 to 3 s, longer if drivers or destinations are slow.
 
     Args:
         values: resolved settings.
         directory: the data folder.
         environ: the environment.
-        tell: called with each finding as it is made.
+        tell: called with each finding as it arrives.
 
     Example:
         >>> report = examine(resolve({}, os.environ, os.getcwd()), data_dir())
@@ -72,6 +72,6 @@ def examine(
 def _safely(section: str, ask: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
     try:
         yield from ask()
-    except Exception as error:  # noqa: BLE001 - a machine that breaks a check is the very one to hear the others of
+    except Exception as error:  # noqa: BLE001 - on a machine that breaks one check, the others are needed most
         text = f"the check itself failed: {type(error).__name__}: {error}"
-        yield Finding(section, "check", "FAIL", text, "please report it, with a bundle: --bundle FILE")
+        yield Finding(section, "check", "FAIL", text, "please report this with a bundle: --bundle FILE")

@@ -1,4 +1,4 @@
-"""One thing that was looked at, and how it stands."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ STATES: tuple[State, ...] = ("PASS", "PARTIAL", "ABSENT", "FAIL")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Args:
         section: `sources`, `system`, `storage`, `monitor`, `delivery` or `terminal`.
-        name: of the thing: a source, a package, a destination.
-        state: PASS; PARTIAL: works, and something of it is missing or in doubt; ABSENT: not here, which is no
-            fault; FAIL: should work, and does not.
-        text: what was found, in words. May hold text from elsewhere: make it inert before a terminal sees it.
-        remedy: what a person can do about it, "" where nothing is to be done.
+        name: what was checked: a source, a package, a destination.
+        state: PASS; PARTIAL: works with restrictions; ABSENT: not present, which is not an error; FAIL:
+            should work but does not.
+        text: description of the result. May contain untrusted text: escape it before printing it.
+        remedy: what the user can do about it, or "".
     """
 
     section: str

@@ -1,12 +1,11 @@
-"""What helps against what sources and systems complain of.
+"""Remedies for the reasons that sources and checks report.
 
-Many reasons carry their remedy themselves, behind a semicolon or a colon ("…: load the driver (modprobe
-amdgpu)"); these are for the others.
+Many reasons already include a remedy ("…: load the driver (modprobe amdgpu)"); these are for the others.
 """
 
 from __future__ import annotations
 
-# (words that are all in the reason, in small letters; what helps)
+# (lower-case words that all occur in the reason, remedy)
 _KNOWN: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("pid namespace",),
@@ -27,21 +26,21 @@ _KNOWN: tuple[tuple[tuple[str, ...], str], ...] = (
     (("/dev/kfd", "permission"), "add the user to the groups render and video, and log in again"),
     (("/dev/dri", "permission"), "add the user to the groups render and video, and log in again"),
     (("without psi",), "start the kernel with psi=1"),
-    (("no space left",), "free some space, or set RUNVITALS_DIR to a folder that has some"),
-    (("/proc/", "permission"), "run as the user who owns the processes, or give the capability SYS_PTRACE"),
+    (("no space left",), "free disk space, or set RUNVITALS_DIR to a folder on another disk"),
+    (("/proc/", "permission"), "run as the owner of the processes, or grant the capability SYS_PTRACE"),
     (("psutil could not be imported",), "pip install psutil"),
-    (("connection refused",), "start what is to listen there, or correct the address in the settings"),
-    (("name or service not known",), "correct the host's name in the settings, or the resolver"),
-    (("name resolution",), "look to the resolver (/etc/resolv.conf): no name can be looked up"),
-    (("certificate verify failed",), "install the authority's certificate, or set SSL_CERT_FILE"),
+    (("connection refused",), "start the service, or correct the address in the settings"),
+    (("name or service not known",), "correct the host name in the settings, or check the resolver"),
+    (("name resolution",), "check the resolver (/etc/resolv.conf): name resolution fails"),
+    (("certificate verify failed",), "install the CA certificate, or set SSL_CERT_FILE"),
     (("unknown collector",), "correct the setting `collectors` (RUNVITALS_COLLECTORS)"),
-    (("probe failed",), "please report it, with a bundle: runvitals doctor --bundle FILE"),
-    (("permission denied",), "run as a user who may read it, or give this one the right to"),
+    (("probe failed",), "please report this with a bundle: runvitals doctor --bundle FILE"),
+    (("permission denied",), "run as a user with read access, or grant it to this user"),
 )
 
 
 def remedy(reason: str) -> str:
-    """What helps against a reason, "" where nothing is known to, or where the reason itself says it.
+    """The remedy for a reason; "" if none is known, or if the reason already includes it.
 
     Example:
         >>> remedy("only root may read /sys/class/powercap/intel-rapl:0/energy_uj")

@@ -1,4 +1,4 @@
-"""Takes out of texts what is nobody's business: secrets wherever they stand, and whose home it was."""
+"""Redacts secrets and the home folder in texts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from runvitals.environment import redaction
 from runvitals.relay.destinations.runvitals import login
 
-# A shorter one would be found in half of all words, and protects nothing.
+# Shorter values occur in many ordinary words, and are not worth protecting.
 _SHORTEST_SECRET = 6
 
 
 class Scrubber:
-    """Hides secrets by three ways: those that are known (values of secret variables, kept tokens) wherever
-    they occur; what is secret by its name or its looks (`redaction`); and the path of the user's home.
+    """Redacts known secrets (values of secret variables, stored tokens) wherever they occur, values that are
+    secret by name or form (`redaction`), and the path of the user's home.
 
     Args:
-        environ: whose secret variables are known secrets.
+        environ: the environment, whose secret variables are known secrets.
         more: other known secrets.
 
     Example:
@@ -33,23 +33,23 @@ class Scrubber:
         known.update(more)
         self._known = sorted((one for one in known if len(one) >= _SHORTEST_SECRET), key=len, reverse=True)
         home = environ.get("HOME") or os.path.expanduser("~")
-        # Not within another name: /home/anna is not the beginning of /home/annabel.
+        # Match whole names only: /home/anna is not part of /home/annabel.
         self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
 
     def text(self, value: str) -> str:
-        """A text without secrets; lines stay lines."""
+        """A text with secrets redacted; line breaks are kept."""
         whole = redaction.hide(self.known(value))  # a private key has many lines
         value = "\n".join(redaction.text(line) for line in whole.split("\n"))
         return value if self._home is None else self._home.sub("~", value)
 
     def known(self, value: str) -> str:
-        """A text without the secrets that are known; nothing else is changed."""
+        """A text with only the known secrets redacted."""
         for secret in self._known:
             value = value.replace(secret, redaction.HIDDEN)
         return value
 
     def value(self, value: Any, name: str = "") -> Any:
-        """A JSON value without secrets; `name` is that of the field it stands in."""
+        """A JSON value with secrets redacted; `name` is the name of its field."""
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(one, str(key)) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
@@ -60,13 +60,13 @@ class Scrubber:
         return value
 
     def _words(self, words: Iterable[str]) -> list[str]:
-        """A list of texts, which may be a command line: `--token` and what comes next belong together."""
+        """A list of strings, which may be a command line in which `--token` precedes its value."""
         return [self.text(word) for word in redaction.command([self.known(word) for word in words])]
 
 
 def kept_tokens(environ: Mapping[str, str]) -> list[str]:
-    """The tokens that `runvitals login` keeps."""
+    """The tokens stored by `runvitals login`."""
     try:
         return login.tokens(environ)
     except ValueError:
-        return []  # a file that cannot be read is a finding of the delivery's, and is not in the bundle
+        return []  # the delivery check reports an unreadable file, and it is not part of the bundle

@@ -1,4 +1,4 @@
-"""How each source of numbers stands, by one real reading of it."""
+"""Checks each source with a real reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runvitals.doctor.remedies import remedy
 from runvitals.environment import hardware
 from runvitals.sdk.probe import Reading
 
-# Sources of each maker of PCI cards. One of them being on is enough.
+# Sources for each vendor of PCI cards. One active source is enough.
 _SOURCES_OF = {
     "NVIDIA": ("nvidia", "dcgm"),
     "AMD": ("amd",),
@@ -36,7 +36,7 @@ _SOURCES_OF = {
     "Biren": ("biren",),
     "Qualcomm": ("qualcomm",),
 }
-# Settings by which a person asks for a source: where it is then absent or fails, something is wrong.
+# Settings that request a source. If they are set, its absence is an error.
 _WANTED_BY = {
     "openmetrics": "openmetrics_endpoints",
     "dcgm": "dcgm_exporter",
@@ -50,11 +50,11 @@ _NODES = (
 
 
 def findings(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """A finding for each source, then for what is here and not measured.
+    """A finding for each source, then for accelerators that are present but not measured.
 
     Args:
-        reading: of this machine.
-        values: the settings it was taken with.
+        reading: a reading of this machine.
+        values: the settings of the reading.
     """
     for name, state in reading.states.items():
         yield _source(name, state, reading, values)
@@ -78,16 +78,16 @@ def _source(name: str, state: Mapping[str, str], reading: Reading, values: Mappi
 
 
 def _is_named(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether a person named this very source, so that its absence is a fault."""
+    """Whether the settings name this source, so that its absence is an error."""
     return name in values["collectors"]
 
 
 def _unmeasured(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Accelerators on the PCI bus whose maker has no source that is on."""
+    """Accelerators on the PCI bus for which no source of the vendor is active."""
     on = {name for name, state in reading.states.items() if state["state"] != "absent"}
     by_vendor: dict[str, list[str]] = {}
     for card in hardware.accelerators(Scope(values["host_root"])):
-        # A display controller without a driver that computes is a server's own graphics, or not ours.
+        # Skip display controllers without a compute driver, such as a server's onboard graphics.
         vendor = str(card.get("vendor", ""))
         if vendor in _SOURCES_OF and not on.intersection(_SOURCES_OF[vendor]):
             by_vendor.setdefault(vendor, []).append(f"{card['address']} ({card.get('driver', 'no driver')})")
@@ -97,20 +97,20 @@ def _unmeasured(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding
             for source in _SOURCES_OF[vendor]
             if "reason" in reading.states.get(source, {})
         ]
-        why = "; ".join(reasons) or f"no source for cards of {vendor} is asked"
+        why = "; ".join(reasons) or f"no source for {vendor} cards is enabled"
         text = f"{len(cards)} on the PCI bus, not measured: {', '.join(cards[:4])}: {why}"
         yield Finding("sources", f"{vendor} cards", "PARTIAL", text, remedy(why))
 
 
 def _permissions() -> Iterator[Finding]:
-    """Device files that are here and closed to this user."""
+    """Device files, and whether this user may open them."""
     for node in _NODES:
         if not os.path.exists(node):
             continue
         if os.access(node, os.R_OK | os.W_OK):
-            yield Finding("sources", node, "PASS", "may be opened")
+            yield Finding("sources", node, "PASS", "accessible")
         else:
             reason = f"{node}: permission denied for user {os.getuid()}"
             yield Finding(
-                "sources", node, "PARTIAL", reason, remedy(reason) or "ask for the right to open it"
+                "sources", node, "PARTIAL", reason, remedy(reason) or "request access to the device"
             )

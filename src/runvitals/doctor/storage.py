@@ -1,4 +1,4 @@
-"""The folder that runs are kept in: may it be written, is there room, what kind of file system is it."""
+"""Checks the data folder: writable, free space, kind of file system, owner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
 
 def findings(directory: str) -> Iterator[Finding]:
-    """What there is to say of a data folder, which need not exist yet.
+    """Check a data folder, which need not exist yet.
 
     Args:
         directory: absolute path.
@@ -38,21 +38,21 @@ def findings(directory: str) -> Iterator[Finding]:
 
 
 def _existing(directory: str) -> str:
-    """The folder itself, or the nearest one above it that is there."""
+    """The folder itself, or its nearest existing parent."""
     while not os.path.isdir(directory) and os.path.dirname(directory) != directory:
         directory = os.path.dirname(directory)
     return directory
 
 
 def _trial(directory: str, place: str) -> Finding:
-    """Write a file as a monitor would, and look how long the disk takes and what time it says it is."""
+    """Write a file as a monitor would, and measure the disk's latency and clock."""
     path = os.path.join(place, f".runvitals-doctor-{os.getpid()}")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         return Finding(
-            "storage", "data folder", "FAIL", f"{directory} cannot be written: {error.strerror}",
-            "set RUNVITALS_DIR to a folder that can be",
+            "storage", "data folder", "FAIL", f"{directory} is not writable: {error.strerror}",
+            "set RUNVITALS_DIR to a writable folder",
         )  # fmt: skip
     try:
         began_s = time.monotonic()
@@ -63,15 +63,15 @@ def _trial(directory: str, place: str) -> Finding:
     except OSError as error:
         return Finding(
             "storage", "data folder", "FAIL", f"{directory}: {error.strerror}",
-            "set RUNVITALS_DIR to a folder that can be written",
+            "set RUNVITALS_DIR to a writable folder",
         )  # fmt: skip
     finally:
         os.close(fd)
         os.unlink(path)
-    text = f"{directory} can be written; the disk took {took_s * 1e3:.1f} ms for 4 KiB"
+    text = f"{directory} is writable; writing 4 KiB took {took_s * 1e3:.1f} ms"
     if abs(skew_s) > _SKEW_S:
-        text += f"; its clock is {skew_s:+.0f} s from ours"
-        return Finding("storage", "data folder", "PARTIAL", text, "keep both clocks in step (NTP)")
+        text += f"; its clock is off by {skew_s:+.0f} s"
+        return Finding("storage", "data folder", "PARTIAL", text, "synchronise both clocks (NTP)")
     if took_s > _FSYNC_SLOW_S:
         return Finding("storage", "data folder", "PARTIAL", text, "set RUNVITALS_DIR to a faster disk")
     return Finding("storage", "data folder", "PASS", text)
@@ -83,7 +83,7 @@ def _room(place: str) -> Iterator[Finding]:
     room = os.statvfs(place)
     free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
     text = f"{free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
-    remedy = "free some, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 90 MB"
+    remedy = "free disk space, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 90 MB"
     if free < TOO_LITTLE_BYTES:
         yield Finding("storage", "free space", "FAIL", text, remedy)
     elif free < LITTLE_BYTES:
@@ -91,32 +91,32 @@ def _room(place: str) -> Iterator[Finding]:
     else:
         yield Finding("storage", "free space", "PASS", text)
     if room.f_files and not room.f_favail:
-        text = "no inode is left: no file can be made, whatever the space"
-        yield Finding("storage", "inodes", "FAIL", text, "delete files that nobody needs")
+        text = "no inodes left: no file can be created, even with free space"
+        yield Finding("storage", "inodes", "FAIL", text, "delete unneeded files")
 
 
 def _kind(place: str) -> Finding:
     mount = mount_of(read_mounts(Scope()), os.path.realpath(place))
     if mount is None:
-        return Finding("storage", "file system", "ABSENT", "the system does not tell its kind")
+        return Finding("storage", "file system", "ABSENT", "unknown: the system does not report it")
     where = f"{mount.kind} at {mount.point}"
     if mount.kind in _NETWORK:
-        text = f"{where}: a network file system; samples are safe on it, but wait when it does"
+        text = f"{where}: a network file system; safe, but writes wait when it is slow"
         return Finding(
             "storage", "file system", "PARTIAL", text,
             "set RUNVITALS_DIR to a local disk and deliver to a server, if the network is slow",
         )  # fmt: skip
     if mount.kind in _IN_MEMORY:
-        text = f"{where}: in memory, gone at the next boot"
+        text = f"{where}: in memory, lost at the next reboot"
         return Finding("storage", "file system", "PARTIAL", text, "set RUNVITALS_DIR to a disk")
     return Finding("storage", "file system", "PASS", where)
 
 
 def _privacy(directory: str) -> Iterator[Finding]:
-    """Others may not read what is kept: command lines, outputs."""
+    """The folder should belong to this user: journals contain command lines and output."""
     if not hasattr(os, "getuid") or not os.path.isdir(directory):
         return
     status = os.stat(directory)
     if status.st_uid != os.getuid():
-        text = f"{directory} belongs to user {status.st_uid}, and we are user {os.getuid()}"
-        yield Finding("storage", "owner", "PARTIAL", text, "use a folder of your own")
+        text = f"{directory} belongs to user {status.st_uid}, but this is user {os.getuid()}"
+        yield Finding("storage", "owner", "PARTIAL", text, "use a folder that you own")

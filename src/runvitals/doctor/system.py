@@ -1,4 +1,4 @@
-"""Versions, container, limits and clock of this machine."""
+"""Checks versions, container, limits and clock of this machine."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from runvitals.version import __version__
 _GIB = 2.0**30
 # The inode of the kernel's first PID namespace, the host's (PROC_PID_INIT_INO).
 _HOST_NAMESPACE = "pid:[4026531836]"
-# The driver that names processes by the host's numbers.
+# The driver that reports processes by their PIDs on the host.
 _NVIDIA = "/dev/nvidiactl"
-# Kernel modules of accelerators, whose version the kernel tells.
+# Kernel modules of accelerators whose version the kernel reports.
 _MODULES = ("nvidia", "amdgpu", "neuron", "habanalabs", "gasket", "xe", "i915")
-# Before this program was written: a clock that says so has never been set.
+# Before this program was written. An earlier clock has never been set.
 _EARLIEST_S = 1_750_000_000
 _ADJTIMEX_BYTES = 256
 _TIME_ERROR = 5
 
 
 def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """What there is to say of this machine, with the files of `values["host_root"]`."""
+    """Check this machine, with the files below `values["host_root"]`."""
     scope = Scope(values["host_root"], [os.getpid()])
     yield from _versions(scope)
     yield from _extras()
@@ -49,14 +49,14 @@ def _versions(scope: Scope) -> Iterator[Finding]:
     for module in _MODULES:
         folder = scope.path(f"/sys/module/{module}")
         if os.path.isdir(folder):
-            version = read_text(f"{folder}/version") or "of the kernel itself"
+            version = read_text(f"{folder}/version") or "part of the kernel"
             yield Finding("system", f"driver {module}", "PASS", version)
 
 
 def extras() -> dict[str, dict[str, str]]:
-    """Extra → package → its version, "" where it is not installed; {} where runvitals is not installed.
+    """Extra → package → version, "" if it is not installed; {} if runvitals itself is not installed.
 
-    `all` is left out: it is the others.
+    The extra `all` is omitted: it consists of the others.
     """
     try:
         wanted = metadata.requires("runvitals") or []
@@ -77,8 +77,8 @@ def _extras() -> Iterator[Finding]:
     known = extras()
     if not known:
         yield Finding(
-            "system", "extras", "PARTIAL", "runvitals runs from its sources and is not installed",
-            "pip install -e . in its folder",
+            "system", "extras", "PARTIAL", "runvitals runs from source and is not installed",
+            "run pip install -e . in its folder",
         )  # fmt: skip
     for extra, packages in sorted(known.items()):
         missing = sorted(name for name, version in packages.items() if not version)
@@ -88,7 +88,7 @@ def _extras() -> Iterator[Finding]:
             yield Finding("system", name, "PASS", there)
         else:
             text = f"{', '.join(missing)} not installed"
-            remedy = f"if you want it: pip install 'runvitals[{extra}]'"
+            remedy = f"if you need it: pip install 'runvitals[{extra}]'"
             yield Finding("system", name, "PARTIAL" if there else "ABSENT", text, remedy)
 
 
@@ -120,11 +120,11 @@ def _pid_namespace() -> Finding:
     if namespace == _HOST_NAMESPACE:
         return Finding("system", "PID namespace", "PASS", "the host's")
     if not os.path.exists(_NVIDIA):
-        return Finding("system", "PID namespace", "PASS", "not the host's; no driver here minds")
+        return Finding("system", "PID namespace", "PASS", "not the host's; not relevant for the drivers here")
     return Finding(
         "system", "PID namespace", "PARTIAL",
-        "not the host's: what drivers tell of single processes (GPU memory, GPU share) may be hidden",
-        "where the numbers of gpu.process.* are missing: docker run --pid=host, Kubernetes hostPID: true",
+        "not the host's: metrics of single processes (GPU memory, GPU share) may be unavailable",
+        "if gpu.process.* is missing: docker run --pid=host, Kubernetes hostPID: true",
     )  # fmt: skip
 
 
@@ -132,11 +132,11 @@ def _limits(scope: Scope) -> Iterator[Finding]:
     cgroup = locate(scope)
     versions = {one.version for one in (cgroup.cpu, cgroup.memory) if one is not None}
     if not versions:
-        yield Finding("system", "cgroup", "ABSENT", "no cgroup tree is mounted: limits cannot be seen")
+        yield Finding("system", "cgroup", "ABSENT", "no cgroup file system is mounted: limits are unknown")
         return
     cpu, memory = cgroup.cpu_limit(), cgroup.memory_limit()
     kind = " and ".join(f"v{version}" for version in sorted(versions))
-    cpus = f"{available_cpu_count(scope, cgroup):g} CPUs for us"
+    cpus = f"{available_cpu_count(scope, cgroup):g} CPUs available"
     cpu_text = f"quota of {cpu.value:g} CPUs ({cpu.folder})" if cpu else "no quota"
     yield Finding("system", "cgroup CPU", "PASS", f"{kind}: {cpu_text}, {cpus}")
     if memory:
@@ -150,16 +150,16 @@ def _clock() -> Finding:
     now_s = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_s))
     if now_s < _EARLIEST_S:
-        text = f"{shown}: this clock was never set; samples would lie in the past"
+        text = f"{shown}: the clock was never set; samples would get times in the past"
         return Finding("system", "clock", "FAIL", text, "set it: timedatectl set-ntp true, or chronyd")
     if _synchronised() is False:
-        text = f"{shown}; the kernel says that nothing keeps it in step: hosts of one run may differ"
+        text = f"{shown}; the kernel reports that it is not synchronised: hosts of one run may differ"
         return Finding("system", "clock", "PARTIAL", text, "run an NTP client: chronyd, systemd-timesyncd")
     return Finding("system", "clock", "PASS", shown)
 
 
 def _synchronised() -> bool | None:
-    """Whether the kernel's clock is kept in step by someone; None where it does not say."""
+    """Whether the kernel's clock is synchronised; None if unknown."""
     if sys.platform != "linux":
         return None
     import ctypes

@@ -1,4 +1,4 @@
-"""What this terminal can show."""
+"""Checks what the terminal supports."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _SMALLEST = (80, 24)
 
 
 def findings(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """What `runvitals top` and tables can count on."""
+    """Encoding, size and colours, which `runvitals top` and tables use."""
     encoding = getattr(stream, "encoding", None) or "ascii"
     if shows_unicode(stream):
-        yield Finding("terminal", "signs", "PASS", f"{encoding}: bars and curves are drawn")
+        yield Finding("terminal", "signs", "PASS", f"{encoding}: bars and curves can be drawn")
     else:
-        text = f"{encoding}: only ASCII is shown, bars are drawn with #"
+        text = f"{encoding}: ASCII only, bars are drawn with #"
         yield Finding("terminal", "signs", "PARTIAL", text, "set LC_ALL=C.UTF-8 (or another UTF-8 locale)")
     if not stream.isatty():
-        yield Finding("terminal", "screen", "ABSENT", "this is no terminal: `runvitals top` prints lines")
+        yield Finding("terminal", "screen", "ABSENT", "not a terminal: `runvitals top` prints text")
         return
     size = shutil.get_terminal_size()
     kind = environ.get("TERM", "")
@@ -30,6 +30,6 @@ def findings(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Finding]:
     if kind in ("", "dumb"):
         yield Finding("terminal", "screen", "PARTIAL", text, "set TERM, for example TERM=xterm-256color")
     elif size < _SMALLEST:
-        yield Finding("terminal", "screen", "PARTIAL", f"{text}: small", "80 x 24 shows more")
+        yield Finding("terminal", "screen", "PARTIAL", f"{text}: small", "use at least 80 x 24")
     else:
         yield Finding("terminal", "screen", "PASS", text)

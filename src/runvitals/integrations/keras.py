@@ -14,16 +14,17 @@ _BASES = (("keras.callbacks", "Callback"), ("tf_keras.callbacks", "Callback"))
 
 
 class KerasCallback:
-    """Marks epochs and evaluations, and logs a row of steps every second and one at each epoch's end.
+    """Marks epochs and evaluations, and logs a row every second and at the end of each epoch.
 
-    A row of a step has `epoch` and `step`; that of an epoch what `fit()` reports (`loss`, `val_loss`, …).
+    All rows have `epoch` and `step`; those at the end of an epoch also have what `fit()` reports (`loss`,
+    `val_loss`, …).
 
     Args:
-        every_s: seconds between two rows of steps.
-        settings: what `runvitals.init` gets if no run is open.
+        every_s: seconds between two rows.
+        settings: arguments for `runvitals.init` if no run is open.
 
     Raises:
-        RuntimeError: Keras is not loaded.
+        RuntimeError: Keras has not been imported.
 
     Example:
         >>> model.fit(x, y, epochs=3, callbacks=[KerasCallback(project="digits")])
@@ -38,7 +39,7 @@ class KerasCallback:
         self._training = Training(every_s, settings)
         self._epoch, self._step = 0, 0
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the derived class has no name to be found by
+    def __reduce__(self) -> tuple[Any, ...]:  # the derived class is not importable by name
         return KerasCallback, (self._training.every_s,), {"_training": self._training}
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:

@@ -13,17 +13,17 @@ _BASES = (("lightning.pytorch", "Callback"), ("pytorch_lightning", "Callback"))
 
 
 class LightningCallback:
-    """Marks epochs, validations and checkpoints, and logs a row of steps every second.
+    """Marks epochs, validations and checkpoints, and logs a row every second.
 
-    A row has `epoch`, `trainer/global_step` and what the module logged last (`trainer.logged_metrics`). Every
-    rank belongs to the run; rank 0 alone logs.
+    A row has `epoch`, `trainer/global_step` and the module's last logged values (`trainer.logged_metrics`).
+    All ranks belong to the run; only rank 0 logs.
 
     Args:
         every_s: seconds between two rows.
-        settings: what `runvitals.init` gets if no run is open.
+        settings: arguments for `runvitals.init` if no run is open.
 
     Raises:
-        RuntimeError: Lightning is not loaded.
+        RuntimeError: Lightning has not been imported.
 
     Example:
         >>> trainer = lightning.Trainer(callbacks=[LightningCallback(project="digits")])
@@ -36,7 +36,7 @@ class LightningCallback:
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         self._training = Training(every_s, settings)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the derived class has no name to be found by
+    def __reduce__(self) -> tuple[Any, ...]:  # the derived class is not importable by name
         return LightningCallback, (self._training.every_s,), {"_training": self._training}
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:

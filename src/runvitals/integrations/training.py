@@ -1,4 +1,4 @@
-"""What the callbacks of all frameworks have in common."""
+"""Code shared by the callbacks of all frameworks."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from runvitals.sdk import start
 
 
 class Training:
-    """A callback's run, and when it logs.
+    """A callback's run, and its logging interval.
 
     Args:
-        every_s: seconds between two rows of a step; 0: a row for each step. A row costs 10 µs, but fetching
-            a value from an accelerator may wait for it.
-        settings: what `runvitals.init` gets if no run is open.
-        clock: seconds, ascending.
+        every_s: seconds between two rows; 0 logs every step. A row costs 10 µs, but fetching a value from an
+            accelerator may block.
+        settings: arguments for `runvitals.init` if no run is open.
+        clock: monotonic seconds.
     """
 
     def __init__(
         self, every_s: float, settings: Mapping[str, Any], clock: Callable[[], float] = time.monotonic
     ) -> None:
         if every_s < 0:
-            raise ValueError(f"every_s={every_s!r}: seconds between two rows, 0 or more")
+            raise ValueError(f"invalid every_s={every_s!r}: expected 0 or more seconds")
         self.every_s = every_s
         self.settings = dict(settings)
         self._clock = clock
         self._due_s = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Frameworks copy callbacks to worker processes, whose clock is another."""
+        """Frameworks copy callbacks to worker processes, whose clock differs."""
         return {"every_s": self.every_s, "settings": self.settings, "_clock": self._clock, "_due_s": 0.0}
 
     def run(self, config: Mapping[str, Any] | None = None) -> sdk.Run:
@@ -56,17 +56,17 @@ def _plain(value: object) -> bool:
 
 
 def derived(cls: type, module: str, *bases: tuple[str, str]) -> type:
-    """`cls` derived from a framework's own class as well.
+    """A subclass of `cls` and the framework's base class.
 
     Args:
-        module: the framework, as a person calls it.
-        bases: (module, class name): the first that the program has loaded is taken.
+        module: name of the framework, for the error.
+        bases: (module, class name) candidates; the first one in an imported module is used.
 
     Raises:
-        RuntimeError: it has loaded none.
+        RuntimeError: none of the modules has been imported.
     """
     for name, base in bases:
         loaded = getattr(sys.modules.get(name), base, None)
         if loaded is not None:
             return cls if issubclass(cls, loaded) else type(cls.__name__, (cls, loaded), {})
-    raise RuntimeError(f"{cls.__name__}: {module} is not loaded; `import {bases[0][0]}` first")
+    raise RuntimeError(f"{cls.__name__}: {module} has not been imported; `import {bases[0][0]}` first")

@@ -1,4 +1,4 @@
-"""For the Trainer of Hugging Face's transformers, and of what is built on it (TRL, …).
+"""For the Trainer of Hugging Face Transformers and libraries built on it (TRL, …).
 
 https://huggingface.co/docs/transformers/main_classes/callback
 """
@@ -15,15 +15,16 @@ _BASES = (("transformers", "TrainerCallback"), ("transformers.trainer_callback",
 class TransformersCallback:
     """Marks epochs, evaluations and checkpoints, and logs what the Trainer logs.
 
-    Rows have the names of the Trainer (`loss`, `learning_rate`, `eval_loss`, …) and `epoch`; between them, a
-    row of the step every second. Every rank belongs to the run; rank 0 alone logs.
+    Rows use the Trainer's names (`loss`, `learning_rate`, `eval_loss`, …), `epoch` and `global_step`. Between
+    them, a row with `epoch` and `global_step` is logged every second. All ranks belong to the run; only rank
+    0 logs.
 
     Args:
-        every_s: seconds between two rows of steps.
-        settings: what `runvitals.init` gets if no run is open.
+        every_s: seconds between two rows.
+        settings: arguments for `runvitals.init` if no run is open.
 
     Raises:
-        RuntimeError: transformers is not loaded.
+        RuntimeError: transformers has not been imported.
 
     Example:
         >>> trainer = transformers.Trainer(…, callbacks=[TransformersCallback(project="digits")])
@@ -36,7 +37,7 @@ class TransformersCallback:
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         self._training = Training(every_s, settings)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the derived class has no name to be found by
+    def __reduce__(self) -> tuple[Any, ...]:  # the derived class is not importable by name
         return TransformersCallback, (self._training.every_s,), {"_training": self._training}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
