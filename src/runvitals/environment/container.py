@@ -1,4 +1,4 @@
-"""What encloses the program: a container, a cloud's machine. Told by files alone, never over a network."""
+"""The container and the cloud that the program runs in, detected from files only, never over a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ID_LENGTH = 64
 _POD_SEPARATORS = frozenset("-_")
 _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-# Runtimes of clusters say so in the environment; the value is the image.
+# Variables set by container runtimes of clusters; the value is the image.
 _IMAGE_VARIABLES = {
     "APPTAINER_CONTAINER": "apptainer",
     "SINGULARITY_CONTAINER": "singularity",
@@ -34,11 +34,11 @@ _PATH_WORDS = (
     ("/lxc", "lxc"),
 )
 
-# What the firmware says (/sys/class/dmi/id), in any of its fields, and whose machine that is.
+# Text in any field of the firmware (/sys/class/dmi/id) -> provider.
 _CLOUDS = (
     ("Amazon EC2", "aws"),
     ("Google Compute Engine", "gcp"),
-    ("7783-7084-3265-9085-8269-3286-77", "azure"),  # the asset tag; Hyper-V at home has another
+    ("7783-7084-3265-9085-8269-3286-77", "azure"),  # the asset tag; Hyper-V elsewhere has another
     ("OracleCloud.com", "oracle"),
     ("Alibaba Cloud", "alibaba"),
     ("Tencent Cloud", "tencent"),
@@ -73,7 +73,8 @@ def container(scope: Scope, environ: Mapping[str, str]) -> dict[str, str]:
     pid = str(scope.pids[0]) if scope.pids and not scope.host_root else "self"
     cgroups = read_text(scope.path(f"/proc/{pid}/cgroup")) or read_text(scope.path("/proc/self/cgroup")) or ""
     paths = [line.split(":", 2)[-1] for line in cgroups.split("\n")]
-    # In a cgroup namespace the path is "/". The container's files are mounted from a folder called after it.
+    # In a cgroup namespace the path is "/". The container's files are mounted from a folder named after its
+    # id.
     mounts = read_text(scope.path("/proc/self/mountinfo")) or ""
     paths += [
         fields[3]
@@ -94,7 +95,7 @@ def container(scope: Scope, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def cloud(scope: Scope) -> dict[str, str]:
-    """provider; instance_type and instance_id where the firmware tells them (Amazon's does). {} elsewhere."""
+    """provider; instance_type and instance_id if the firmware has them (Amazon's does). {} elsewhere."""
     firmware = _firmware(scope)
     text = "\n".join(firmware.values())
     provider = next((name for sign, name in _CLOUDS if sign in text), None)
@@ -111,7 +112,7 @@ def cloud(scope: Scope) -> dict[str, str]:
 
 
 def machine_model(scope: Scope) -> str | None:
-    """Vendor and product as the firmware names them, `Supermicro AS -8125GS-TNHR`; None where it does not."""
+    """Vendor and product from the firmware, `Supermicro AS -8125GS-TNHR`; None if it has neither."""
     firmware = _firmware(scope)
     words = [firmware[name] for name in ("sys_vendor", "product_name") if name in firmware]
     board = read_text(scope.path("/proc/device-tree/model")) or ""  # of boards without such firmware
@@ -164,7 +165,7 @@ def _pod(scope: Scope, identifiers: list[str], environ: Mapping[str, str]) -> di
 
 
 def _parts(path: str) -> list[str]:
-    """The folders of a path without what systemd and runtimes put around ids: `cri-containerd-<id>.scope`."""
+    """The folders of a path, without the affixes of systemd and runtimes: `cri-containerd-<id>.scope`."""
     parts = []
     for part in path.split("/"):
         part = part.removesuffix(".scope").removesuffix(".slice")

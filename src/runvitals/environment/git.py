@@ -1,7 +1,7 @@
 """The git commit that a program runs from.
 
-Commit, branch and remote are read from the files under .git; git itself is asked only whether the files
-differ from the commit, which needs its index.
+Commit, branch and remote are read from the files under .git. The git program is run only to find out whether
+the files differ from the commit, which requires the index.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class Repository:
-    """Where a working tree's files lie.
+    """The folders of a git working tree.
 
     Args:
         root: the working tree.
-        folder: its own git folder: HEAD.
-        common: what it shares with the other worktrees of the repository: refs, configuration.
+        folder: its git folder, which has HEAD.
+        common: the folder shared by all worktrees of the repository: refs, configuration.
     """
 
     __slots__ = ("common", "folder", "root")
@@ -41,7 +41,7 @@ class Repository:
 
 
 def facts(cwd: str) -> dict[str, str]:
-    """What is checked out where: root, commit, branch (absent if detached), remote; {} outside a repository.
+    """The checkout: root, commit, branch (absent if detached), remote; {} outside of a repository.
 
     >>> facts("/home/me/project/src")
     {'root': '/home/me/project', 'commit': '0ec4261…', 'branch': 'main', 'remote':
@@ -54,7 +54,7 @@ def facts(cwd: str) -> dict[str, str]:
     head = read_text(f"{repository.folder}/HEAD") or ""
     if head.startswith("ref: "):
         reference = head[5:].strip()
-        if reference != "refs/heads/.invalid":  # what a repository with a reftable pretends
+        if reference != "refs/heads/.invalid":  # the placeholder of repositories that use reftable
             found["branch"] = reference.removeprefix("refs/heads/")
         head = _resolve(repository, reference) or ""
     if len(head) in (40, 64) and _HEX.issuperset(head):
@@ -66,12 +66,12 @@ def facts(cwd: str) -> dict[str, str]:
 
 
 def find(cwd: str) -> Repository | None:
-    """The repository whose working tree holds a folder, or None."""
+    """The repository whose working tree contains a folder, or None."""
     root = cwd
     while root.startswith("/"):
         folder = f"{root.rstrip('/')}/.git"
         if os.path.isfile(folder):
-            # A worktree or a submodule: a file that says where.
+            # In a worktree or a submodule, .git is a file with the path of the git folder.
             pointer = read_text(folder) or ""
             folder = (
                 _join(root, pointer.removeprefix("gitdir:").strip()) if pointer.startswith("gitdir:") else ""
@@ -105,7 +105,7 @@ def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
             arguments,
             environ,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, write_end, 1),  # first, for it may itself be 0 or 2
+                (os.POSIX_SPAWN_DUP2, write_end, 1),  # first, because it may be descriptor 0 or 2
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
             ],
@@ -117,13 +117,13 @@ def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
     finally:
         os.close(write_end)
     try:
-        return _answer(pid, read_end, time.monotonic() + timeout_s)
+        return _is_dirty(pid, read_end, time.monotonic() + timeout_s)
     finally:
         os.close(read_end)
 
 
 def without_credentials(remote: str) -> str:
-    """A remote's URL without user, password, query and fragment; `git@host:path` is as it is.
+    """A remote's URL without user, password, query and fragment; `git@host:path` is unchanged.
 
     >>> without_credentials("https://me:abc@host/me/it.git?token=abc")
     'https://host/me/it.git'
@@ -134,8 +134,8 @@ def without_credentials(remote: str) -> str:
     return f"{scheme}://{address}" if sign and at and HIDDEN in user else remote
 
 
-def _answer(pid: int, read_end: int, deadline_s: float) -> bool | None:
-    """Any output means a change; an end without output and status 0 means none."""
+def _is_dirty(pid: int, read_end: int, deadline_s: float) -> bool | None:
+    """True on any output, False if git exits with status 0 without output, else None."""
     poll = select.poll()
     poll.register(read_end, select.POLLIN)
     left_ms = max(0.0, (deadline_s - time.monotonic()) * 1000)
@@ -144,7 +144,7 @@ def _answer(pid: int, read_end: int, deadline_s: float) -> bool | None:
     if output or late:
         try:
             os.killpg(pid, SIGKILL)
-        except (ProcessLookupError, PermissionError):  # macOS answers EPERM for a group that has just ended
+        except (ProcessLookupError, PermissionError):  # macOS reports EPERM for a group that has just ended
             pass
     status = _wait(pid, max(deadline_s, time.monotonic() + 1.0))
     if late or (not output and status != 0):
@@ -163,7 +163,7 @@ def _wait(pid: int, deadline_s: float) -> int | None:
 
 
 def _git_program() -> str | None:
-    """Git by an absolute path: a folder "." in PATH may hold anything."""
+    """The absolute path of git. Relative folders in PATH are not searched: they may contain anything."""
     for folder in (*os.environ.get("PATH", "").split(":"), *_FURTHER_PATHS):
         program = f"{folder}/git"
         if folder.startswith("/") and os.access(program, os.X_OK) and os.path.isfile(program):
@@ -172,14 +172,14 @@ def _git_program() -> str | None:
 
 
 def _resolve(repository: Repository, reference: str) -> str | None:
-    """The commit of a branch: in a file of its own, else in packed-refs; None if it has no commits yet."""
+    """The commit of a branch, from its file or from packed-refs; None if it has no commits yet."""
     loose = read_text(f"{repository.folder}/{reference}") or read_text(f"{repository.common}/{reference}")
     if loose is not None:
         return loose.strip()
     if not os.path.isfile(f"{repository.common}/packed-refs"):
         return None
     with open(f"{repository.common}/packed-refs", encoding="utf-8", errors="replace") as packed:
-        for line in packed:  # megabytes in a repository with many tags, more than read_text gives
+        for line in packed:  # may have megabytes, more than read_text reads
             commit, _, name = line.rstrip("\n").partition(" ")
             if name == reference:
                 return commit

@@ -1,7 +1,7 @@
-"""What the machine is made of: processors, memory, disks, network interfaces, accelerators.
+"""Facts about the hardware: processors, memory, disks, network interfaces, accelerators.
 
-All from /proc and /sys, without a vendor's tool or driver library: a broken driver cannot hang this, and a
-card without its driver is still seen.
+Everything comes from /proc and /sys, without vendors' tools or libraries: a broken driver cannot block this,
+and a card without a driver is still listed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
 
-# PCI vendors of things that compute, as they are written in /sys/bus/pci/devices/*/vendor.
+# PCI vendors of accelerators, as written in /sys/bus/pci/devices/*/vendor.
 _VENDORS = {
     "0x1002": "AMD",
     "0x10de": "NVIDIA",
@@ -40,13 +40,13 @@ _VENDORS = {
     "0x9999": "MetaX",
     "0xcabc": "Cambricon",
 }
-# PCI base classes: display controllers, and processing accelerators. Google's and Amazon's chips call
-# themselves system peripherals or nothing at all, beside network cards and disks of the same vendor.
+# PCI base classes: display controllers and processing accelerators. Google's and Amazon's accelerators are
+# system peripherals or unclassified, like network cards and disks of the same vendors.
 _DISPLAY, _ACCELERATOR = "03", "12"
 _UNCLASSIFIED = ("00", "08", "ff")
 _UNCLASSIFIED_VENDORS = ("0x1ae0", "0x1d0f")
 
-# ARM processors do not say their name, only a number for designer and part.
+# ARM processors report no name, only numbers of designer and part.
 _ARM_CORES = {
     ("0x41", "0xd0c"): "ARM Neoverse N1",
     ("0x41", "0xd40"): "ARM Neoverse V1",
@@ -104,7 +104,7 @@ def memory(scope: Scope) -> dict[str, int]:
 
 
 def disks(scope: Scope) -> list[dict[str, object]]:
-    """Whole disks with name, bytes, and, where the device tells, model and whether it rotates."""
+    """Whole disks: name, bytes; model and rotational if known."""
     found = []
     for name in _names(scope.path("/sys/block")):
         folder = scope.path(f"/sys/block/{name}")
@@ -123,7 +123,7 @@ def disks(scope: Scope) -> list[dict[str, object]]:
 
 
 def file_systems(scope: Scope) -> list[dict[str, str]]:
-    """Where each watched path lies: path, mount point, type of file system."""
+    """The file system of each configured path: path, mount point, type."""
     mounts = read_mounts(scope)
     found = []
     for path in scope.disk_paths:
@@ -138,7 +138,7 @@ def file_systems(scope: Scope) -> list[dict[str, str]]:
 def interfaces(scope: Scope) -> list[dict[str, object]]:
     """Network interfaces: name; driver, megabits_per_second where known.
 
-    Those that are hardware, else (in a container none is) all but loopback.
+    Hardware interfaces only; in a container, which has none, all except loopback.
     """
     names = [name for name in _names(scope.path("/sys/class/net")) if name != "lo"]
     hardware = [name for name in names if os.path.exists(scope.path(f"/sys/class/net/{name}/device"))]
@@ -157,7 +157,7 @@ def interfaces(scope: Scope) -> list[dict[str, object]]:
 
 
 def infiniband(scope: Scope) -> list[dict[str, str]]:
-    """InfiniBand, RoCE and EFA ports: device, port, rate and link_layer as the kernel words them."""
+    """InfiniBand, RoCE and EFA ports: device, port; rate, link_layer and state in the kernel's words."""
     found = []
     for device in _names(scope.path("/sys/class/infiniband")):
         for port in _names(scope.path(f"/sys/class/infiniband/{device}/ports")):
@@ -172,7 +172,7 @@ def infiniband(scope: Scope) -> list[dict[str, str]]:
 
 
 def accelerators(scope: Scope) -> list[dict[str, object]]:
-    """PCI devices that compute: address, class, vendor_id, device_id; vendor, driver, numa_node if known."""
+    """Accelerators on PCI: address, class, vendor_id, device_id; vendor, driver, numa_node if known."""
     found = []
     for address in _names(scope.path("/sys/bus/pci/devices")):
         folder = scope.path(f"/sys/bus/pci/devices/{address}")
@@ -197,7 +197,7 @@ def accelerators(scope: Scope) -> list[dict[str, object]]:
         if driver:
             device["driver"] = driver
         node = read_text(f"{folder}/numa_node") or ""
-        if node.isdigit():  # -1: the firmware does not tell
+        if node.isdigit():  # -1: unknown to the firmware
             device["numa_node"] = int(node)
         found.append(device)
     return found
@@ -237,7 +237,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _link_name(path: str) -> str:
-    """The last part of what a link points to, "" where there is none."""
+    """The last part of a link's target, "" if there is no link."""
     try:
         return os.path.basename(os.readlink(path))
     except OSError:

@@ -1,4 +1,4 @@
-"""Schedulers and platforms that start one process a task or a node: the job they name, the rank they give."""
+"""Job and rank as assigned by schedulers and platforms that start one process per task or node."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Slurm numbers the steps that srun starts from 0; the batch script, an interactive shell and the like have
-# ids at the end of 32 bits. What runs there is whatever a person types, so it is no rank of a job.
+# Slurm numbers the steps that srun starts from 0. The batch script, an interactive shell and the like have
+# ids at the end of the 32-bit range. What users run there is not a rank of a job.
 _SLURM_FIRST_SPECIAL_STEP = 0xFFFFFFF0
 
 _KUBERNETES_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 def scheduled_rank(environ: Mapping[str, str], host_root: str) -> Job | None:
-    """The rank that a scheduler gave, if it starts the ranks or one process a node."""
+    """The rank assigned by a scheduler, if it starts the ranks or one process per node."""
     return (
         _slurm(environ)
         or _flux(environ)
@@ -28,7 +28,7 @@ def scheduled_rank(environ: Mapping[str, str], host_root: str) -> Job | None:
 
 
 def scheduled_job(environ: Mapping[str, str], host_root: str) -> str | None:
-    """The key of a job whose scheduler leaves the ranks to others."""
+    """The key of a job whose scheduler assigns no ranks."""
     for name, variable in (
         ("sagemaker", "TRAINING_JOB_NAME"),
         ("azureml", "AZUREML_RUN_ID"),
@@ -40,7 +40,7 @@ def scheduled_job(environ: Mapping[str, str], host_root: str) -> str | None:
 
 
 def job_name(environ: Mapping[str, str]) -> str | None:
-    """What people call the job, the same in all its ranks; with the job's number where names repeat."""
+    """The name of the job, the same in all its ranks; with the job's number where names repeat."""
     if slurm_step(environ) is not None:
         return _numbered(environ.get("SLURM_JOB_NAME"), _slurm_job(environ))
     for name, number_of_job in (("PBS_JOBNAME", "PBS_JOBID"), ("LSB_JOBNAME", "LSB_JOBID")):
@@ -65,12 +65,12 @@ def _kubernetes_name(environ: Mapping[str, str]) -> str | None:
 
 
 def slurm_step(environ: Mapping[str, str]) -> int | None:
-    """The number of the step that srun started us in; None in a batch script, a shell, or outside Slurm."""
+    """The step that srun started the process in; None in a batch script, a shell, or outside of Slurm."""
     step = number(environ, "SLURM_STEP_ID", "SLURM_STEPID")
     if step is None or step >= _SLURM_FIRST_SPECIAL_STEP or "SLURM_PROCID" not in environ:
         return None
     if "SLURM_PTY_PORT" in environ or "SLURM_PTY_WIN_COL" in environ:
-        return None  # `srun --pty bash`: a numbered step, but with a person in it
+        return None  # `srun --pty bash`: a numbered step, but interactive
     return step
 
 
@@ -104,7 +104,7 @@ def _flux(environ: Mapping[str, str]) -> Job | None:
 
 
 def _sagemaker(environ: Mapping[str, str]) -> Job | None:
-    """SageMaker starts one process a host; SM_HOSTS is a JSON list of host names with nothing to escape."""
+    """SageMaker starts one process per host. SM_HOSTS is a JSON list of host names without escapes."""
     job, here = environ.get("TRAINING_JOB_NAME"), environ.get("SM_CURRENT_HOST", "")
     hosts = [host.strip(' "') for host in environ.get("SM_HOSTS", "").strip("[] ").split(",")]
     if not job or here not in hosts or len(hosts) == 1:
@@ -114,7 +114,7 @@ def _sagemaker(environ: Mapping[str, str]) -> Job | None:
 
 
 def _aws_batch(environ: Mapping[str, str]) -> Job | None:
-    """A multi-node parallel job: the nodes' job ids are that of the job, "#" and the node."""
+    """A multi-node parallel job: the job id of a node is that of the job, "#", and the node's number."""
     nodes, node = number(environ, "AWS_BATCH_JOB_NUM_NODES"), number(environ, "AWS_BATCH_JOB_NODE_INDEX")
     job = environ.get("AWS_BATCH_JOB_ID", "").partition("#")[0]
     if nodes is None or node is None or not job:
@@ -123,7 +123,7 @@ def _aws_batch(environ: Mapping[str, str]) -> Job | None:
 
 
 def _kubernetes_index(environ: Mapping[str, str], host_root: str) -> Job | None:
-    """A pod of an indexed Job, whose host is called after the Job and the pod's index."""
+    """A pod of an indexed Job, whose host name consists of the Job's name and the pod's index."""
     index, name = number(environ, "JOB_COMPLETION_INDEX"), _indexed_name(environ)
     if index is None or name is None:
         return None
@@ -133,21 +133,21 @@ def _kubernetes_index(environ: Mapping[str, str], host_root: str) -> Job | None:
 def _indexed_name(environ: Mapping[str, str]) -> str | None:
     index = str(number(environ, "JOB_COMPLETION_INDEX"))
     name, _, tail = environ.get("HOSTNAME", "").rpartition("-")
-    if tail != index:  # the pod's name: the index comes before five random letters
+    if tail != index:  # the pod's name has five random characters behind the index
         name, _, tail = name.rpartition("-")
     return name if name and tail == index else None
 
 
 def _kubernetes_master(environ: Mapping[str, str], host_root: str) -> str | None:
-    """Training operators call the service at which the ranks meet after the job: `bert-7-master-0`.
+    """Training operators name the rendezvous service after the job: `bert-7-master-0`.
 
-    What torchrun's own rendezvous puts into the variable changes when it restarts the ranks.
+    The value that torchrun's rendezvous sets changes when it restarts the ranks, so it is not used.
     """
     master, rendezvous = environ.get("MASTER_ADDR"), environ.get("TORCHELASTIC_RUN_ID", "none")
     if "KUBERNETES_SERVICE_HOST" not in environ or not master or rendezvous not in ("", "none"):
         return None
     if master in ("localhost", "127.0.0.1", "::1"):
-        master = environ.get("HOSTNAME", master)  # the master pod's own name for itself
+        master = environ.get("HOSTNAME", master)  # on the master pod
     if not master.replace(".", "").isdigit():
         master = master.partition(".")[0]
     return f"kubernetes-{_namespace(environ, host_root)}-{master}"

@@ -1,4 +1,4 @@
-"""Whether this machine has an AMD GPU: a cheap check that imports nothing else where it has none."""
+"""The probe for AMD GPUs: a cheap check that imports nothing else on machines without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this is a Mac with Apple silicon: the look that costs nothing elsewhere."""
+"""The probe for Macs with Apple silicon: a cheap check that imports nothing else on other machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> Collector:
-    """The GPU, the Neural Engine and the power meters of this Mac. Absent on every other machine."""
+    """The collector of this Mac's GPU, Neural Engine and power meters.
+
+    Raises:
+        Absent: this is not a Mac with Apple silicon.
+    """
     machine = os.uname().machine if hasattr(os, "uname") else ""
     reason = missing(sys.platform, machine)
     if reason is not None:
@@ -24,11 +28,11 @@ def probe(scope: Scope) -> Collector:
 
 
 def missing(platform: str, machine: str) -> str | None:
-    """Why there is nothing of Apple's to measure here, or None where there is.
+    """Why this machine is not supported, or None if it is.
 
     Args:
         platform: as in ``sys.platform``.
-        machine: what the running program is built for, as in ``os.uname()``.
+        machine: the architecture of the running Python, as in ``os.uname()``.
 
     Example:
         >>> missing("linux", "aarch64")

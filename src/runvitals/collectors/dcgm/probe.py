@@ -1,4 +1,4 @@
-"""Whether a DCGM exporter is to be asked: a setting says so, nothing is looked for."""
+"""The probe for a DCGM exporter, which a setting names; nothing is searched for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> Dcgm:
-    """The exporter that the settings name, whether it answers or not: it may begin to later.
+    """The configured exporter, whether it responds or not: it may start later.
 
     Raises:
-        Absent: the settings name none.
+        Absent: no exporter is configured.
     """
     url = scope.options.get("dcgm_exporter")
     if not url:
-        raise Absent("no exporter is set: RUNVITALS_DCGM_EXPORTER")
+        raise Absent("no exporter is configured (RUNVITALS_DCGM_EXPORTER)")
     from runvitals.collectors.dcgm.collector import Dcgm
 
     return Dcgm(url, scope.options.get("openmetrics_headers") or {})

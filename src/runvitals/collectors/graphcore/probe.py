@@ -1,4 +1,4 @@
-"""Whether there are Graphcore IPUs: the look that costs nothing where there are none."""
+"""The probe for Graphcore IPUs: a cheap check that imports nothing else on machines without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 VENDOR = "1d95"
 NODE = "/dev/ipu0"
-# IPU-Machines are reached over the network: nothing of them is on the host but how to find the partition.
+# IPU-Machines are reached over the network: the host only has the configuration of the partition.
 VARIABLES = ("IPUOF_CONFIG_PATH", "IPUOF_VIPU_API_HOST", "IPUOF_VIPU_API_PARTITION_ID")
 FOLDERS = ("/etc/ipuof.conf.d", "~/.ipuof.conf.d")
 NONE = (
@@ -31,10 +31,14 @@ NO_MODULE = (
 
 
 def probe(scope: Scope) -> Ipus:
-    """The IPUs of this host's partition. Absent, with the remedy, where there are none, or no library."""
+    """The IPUs of this host's partition.
+
+    Raises:
+        Absent: there are none, or the library is missing; the message says what to do.
+    """
     if not is_here(scope, os.environ):
         raise Absent(NONE)
-    # The monitor's Python does not look at PYTHONPATH by itself.
+    # The monitor's Python ignores PYTHONPATH.
     folders = (*sys.path, *scope.site_folders, *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     folder = find_module(folders)
     if folder is None:
@@ -45,7 +49,7 @@ def probe(scope: Scope) -> Ipus:
 
 
 def is_here(scope: Scope, environ: Mapping[str, str]) -> bool:
-    """Whether there are IPUs on PCI, or a partition of an IPU-Machine is this host's."""
+    """Whether there are IPUs on PCI, or a partition of an IPU-Machine is configured."""
     if pci.cards(scope).get(VENDOR) or os.path.exists(scope.path(NODE)):
         return True
     home = environ.get("HOME", "")
@@ -54,7 +58,7 @@ def is_here(scope: Scope, environ: Mapping[str, str]) -> bool:
 
 
 def find_module(folders: Iterable[str]) -> str | None:
-    """The first of some folders that `gcipuinfo` can be imported from."""
+    """The first folder that contains the module `gcipuinfo`, or None."""
     for folder in folders:
         if folder and any(name.partition(".")[0] == "gcipuinfo" for name in _names(folder)):
             return folder

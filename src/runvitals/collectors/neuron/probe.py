@@ -1,4 +1,4 @@
-"""Whether there is an AWS Neuron device: the look that costs nothing where there is none."""
+"""The probe for AWS Neuron devices: a cheap check that imports nothing else on machines without one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SYSFS = "/sys/devices/virtual/neuron_device"
 
 
 def probe(scope: Scope) -> Trainium:
-    """The devices of this instance. Absent, with the remedy, where there is neither driver nor program.
+    """The collector of this instance's devices.
 
     Raises:
-        Absent: as said.
+        Absent: there is neither a driver nor a program; the message says where they were searched.
     """
     monitor = find("neuron-monitor", BIN + "neuron-monitor", scope.path(BIN + "neuron-monitor"))
     if monitor is None and not _nodes(scope) and not os.path.isdir(scope.path(SYSFS)):
@@ -36,6 +36,6 @@ def probe(scope: Scope) -> Trainium:
 def _nodes(scope: Scope) -> bool:
     try:
         names = os.listdir(scope.path("/dev"))
-    except OSError:  # a tree of files in the place of a machine
+    except OSError:  # the host root has no /dev
         return False
     return any(name.startswith("neuron") and name[6:].isdigit() for name in names)

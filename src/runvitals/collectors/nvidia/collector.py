@@ -1,4 +1,4 @@
-"""The GPUs of this machine as a source: asked in a thread of its own, lost and found again."""
+"""The collector of NVIDIA GPUs: reads NVML in a background thread, and handles GPUs that get lost."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ if TYPE_CHECKING:
     from runvitals.collectors.nvidia.device import NvidiaGpu
     from runvitals.collectors.nvidia.smi import NvidiaSmi
 
-# What a tick waits for the driver's answer: 8 GPUs take 2 to 5 ms. Later ones go into the next tick.
+# How long a tick waits for the driver: 8 GPUs take 2 to 5 ms. Later results go into the next tick.
 PATIENCE_S = 0.05
-# How long after a GPU was lost it is looked for, and how long between the looks at most.
+# The first pause before searching for a lost GPU, and the longest pause between searches.
 FIRST_LOOK_S = 5.0
 LONGEST_LOOK_S = 300.0
-# How often the facts are looked through for changes.
+# How often the facts are checked for changes.
 FACTS_EVERY_S = 5.0
 
 
 class NoGpu(Exception):
-    """The driver answers, and has no GPU to show."""
+    """The driver works, but lists no GPU."""
 
 
 def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
-    """The source: the driver's library, else nvidia-smi. Absent where neither is to be had."""
+    """The collector based on the driver's library, else on nvidia-smi.
+
+    Raises:
+        Absent: neither is available.
+    """
     try:
         loaded = nvml.load()
     except OSError as error:
@@ -54,10 +58,10 @@ def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
 
 
 class Nvidia:
-    """`gpu.{i}.…`, `gpu.{i}.mig.…` and `gpu.process.{i}.…` of all GPUs that the driver shows.
+    """`gpu.{i}.…`, `gpu.{i}.mig.…` and `gpu.process.{i}.…` of all GPUs that the driver lists.
 
     Args:
-        library: what holds NVML's functions.
+        library: the loaded library with NVML's functions.
         patience_s: how long a tick waits for the driver.
 
     Raises:
@@ -80,23 +84,23 @@ class Nvidia:
         self._about: dict[str, dict[str, object]] = {}
         self._look = Backoff(FIRST_LOOK_S, LONGEST_LOOK_S)
         self._refresh = Every(FACTS_EVERY_S)
-        self._aside = BackgroundReader(self._ask, patience_s=patience_s)
+        self._reader = BackgroundReader(self._read, patience_s=patience_s)
 
     @property
     def pending(self) -> bool:
-        """Whether the driver has not answered yet."""
-        return self._aside.pending
+        """Whether a read is in progress."""
+        return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
-        self._aside.sample(tick)
+        self._reader.sample(tick)
 
     def close(self) -> None:
-        """Let the thread end. The driver frees what this process holds when it ends."""
-        self._aside.close()
+        """Stop the thread. The driver releases this process's resources when it exits."""
+        self._reader.close()
 
     # -- in the thread
 
-    def _ask(self, tick: Tick) -> None:
+    def _read(self, tick: Tick) -> None:
         session = self._open(tick)
         self._members.refresh(tick.mono_s)
         lost = session.sample(tick)
@@ -108,10 +112,10 @@ class Nvidia:
             self._look.worked()
             self._look.failed(tick.mono_s)
         if lost or self._refresh.due(tick.mono_s):
-            self._tell(session)
+            self._update_facts(session)
 
     def _open(self, tick: Tick) -> NvmlSession:
-        """The session, a new one where there is none or a GPU is missing."""
+        """The session; a new one if there is none or a GPU is missing."""
         session = self._session
         if session is not None and not session.is_ours:
             session = self._session = None  # a forked child must not touch its parent's
@@ -143,8 +147,8 @@ class Nvidia:
     def _missing_uuids(self, session: NvmlSession) -> set[str]:
         return set(self._numbers) - {device.uuid for device in session.devices}
 
-    def _tell(self, session: NvmlSession) -> None:
-        """Put what is known of the devices, and of what they lack, where the monitor finds it."""
+    def _update_facts(self, session: NvmlSession) -> None:
+        """Update `facts` and `absent` if they have changed."""
         is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
         absent = _missing(session.devices)
         for place, reason in session.problems.items():
@@ -173,7 +177,7 @@ class Nvidia:
         return {**session.driver, "gpu_nvidia": gpus}
 
     def _visible(self, session: NvmlSession) -> set[int] | None:
-        """Numbers of the GPUs that any process of the run may use; None where it cannot be known."""
+        """Indices of the GPUs that any process of the run may use; None if unknown."""
         gpus = [
             VisibleGpu(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
             for device in session.devices
@@ -182,7 +186,7 @@ class Nvidia:
 
 
 def _missing(devices: list[NvidiaGpu]) -> dict[str, str]:
-    """Why readings are not there: those of several GPUs for the same reason together."""
+    """Why readings are missing; GPUs with the same reason are combined."""
     indices: dict[tuple[str, str], list[int]] = {}
     for device in devices:
         for name, reason in device.missing().items():

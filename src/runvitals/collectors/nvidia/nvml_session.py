@@ -1,4 +1,4 @@
-"""The time between initializing NVML and shutting it down: the driver's facts and its GPUs."""
+"""An NVML session, from initialization to shutdown: facts about the driver, and its GPUs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class NvmlSession:
-    """NVML initialized, and its GPUs opened. Its handles mean nothing in a forked child.
+    """Initializes NVML and opens its GPUs. The handles are invalid in a forked child.
 
     Args:
-        numbers: the index each GPU had in an earlier session, by UUID: when one has fallen off the bus, the
-            driver counts those behind it anew, but their keys stay what they were. Takes in new ones.
+        numbers: UUID -> index of each GPU in earlier sessions; new GPUs are added. When a GPU has fallen off
+            the bus, the driver renumbers those behind it, but their keys must not change.
 
     Raises:
-        NvmlError: the driver does not answer.
+        NvmlError: the driver reports an error.
     """
 
     __slots__ = ("_events", "_nvml", "_pid", "devices", "driver", "problems")
@@ -34,7 +34,7 @@ class NvmlSession:
         self._nvml = nvml
         self._pid = os.getpid()
         self.devices: list[NvidiaGpu] = []
-        # Why a GPU of the driver's list cannot be opened, by its place in it.
+        # Index in the driver's list -> why the GPU could not be opened.
         self.problems: dict[int, str] = {}
         nvml.first(("nvmlInit_v2", "nvmlInit"))
         for place in range(nvml.uint("nvmlDeviceGetCount_v2")):
@@ -48,11 +48,11 @@ class NvmlSession:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process opened it, and not one that has forked since."""
+        """Whether this process opened the session, not its parent before a fork."""
         return self._pid == os.getpid()
 
     def sample(self, tick: Tick) -> list[tuple[NvidiaGpu, str]]:
-        """Read all GPUs. Those that were lost, with the reason, are no longer among the devices."""
+        """Read all GPUs. Returns those that were lost, with the reason, and removes them from `devices`."""
         lost = []
         for device in self.devices:
             try:
@@ -65,12 +65,12 @@ class NvmlSession:
         if self._events is not None:
             try:
                 tick.events += self._events.take()
-            except NvmlError:  # with a lost GPU the queue goes, too; the next session has a new one
+            except NvmlError:  # losing a GPU ends the queue; the next session opens a new one
                 self._events = None
         return lost
 
     def close(self) -> None:
-        """Let go of all GPUs: one that hangs on the bus can only be reset when nobody holds it."""
+        """Release all GPUs: one that hangs can only be reset when no process has it open."""
         if not self.is_ours:
             return
         for device in self.devices:
@@ -82,12 +82,12 @@ class NvmlSession:
     def _open_events(self) -> XidEvents | None:
         try:
             return XidEvents(self._nvml, [(device.index, device.handle) for device in self.devices])
-        except NvmlError:  # Windows, or a sandbox: the driver has none to give
+        except NvmlError:  # Windows, or a sandbox: no events
             return None
 
 
 def _number(devices: list[NvidiaGpu], numbers: dict[str, int]) -> None:
-    """Give known GPUs the index they had, and new ones their place, or the first free one behind all."""
+    """Assign known GPUs their earlier index, and new ones their place, or the next index if it is taken."""
     taken = set(numbers.values())
     for device in devices:
         index = numbers.get(device.uuid)

@@ -1,4 +1,4 @@
-"""How often something is asked: rarely what costs much or has failed."""
+"""Limit how often expensive or failing calls are made."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FIRST_BACKOFF_S = 1.0
 
 
 class Paced:
-    """Lets a slow call take no more than a share of the time, however slow it is on this machine.
+    """Limits the share of time that a call takes, however slow it is on this machine.
 
-    A list of processes takes 50 µs with one driver and 4.5 ms with another, in which the driver's lock is
-    held and the application waits. So what it took decides when it is next.
+    Listing processes takes 50 µs with one driver and 4.5 ms with another, during which the driver holds a
+    lock and the application waits. So the duration of a call decides when the next one is due.
 
     Args:
-        share: of the time, that the calls may take.
-        least_s: not more often than this, however fast they are.
+        share: the largest share of the time that the calls may take.
+        least_s: the shortest interval, however fast the calls are.
 
     Example:
         >>> paced = Paced(share=0.01)
@@ -47,16 +47,16 @@ class Paced:
 
     def end(self, mono_s: float, began_ns: int) -> None:
         took_s = (time.perf_counter_ns() - began_ns) / 1e9
-        # Half a per cent early is due, or the jitter of a 1 s clock would make 6 s of every 5.
+        # Half a per cent too early counts as due: with the jitter of a 1 s clock, 5 s would become 6 s.
         self._next_s = mono_s + max(self._least_s * 0.995, took_s / self._share)
 
 
 class Retries:
-    """When a reading that failed is asked for again: after 1, 2, 4 … s, at most 5 minutes; at once after 5
-    minutes what the device does not have. Never not at all.
+    """When to retry a failed reading: after 1, 2, 4 … s, at most 5 minutes; a reading that the device does
+    not support, after 5 minutes. Retries never stop.
 
     Attributes:
-        reason: why it failed last; None while it works.
+        reason: the last error; None while the reading works.
     """
 
     __slots__ = ("_backoff", "reason")

@@ -1,4 +1,4 @@
-"""Whether an NVIDIA driver is here: the look that costs nothing where there is none."""
+"""The probe for NVIDIA GPUs: a cheap check that imports nothing else on machines without a driver."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ NO_DEVICE_FILE = (
     "(docker run --gpus all; in Kubernetes the resource nvidia.com/gpu)"
 )
 
-# Makers whose cards some other tool of the name nvidia-smi may tell of; each has a source of its own.
+# Vendors that may ship a tool called nvidia-smi for their own cards; each has a collector.
 _OTHERS = ("1002", "1d94", "1ded", "1e3e", "1ed5", "2057", "9999")
 
 
 def probe(scope: Scope) -> Collector:
-    """The GPUs of this machine. Absent, with the remedy, where there is neither a driver with its library nor
-    nvidia-smi.
+    """The collector of this machine's GPUs. Whether the driver responds is found out later, in the thread
+    that calls it: it may hang.
 
-    Whether the driver answers is found out later, in the thread that asks it: it may hang.
+    Raises:
+        Absent: there is neither a driver with its library nor nvidia-smi; the message says what to do.
     """
     reason = missing(scope.path("/proc"), "/dev")
     if reason is None:
@@ -43,11 +44,11 @@ def probe(scope: Scope) -> Collector:
 
 
 def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:
-    """Why no NVIDIA GPU can be asked here, or None where one can.
+    """Why the driver cannot be used, or None if it can.
 
     Args:
-        proc: where procfs lies.
-        dev: where device files lie.
+        proc: path of procfs.
+        dev: folder of the device files.
     """
     if platform == "darwin":
         return "there are no NVIDIA drivers for macOS"

@@ -1,4 +1,4 @@
-"""Which GPUs a process may use: CUDA_VISIBLE_DEVICES, read as CUDA reads it."""
+"""The GPUs that a process may use: CUDA_VISIBLE_DEVICES, interpreted as CUDA does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class VisibleGpu:
-    """A GPU as far as the question goes: its number, its UUID and those of its slices."""
+    """What identifies a GPU in CUDA_VISIBLE_DEVICES: its index, its UUID and those of its MIG slices."""
 
     __slots__ = ("index", "name", "slice_uuids", "uuid")
 
@@ -20,18 +20,18 @@ class VisibleGpu:
 
 
 def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None = None) -> set[int] | None:
-    """Numbers of the GPUs that CUDA lets a process use.
+    """Indices of the GPUs that CUDA lets a process use.
 
     Args:
-        setting: CUDA_VISIBLE_DEVICES; None = not set, which shows all.
-        gpus: in the driver's order, that of the PCI bus.
-        order: CUDA_DEVICE_ORDER. Without `PCI_BUS_ID` CUDA counts from the fastest GPU on.
+        setting: CUDA_VISIBLE_DEVICES; None if it is not set, which allows all.
+        gpus: in the driver's order, which is that of the PCI bus.
+        order: CUDA_DEVICE_ORDER. Unless it is `PCI_BUS_ID`, CUDA numbers GPUs from the fastest one.
 
     Returns:
-        None where it cannot be known: numbers, in CUDA's own order, on a machine of unlike GPUs.
+        None if it is unknown: for numbers in CUDA's order on a machine with different models of GPUs.
 
     Example:
-        >>> gpus = [VisibleGpu(0, "GPU-8f1c"), Candidate(1, "GPU-93aa")]
+        >>> gpus = [VisibleGpu(0, "GPU-8f1c"), VisibleGpu(1, "GPU-93aa")]
         >>> visible("1", gpus), visible("GPU-8f", gpus), visible("", gpus), visible("1,-1,0", gpus)
         ({1}, {0}, set(), {1})
     """
@@ -42,9 +42,9 @@ def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None =
     for word in setting.split(","):
         found = _named(word.strip(), gpus, chosen)
         if found is None:
-            break  # CUDA stops at the first entry that names nothing; what follows is hidden
+            break  # CUDA stops at the first invalid entry
         if found in chosen:
-            return set()  # one named twice hides all
+            return set()  # a duplicate hides all GPUs
         chosen.append(found)
         is_counted = is_counted or word.strip().isdigit()
     if is_counted and order != "PCI_BUS_ID" and len({gpu.name for gpu in gpus}) > 1:
@@ -54,7 +54,7 @@ def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None =
 
 
 def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[int] | None:
-    """Numbers of the GPUs that any of the processes may use; None where it cannot be known."""
+    """Indices of the GPUs that any of the processes may use; None if unknown."""
     shown: set[int] = set()
     for pid in list(pids):
         variables = environment(proc, pid)
@@ -68,7 +68,7 @@ def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> se
 
 
 def _named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:
-    """The GPU's number, or the slice's UUID, that an entry names."""
+    """The index of a GPU, or the UUID of a slice, that an entry refers to; None if it is invalid."""
     if word.isdigit():
         place = int(word)
         return gpus[place].index if place < len(gpus) else None
@@ -87,14 +87,14 @@ def _named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> in
 
 
 def environment(proc: str, pid: int) -> dict[str, str] | None:
-    """The variables a process was started with; None where they cannot be read.
+    """The environment that a process was started with; None if it cannot be read.
 
-    What it has changed itself since is not seen, but a launcher's settings are.
+    Changes that the process has made since are not visible, but a launcher's settings are.
     """
     try:
         with open(f"{proc}/{pid}/environ", "rb") as file:
             data = file.read()
-    except OSError:  # gone, another user's, or no procfs
+    except OSError:  # it has ended, belongs to another user, or there is no procfs
         return None
     pairs = [entry.partition("=") for entry in data.decode("utf-8", "replace").split("\0")]
     return {name: value for name, equals, value in pairs if equals}

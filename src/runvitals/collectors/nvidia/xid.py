@@ -1,4 +1,4 @@
-"""Errors that the driver reports about a GPU (Xid), and other critical events, as events of the run."""
+"""Errors of a GPU that the driver reports (Xid), and other critical events, as events of the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOUBLE_BIT_ERROR = 0x2
 _XID = 0x8
 _MEMORY_RETIRED, _MEMORY_RETIREMENT_FAILED = 0x400, 0x800
 _UNAVAILABLE, _RECOVERY = 0x4000, 0x8000
-# The newer kinds apart: an older driver refuses a set with one it does not know.
+# Newer kinds separately: an older driver rejects a set that contains an unknown kind.
 _KINDS = (
     _DOUBLE_BIT_ERROR | _XID | _MEMORY_RETIRED | _MEMORY_RETIREMENT_FAILED | _UNAVAILABLE | _RECOVERY,
     _DOUBLE_BIT_ERROR | _XID,
@@ -29,7 +29,7 @@ _TEXTS = {
     _UNAVAILABLE: "is not available",
     _RECOVERY: "needs a recovery action (nvidia-smi -q tells which)",
 }
-# The ones that people meet; NVIDIA's list has some hundred more.
+# The common ones; NVIDIA's list (https://docs.nvidia.com/deploy/xid-errors/) has about a hundred more.
 XIDS = {
     8: "the GPU stopped processing",
     13: "exception of the graphics engine, mostly an error in a kernel",
@@ -59,9 +59,9 @@ XIDS = {
     149: "NVLink fatal error",
     154: "the GPU needs a recovery action",
 }
-# A program's own faults; all others are the device's.
+# Errors caused by programs; all others are the device's.
 _OF_PROGRAMS = frozenset((13, 31, 43, 45, 69))
-# At most so many are taken at one tick: a GPU in trouble reports thousands.
+# Limit per tick: a failing GPU reports thousands.
 _AT_MOST = 32
 
 
@@ -78,10 +78,10 @@ class NvmlEventData(ctypes.Structure):
 
 
 class XidEvents:
-    """Takes what the driver has queued since the last look; it never waits.
+    """Reads the driver's queue of events without waiting.
 
     Raises:
-        NvmlError: this driver has no events (they are for Linux only).
+        NvmlError: this driver has no events (only Linux has them).
     """
 
     __slots__ = ("_indices", "_nvml", "_set")
@@ -99,7 +99,7 @@ class XidEvents:
         """The events since the last call.
 
         Raises:
-            NvmlError: a device was lost, which ends the set.
+            NvmlError: a device was lost, which invalidates the queue.
         """
         events: list[dict[str, object]] = []
         data = NvmlEventData()
@@ -123,7 +123,7 @@ class XidEvents:
 
 
 def xid_event(index: int | None, xid: int) -> dict[str, object]:
-    """The event that a GPU (None: it is not known which) has reported an error."""
+    """The event for an Xid error of a GPU (None: it is unknown which)."""
     text = f"{_gpu(index)}: Xid {xid}, {XIDS.get(xid, 'see NVIDIA’s list of Xid errors')}"
     level = "warning" if xid in _OF_PROGRAMS else "error"
     return {"name": "gpu_xid", "level": level, "text": text, "xid": xid, **_about(index)}

@@ -1,4 +1,4 @@
-"""Whether there is a Google TPU: the look that costs nothing where there is none."""
+"""The probe for Google TPUs: a cheap check that imports nothing else on machines without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.collectors.tpu.collector import Tpu
 
-# Set on machines that have TPUs, in containers too, where the bus may be hidden.
+# Set on machines with TPUs, also in containers, which may hide the PCI bus.
 SIGNS = (
     "TPU_ACCELERATOR_TYPE",
     "TPU_WORKER_ID",
@@ -23,10 +23,10 @@ SIGNS = (
 
 
 def probe(scope: Scope) -> Tpu:
-    """The TPUs of this host. Absent, with the remedy, where there is no sign of one.
+    """The TPUs of this host.
 
     Raises:
-        Absent: as said.
+        Absent: no TPU was found; the message says what to do.
     """
     chips = find_chips(scope)
     if not chips and not any(os.environ.get(sign) for sign in SIGNS):
