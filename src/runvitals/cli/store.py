@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "store",
-        help="look after what a server keeps: stats, check, repair, compact, drop, backup",
-        description="Look after the folder in which a server keeps samples. "
-        "A server may be using it meanwhile, but for repair, compact and drop.",
+        help="maintain the store of a server: stats, check, repair, compact, drop, backup",
+        description="Maintain the folder in which a server stores samples. "
+        "A server may use it at the same time, except for repair, compact and drop.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("stats", help="what lies in which file")
+    actions.add_parser("stats", help="what each file holds")
     check = actions.add_parser(
-        "check", help="read and decode everything, the catalogue too; exit code 1 if something is wrong"
+        "check", help="read and decode everything, including the catalogue; exit code 1 if there is a problem"
     )
     repair = actions.add_parser(
-        "repair", help="bring back what can be read of damaged files, and make store and catalogue fit"
+        "repair", help="recover what can be read of damaged files, and make store and catalogue match"
     )
     for action in (check, repair):
         action.add_argument(
             "--catalogue", metavar="URL", help="as the server has it; default: a file in the store"
         )
-    actions.add_parser("compact", help="put small chunks together, and give back space that is not used")
-    drop = actions.add_parser("drop", help="drop samples that are old, or too many")
+    actions.add_parser("compact", help="merge small chunks and free unused space")
+    drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
-    actions.add_parser("backup", help="copy samples and catalogue, while they are in use").add_argument(
-        "into", metavar="FOLDER", help="an empty folder, or one that is not there yet"
-    )
+    actions.add_parser(
+        "backup", help="copy samples and catalogue, also while a server uses them"
+    ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
     for action in actions.choices.values():
         action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
         add_dir(action)
@@ -122,7 +122,7 @@ def _compact(folder: str) -> int:
         before = store.stats().size_bytes
         store.compact()
         after = store.stats().size_bytes
-    print(f"{folder}: {before / 1e6:.1f} MB are now {after / 1e6:.1f} MB")
+    print(f"{folder}: {before / 1e6:.1f} MB compacted to {after / 1e6:.1f} MB")
     return 0
 
 

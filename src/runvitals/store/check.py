@@ -35,7 +35,7 @@ def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
     if path is not None:
         if not os.path.exists(path):
             if held.pairing is not None or held.lanes:
-                yield Problem(path, "is missing: put it back from a backup, or use `runvitals store repair`")
+                yield Problem(path, "is missing: restore it from a backup, or run `runvitals store repair`")
             return
         damaged = list(damage(path))
         yield from damaged
@@ -91,10 +91,11 @@ def _fitting(folder: str, held: stored_ids.Contents, database: ReadOnlyDatabase)
     if not is_current(database):
         if there:
             yield Problem(
-                database.name, "is of another version of runvitals: a server of this one must open it once"
+                database.name,
+                "was written by another version of runvitals: start a server once to upgrade it",
             )
         else:
-            yield Problem(database.name, "is no catalogue: it is empty")
+            yield Problem(database.name, "is not a metadata store: it is empty")
         return
     reason = _mismatch(folder, held, database)
     if reason is not None:
@@ -123,6 +124,6 @@ def _unknown(connection: Connection, name: str, held: stored_ids.Contents) -> It
         known = set(connection.execute(select(column).where(among(connection, column, asked))).scalars())
         unknown = sorted(asked - known)
         for number in unknown[:_MOST_NAMED]:
-            yield Problem(name, f"{what} {number}, are not known")
+            yield Problem(name, f"{what} {number}, are unknown")
         if len(unknown) > _MOST_NAMED:
-            yield Problem(name, f"{what} …: {len(unknown) - _MOST_NAMED} more are not known")
+            yield Problem(name, f"{what} …: {len(unknown) - _MOST_NAMED} more are unknown")

@@ -31,7 +31,7 @@ def repair(folder: str, address: str, say: Say) -> None:
     """Repair the store in a folder and the catalogue at an address.
 
     Args:
-        say: is told what was done, line by line.
+        say: called with a line for each thing done.
 
     Raises:
         StoreError: a server is using the store; or the catalogue belongs to another one.

@@ -231,8 +231,8 @@ class Connection(HttpToolsProtocol):
     def _too_long(self) -> tuple[int, str]:
         most = self._bounds.head_bytes
         if self._in_head and not self.headers and len(getattr(self, "url", b"")) > self._unaccounted // 2:
-            return 414, f"the address has more than {most} bytes; at most so many are allowed"
-        return 431, f"the header fields have more than {most} bytes; at most so many are allowed"
+            return 414, f"the request target is longer than the limit of {most} bytes"
+        return 431, f"the header fields are longer than the limit of {most} bytes"
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -244,7 +244,7 @@ class Connection(HttpToolsProtocol):
         if not self._in_head:
             return  # trailers are ignored
         if len(self.headers) >= self._bounds.fields:
-            self._stop(431, f"more than {self._bounds.fields} header fields; at most so many are allowed")
+            self._stop(431, f"more header fields than the limit of {self._bounds.fields}")
         super().on_header(name, value)
         if len(name) == 14 and self.headers[-1][0] == b"content-length":
             self._length = int(value) if value.isdigit() else 0

@@ -330,7 +330,7 @@ def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[SampleBatch]:
         run, writer, number, column_id, length = _BATCH.unpack_from(packed, position)
         position += _BATCH.size
         if column_id not in columns:
-            raise ValueError(f"its columns {column_id} are not known")
+            raise ValueError(f"its columns {column_id} are unknown")
         metrics = columns[column_id]
         t, values = batch_body.unpack(view[position : position + length], len(metrics))
         batches.append(SampleBatch(run, writer, number, metrics, t, values))
