@@ -1,4 +1,4 @@
-"""Amazon CloudWatch: metrics of neuron-monitor and of runs, folded, selected, and with their price told.
+"""Amazon CloudWatch: metrics of neuron-monitor and of runs, with the cost of sending them.
 
 `pipe.py` is `neuron-monitor | runvitals cloudwatch`, `destination.py` the relay's destination. Both aggregate
 readings (`minute_aggregation.py`) into data within PutMetricData's limits (`limits.py`) and send them through

@@ -11,7 +11,7 @@ from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, Serv
 
 MISSING = "CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'"
 
-# Answers that say something about the moment or the credentials, not about the data.
+# Error codes that concern the service or the credentials, not the data.
 _PASSING = frozenset(
     {
         "Throttling",
@@ -40,15 +40,15 @@ _PASSING = frozenset(
 
 
 class CloudWatchClient:
-    """Sends data to one namespace of one Region, with the credentials that boto3 finds by itself.
+    """Sends data to one namespace in one Region, with the credentials that boto3 finds.
 
     Args:
         namespace: where the metrics appear.
-        region: None: the one that boto3 finds in the environment or the user's configuration.
+        region: None: the Region in the environment or the user's AWS configuration.
 
     Raises:
         ModuleNotFoundError: boto3 is not installed; `MISSING` says what to do.
-        ValueError: a namespace that CloudWatch refuses, or no Region.
+        ValueError: invalid namespace, or no Region.
 
     Example:
         >>> CloudWatchClient("Neuron", "us-west-2").put([Datum(Series("cpu", "Percent"), 60, (50.0,), (12,))])
@@ -60,7 +60,7 @@ class CloudWatchClient:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
-        # One attempt: the relay and `Sender` wait between attempts, and must be able to end meanwhile.
+        # One attempt: the relay and `Sender` do the backoff, and must be able to stop meanwhile.
         config = Config(
             connect_timeout=5,
             read_timeout=15,
@@ -72,17 +72,17 @@ class CloudWatchClient:
                 "cloudwatch", region_name=region, config=config
             )
         except (BotoCoreError, ValueError) as error:
-            raise ValueError(f"region {region!r}: {error}") from None
+            raise ValueError(f"invalid region {region!r}: {error}") from None
         model = self._client.meta.service_model
         self.protocol: str = getattr(model, "resolved_protocol", model.metadata["protocol"])
         """How requests are written, which says how large they are: `json` or, of older versions, `query`."""
 
     def put(self, request: Sequence[Datum]) -> None:
-        """Send one request: data that `limits.requests` has put together.
+        """Send one request, as returned by `limits.requests`.
 
         Raises:
-            Unavailable: throttled, no network, no credentials or none that may: try later.
-            Refused: CloudWatch says that the data are wrong.
+            ServiceUnavailable: throttled, no network, or no valid credentials: retry later.
+            RequestRejected: CloudWatch rejected the data.
         """
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 

@@ -1,4 +1,4 @@
-"""What goes to CloudWatch: series, readings of them, and data, each of which holds many readings."""
+"""The data types for CloudWatch: series, their readings, and data, each of which holds many readings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Dimensions = tuple[tuple[str, str], ...]
 
 
 class MetricSeries(NamedTuple):
-    """One metric as CloudWatch tells metrics apart (the unit makes no other metric, and no other price).
+    """A metric as CloudWatch identifies it (the unit does not make another metric, nor another price).
 
     Example:
         >>> MetricSeries("NeuronCoreUtilizationNC0", "Percent", (("InstanceId", "i-0abc"),))
@@ -20,13 +20,14 @@ class MetricSeries(NamedTuple):
 
 
 class MetricReading(NamedTuple):
-    """One number that was read.
+    """One measured value.
 
     Args:
-        series: what it is a value of.
+        series: the series it belongs to.
         value: in the series' unit.
-        group: what it is chosen and priced with: neuron-monitor's metric group, or the catalogue's chart.
-        field: its name where it comes from: `error_summary.generic`, `gpu.0.temp`.
+        group: what selection and prices refer to: neuron-monitor's metric group, or the chart of the metric
+            definition.
+        field: its name at the source: `error_summary.generic`, `gpu.0.temp`.
     """
 
     series: MetricSeries
@@ -36,11 +37,11 @@ class MetricReading(NamedTuple):
 
 
 class Datum(NamedTuple):
-    """Readings of one series within one second or minute: the different values, and how often each came.
+    """Readings of one series within one second or minute: the distinct values, and how often each occurred.
 
     Args:
-        time_s: UTC, the beginning of the second or minute.
-        values: at most 150, none twice.
+        time_s: UTC, the start of the second or minute.
+        values: at most 150, distinct.
         counts: as many as values, at least 1 each.
         resolution_s: CloudWatch's StorageResolution, 1 or 60.
     """

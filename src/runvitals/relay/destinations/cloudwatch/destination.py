@@ -20,19 +20,19 @@ from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, Serv
 
 NAMESPACE = "runvitals"
 
-# Nothing is mixed that is apart in the journal. Whoever wants a metric for all runs of a machine says so.
+# Writers are kept apart, as in the journal, unless the user chooses other dimensions.
 DIMENSIONS = ("Run", "Host")
 
-# These are of some runs or writers only; the others have no such dimension.
+# Only some runs or writers have these; the others are sent without the dimension.
 _OPTIONAL = frozenset({"RunName", "Project", "Group", "JobType", "Tags", "Rank"})
 
 
 @dataclass(frozen=True)
 class CloudWatchAddress:
-    """An address, read.
+    """A parsed address.
 
     Raises:
-        ValueError: one that cannot be; the text says what is allowed.
+        ValueError: invalid address; the text says what is allowed.
 
     Example:
         >>> Address.read("eu-west-1/Training?include=gpu.*&dimension=Team=vision").namespace
@@ -72,10 +72,10 @@ class CloudWatchAddress:
 
 
 class CloudWatchDestination(Destination):
-    """Sends a minute of a run's samples folded, with the credentials that boto3 finds by itself.
+    """Sends each minute of a run's samples aggregated, with the credentials that boto3 finds.
 
-    Counters go as rates. A batch that was cut off half-way is continued where it was: `context.state` holds
-    how many of its requests have arrived, and the last value of each counter.
+    Counters are sent as rates. A batch that was interrupted is resumed: `context.state` holds how many of its
+    requests have arrived, and the last value of each counter.
 
     Args:
         address: `REGION/NAMESPACE?include=GLOB&exclude=GLOB&dimension=NAME=VALUE&dimension=NAME`, and
@@ -94,11 +94,11 @@ class CloudWatchDestination(Destination):
         self._state = context.state
 
     def deliver(self, batch: Batch) -> None:
-        """Send one batch.
+        """Deliver a batch.
 
         Raises:
-            Retry: throttled, no network, no credentials, or a dimension that cannot be had now.
-            Rejected: some of the batch cannot be sent, now or ever; the rest was.
+            Retry: throttled, no network, no credentials, or a dimension that is unavailable now.
+            Rejected: part of the batch was rejected permanently; the rest was sent.
         """
         counters: dict[str, Last] = self._state.setdefault("counters", {})
         last: Last = {key: (int(t), float(v)) for key, (t, v) in counters.get(batch.writer.name, {}).items()}
@@ -117,7 +117,8 @@ class CloudWatchDestination(Destination):
             raise Rejected("; ".join(dict.fromkeys(problems)))
 
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
-        """The requests for a batch, the same each time it comes, and how many values were no numbers."""
+        """The requests for a batch, the same at each attempt, and the number of values that were not
+        finite."""
         fold = MinuteAggregation(self._address.resolution_s)
         dimensions: Dimensions | None = None
         for time_ms, reading in readings(batch, last):
@@ -148,7 +149,7 @@ class CloudWatchDestination(Destination):
             raise Retry(str(error.args[0])) from None
 
     def _send(self, request: Sequence[Datum]) -> list[str]:
-        """Send a request; what is wrong with data that were left behind."""
+        """Send a request; returns what is wrong with the data that were dropped."""
         now_s = self._clock()
         timely = [datum for datum in request if limits.in_time(datum, now_s)]
         late = len(request) - len(timely)

@@ -1,8 +1,8 @@
-"""Dimensions: what tells a fleet's metrics apart, and is paid for once for each value.
+"""Dimensions: they distinguish the metrics of a fleet, and each distinct value is billed.
 
-A user writes `NAME=VALUE`, or one of the names below alone, which are then looked up, and only then: in what
-neuron-monitor or the journal says, in the environment and the firmware, and last from the metadata services
-of EC2 (IMDSv2) and ECS, which get a second each.
+Users write `NAME=VALUE`, or one of the names below alone. Only those names are looked up: in the output of
+neuron-monitor or the journal, in the environment and the firmware, and last in the metadata services of EC2
+(IMDSv2) and ECS, with a time limit of one second each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runvitals.relay.destinations.cloudwatch.datum import Dimensions
 TIMEOUT_S = 1.0
 _IMDS = "http://169.254.169.254"
 
-# Which path of IMDS, and which key of neuron-monitor's instance_info, has it.
+# The path in IMDS, and the key in neuron-monitor's instance_info.
 _INSTANCE = {
     "InstanceId": ("instance-id", "instance_id"),
     "InstanceType": ("instance-type", "instance_type"),
@@ -36,21 +36,21 @@ _POD = {"PodName": "pod", "Namespace": "namespace"}
 _TASK = ("ClusterName", "ServiceName", "TaskId", "TaskDefinitionFamily")
 _RUN = ("Run", "RunName", "Project", "Group", "JobType", "Tags", "Rank")
 
-# Of a process's NEURON_PROCESS_TAG; it is not looked up, but differs from reading to reading.
+# From a process's NEURON_PROCESS_TAG; not looked up, because it differs between readings.
 RUNTIME_TAG = "RuntimeTag"
 
 KNOWN = (*_INSTANCE, *_TASK, *_POD, "NodeName", "Host", *_RUN, RUNTIME_TAG)
 """The names that are looked up."""
 
 PER_MACHINE = frozenset({"InstanceId", "TaskId", "PodName", "NodeName", "Host", "Run", "Rank", RUNTIME_TAG})
-"""Those that have another value on another machine: with one, N machines have N sets of metrics."""
+"""Those that differ between machines: with one, N machines have N sets of metrics."""
 
 
 def parse(words: Sequence[str]) -> dict[str, str | None]:
-    """`NAME=VALUE` and `NAME` as a mapping; None for a value that is to be looked up.
+    """Parse `NAME=VALUE` and `NAME` to a mapping; None for values to be looked up.
 
     Raises:
-        ValueError: a name alone that nobody can look up, a name twice, or what CloudWatch refuses.
+        ValueError: a name alone that cannot be looked up, a duplicate name, or one that CloudWatch rejects.
 
     Example:
         >>> parse(["Team=vision", "InstanceId"])
@@ -72,7 +72,7 @@ def parse(words: Sequence[str]) -> dict[str, str | None]:
 
 
 class DimensionLookup:
-    """Where this process runs, looked up name by name.
+    """Looks up dimensions of the environment that this process runs in.
 
     Args:
         instance: neuron-monitor's `instance_info`, if there is one.
@@ -94,7 +94,7 @@ class DimensionLookup:
         """The value of one of the known names.
 
         Raises:
-            LookupError: it is not to be had here; the text tells what was asked, and what to do.
+            LookupError: it is not available here; the text says what was tried, and what to do.
         """
         if name in _INSTANCE:
             value = self._of_instance(name)
@@ -149,7 +149,7 @@ class DimensionLookup:
 
     @cached_property
     def _task(self) -> dict[str, Any]:
-        """What ECS says about the task this process is in."""
+        """What the ECS metadata service reports about this process's task."""
         address = f"{self._task_address.rstrip('/')}/task"
         try:
             task = json.loads(_ask(address, "GET", {}))
@@ -163,7 +163,7 @@ class DimensionLookup:
         key = {"ClusterName": "Cluster", "TaskId": "TaskARN", "TaskDefinitionFamily": "Family"}.get(
             name, name
         )
-        # A cluster may be named by its whole ARN, and a task always is: the name is behind the last slash.
+        # A cluster may be given as an ARN, and a task always is: the name follows the last slash.
         return str(self._task.get(key) or "").rpartition("/")[2]
 
     @cached_property
@@ -179,15 +179,15 @@ def _variable(name: str) -> str:
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """None: the answer is taken as it is."""
+        """None: redirects are not followed."""
 
 
 def _ask(address: str, method: str, headers: Mapping[str, str]) -> bytes:
     if not address.startswith(("http://", "https://")):
         raise ValueError("not an http address")
     request = urllib.request.Request(address, headers=dict(headers), method=method)
-    # Metadata services are on the machine: a proxy from the environment must not be asked for them, and what
-    # is shown to them is for nobody whom they might name.
+    # Metadata services are local: requests to them must bypass proxies, and the headers must not follow
+    # redirects.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
     try:
         with opener.open(request, timeout=TIMEOUT_S) as answer:
@@ -199,7 +199,7 @@ def _ask(address: str, method: str, headers: Mapping[str, str]) -> bytes:
 
 
 def of_run(batch: Batch) -> dict[str, str]:
-    """What the journal says about a run and a writer of it, by dimension."""
+    """The dimensions of a run and a writer that the journal provides."""
     run, writer = batch.run, batch.writer
     found = {
         "Run": run.id,
@@ -216,11 +216,11 @@ def of_run(batch: Batch) -> dict[str, str]:
 
 
 def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
-    """The dimensions of what is sent.
+    """The resolved dimensions.
 
     Raises:
-        LookupError: one that was asked for is not to be had. Without it the data of several machines would
-            end in one metric, so nothing is sent.
+        LookupError: one is not available. Without it, the data of several machines would be mixed in one
+            metric, so nothing is sent.
     """
     pairs = [
         (name, limits.legal_name(find(name) if value is None else value, limits.DIMENSION_VALUE_LENGTH))

@@ -1,4 +1,4 @@
-"""JSON documents out of a stream of bytes, whatever else is in it."""
+"""Extracts JSON documents from a stream of bytes that may contain other text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ LONGEST_BYTES = 16 << 20
 
 
 class JsonDocuments:
-    """One document a line, as neuron-monitor prints them; or over several lines, from one that is `{` to one
-    that is `}`, as `jq` prints them. Whether they are JSON is for the reader to see.
+    """Finds documents on one line, as neuron-monitor prints them; or on several lines, from a line `{` to a
+    line `}`, as `jq` prints them. Does not check that they are valid JSON.
 
     Attributes:
-        malformed: lines that were too long, and documents that broke off.
+        malformed: lines that were too long, and incomplete documents.
 
     Example:
         >>> documents = JsonDocuments()
@@ -31,7 +31,7 @@ class JsonDocuments:
         self._block_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The documents that are complete with these bytes."""
+        """The documents completed by these bytes."""
         *ends, rest = data.split(b"\n")
         for end in ends:
             self._extend(end)
@@ -39,7 +39,7 @@ class JsonDocuments:
         self._extend(rest)
 
     def end(self) -> Iterator[bytes]:
-        """What is complete without a newline, now that nothing more comes."""
+        """The document that is complete without a newline at the end of the stream."""
         if self._line:
             yield from self._end_of_line()
         if self._block:
@@ -60,7 +60,7 @@ class JsonDocuments:
         self._line, self._line_bytes = [], 0
         if self._passing_over:
             self._passing_over = False
-            self._block = []  # what was too long may have been within it
+            self._block = []  # the line that was too long may have been part of it
         elif self._block:
             yield from self._in_block(line)
         elif line == b"{":
@@ -69,7 +69,7 @@ class JsonDocuments:
             yield line
 
     def _in_block(self, line: bytes) -> Iterator[bytes]:
-        """A line of a document of several. All but its first and last are indented or empty."""
+        """A line of a multi-line document. All but the first and last line are indented or empty."""
         if line == b"}":
             block, self._block = b"\n".join([*self._block, line]), []
             yield block

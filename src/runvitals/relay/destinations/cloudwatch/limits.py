@@ -1,4 +1,4 @@
-"""What PutMetricData takes, and how data are made to fit.
+"""The limits of PutMetricData, and how data are split to meet them.
 
 The limits are those of the API's reference: 1000 data a request, 1 MB a request before compression, 150
 values a datum, 30 dimensions, values within ±2^360, times from two weeks ago to two hours ahead.

@@ -1,4 +1,4 @@
-"""Which metrics are sent, and so paid for."""
+"""Which metrics are sent, and therefore billed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading
 from runvitals.relay.destinations.cloudwatch.neuron_report import GROUPS
 
-# What is sent of a neuron-monitor report when nobody says: what one needs to know whether an instance works,
-# 25 metrics on an inf1.xlarge. Not in it: what CloudWatch has for nothing (AWS/EC2 CPUUtilization), and what
-# is many metrics for a second look (memory by use and core, more percentiles, each device's ECC counts).
+# The default selection for neuron-monitor reports: what shows whether an instance works, 25 metrics on an
+# inf1.xlarge. Left out: what CloudWatch provides for free (AWS/EC2 CPUUtilization), and many metrics for
+# details (memory by use and core, more percentiles, ECC counts per device).
 NEURON_STANDARD = (
     "neuroncore_utilization",
     "error_summary",
@@ -27,11 +27,11 @@ NEURON_STANDARD = (
 
 
 class MetricSelection:
-    """Globs over the spellings of metrics; what is excluded wins.
+    """Globs over the spellings of metrics; exclusion takes precedence.
 
     Args:
-        include: a metric is wanted if one of these fits one of its spellings; none: all are.
-        exclude: and none of these.
+        include: a metric is selected if one of these matches one of its spellings; empty: all metrics.
+        exclude: unless one of these matches.
 
     Example:
         >>> MetricSelection(["NeuronCoreUtilization*"]).wants(reading)
@@ -47,7 +47,7 @@ class MetricSelection:
         names = spellings(reading)
         wanted = self._known.get(names)
         if wanted is None:
-            if len(self._known) >= 100_000:  # names come from outside
+            if len(self._known) >= 100_000:  # names are external input
                 self._known.clear()
             wanted = self._known[names] = self._decide(names)
         return wanted

@@ -1,7 +1,7 @@
-"""Folding: the readings of a minute become one datum a series, with all their values and how often each came.
+"""Aggregates the readings of a minute into one datum per series, with all values and their counts.
 
-At 5 s that is a twelfth of the data, and CloudWatch's statistics (percentiles too) are what they would be if
-every reading had been sent by itself.
+With samples every 5 s this is a twelfth of the data, and CloudWatch's statistics (including percentiles) are
+the same as if every reading had been sent individually.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
 
 
 class MinuteAggregation:
-    """Readings by series and time. Memory: about 100 bytes a different value.
+    """Readings by series and time. Uses about 100 bytes of memory per distinct value.
 
     Args:
-        resolution_s: 60, or 1 for CloudWatch's high resolution: how long one datum's time is.
+        resolution_s: the time span of one datum: 60, or 1 for CloudWatch's high resolution.
 
     Attributes:
-        refused: readings that CloudWatch could not take: NaN, infinite, too large.
+        refused: readings that CloudWatch does not accept: NaN, infinite, too large.
 
     Example:
         >>> fold = MinuteAggregation()
@@ -44,20 +44,21 @@ class MinuteAggregation:
         bucket = self._open.setdefault(seconds - seconds % self.resolution_s, {})
         counts = bucket.setdefault(series, {})
         counts[value] = counts.get(value, 0) + 1
-        # A flood of readings (a file of reports, read at once) is passed on before it fills the memory.
+        # Many readings at once (a file of reports) are sent on before they fill the memory.
         if len(counts) == self._most_values:
             self._full.extend(self._data(seconds - seconds % self.resolution_s, {series: counts}))
             del bucket[series]
 
     @property
     def full(self) -> int:
-        """How many data have all the values that a datum may have, and need not wait for their time's end."""
+        """How many data have reached the maximum number of values, and need not wait for the end of their
+        minute."""
         return len(self._full)
 
     def take(self, before_ms: int | None = None) -> list[Datum]:
-        """The data of all times that ended before `before_ms` (None: of all), removed from here.
+        """Take out the data of all times that ended before `before_ms` (None: all).
 
-        A reading that comes late makes another datum of its time, which CloudWatch adds to the first.
+        A late reading makes another datum of the same time, which CloudWatch adds to the first.
         """
         found, self._full = self._full, []
         for start_s in sorted(self._open):

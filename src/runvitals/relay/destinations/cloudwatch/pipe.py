@@ -1,4 +1,4 @@
-"""`neuron-monitor | runvitals cloudwatch`: reports come in through a pipe, data go out once a minute."""
+"""`neuron-monitor | runvitals cloudwatch`: reads reports from a pipe and sends data once a minute."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelec
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.sender import Sender
 
-# How long the last data may take when the input has ended.
+# Time limit for the last data after the input has ended.
 LAST_WAIT_S = 20.0
 
-# Data with all their values are passed on before their minute ends when so many have come together.
+# If so many data are full, they are sent before their minute ends.
 _FULL_DATA = 1000
 
 
 class Sink(Protocol):
-    """Where data go."""
+    """Where data are sent."""
 
     def offer(self, data: Sequence[Datum]) -> None:
-        """Take data over, without a wait."""
+        """Accept data without blocking."""
 
     def close(self) -> bool:
-        """Whether everything has arrived."""
+        """Whether everything was delivered."""
 
     def report(self) -> str:
-        """What was delivered, for a person."""
+        """What was delivered, shown to the user."""
 
     def trouble(self) -> list[str]:
-        """What was not, and why."""
+        """What was not delivered, and why."""
 
 
 class PutMetricDataSink:
-    """Data to CloudWatch, from a thread."""
+    """Sends data to CloudWatch from a thread."""
 
     def __init__(self, client: CloudWatchClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -77,7 +77,7 @@ class PutMetricDataSink:
 
 
 class EmfSink:
-    """Data as lines in the embedded metric format."""
+    """Writes data as lines in the embedded metric format."""
 
     def __init__(self, namespace: str, file: TextIO) -> None:
         self._namespace = namespace
@@ -101,12 +101,12 @@ class EmfSink:
 
 
 class Intake:
-    """Reports from a file descriptor, as readings.
+    """Parses reports from a byte stream into readings.
 
     Attributes:
         reports: how many were read.
-        instance: what the last one said of its machine.
-        unread: what neuron-monitor itself could not read, and in how many reports.
+        instance: the instance facts in the last report.
+        unread: what neuron-monitor could not read, and in how many reports.
     """
 
     def __init__(self, by_tag: bool = False) -> None:
@@ -119,7 +119,7 @@ class Intake:
 
     @property
     def malformed(self) -> int:
-        """Lines that were no reports."""
+        """Lines that were not reports."""
         return self._documents.malformed + self._foreign
 
     def feed(self, data: bytes) -> Iterator[list[MetricReading]]:
@@ -147,13 +147,13 @@ class Intake:
 
 
 class Pipe:
-    """Reads, folds, and hands over.
+    """Reads, aggregates and sends.
 
     Args:
-        fd: what neuron-monitor writes to.
-        dimensions: as `dimensions.parse` gives them; looked up when the first report is here.
+        fd: the descriptor that neuron-monitor writes to.
+        dimensions: as returned by `dimensions.parse`; looked up when the first report arrives.
         every_s: how often data are sent.
-        say: gets a line for people, once a minute while something is wrong.
+        say: called with a line for the user, once a minute while there are problems.
 
     Example:
         >>> Pipe(0, MetricSelection(), {}, EmfSink("Neuron", sys.stdout)).run()
@@ -182,19 +182,19 @@ class Pipe:
         self._intake = Intake(RUNTIME_TAG in dimensions)
         self._dimensions: Dimensions | None = None
         self._said = ""
-        # Everybody's minute ends at once; not everybody's request may come at once.
+        # Minutes end everywhere at once; the requests should not arrive all at once.
         self._offset_s = random.uniform(0.0, every_s)
 
     def run(self) -> bool:
-        """Until the input ends or somebody interrupts; whether everything was delivered.
+        """Run until the input ends or the user interrupts; returns whether everything was delivered.
 
         Raises:
-            LookupError: a dimension that was asked for cannot be found.
+            LookupError: a requested dimension is not available.
         """
         try:
             self._read()
         except KeyboardInterrupt:
-            pass  # as if the input had ended: what is here is still sent
+            pass  # handled like the end of the input: what was read is still sent
         self._sink.offer(self._fold.take())
         delivered = self._sink.close()
         self._say(f"runvitals: {self._summary()}")
@@ -202,7 +202,7 @@ class Pipe:
 
     def _read(self) -> None:
         due_s = self._next_due_s()
-        poll = select.poll()  # unlike select(), it takes a descriptor of any number
+        poll = select.poll()  # unlike select(), supports descriptors of any number
         poll.register(self._fd, select.POLLIN)
         while True:
             if poll.poll(max(0.0, due_s - self._clock()) * 1000):

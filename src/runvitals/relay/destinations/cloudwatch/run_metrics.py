@@ -1,4 +1,4 @@
-"""The numbers of runs as readings: named by their keys, in CloudWatch's units, rates in place of totals."""
+"""Converts the samples of runs to readings: named by their keys, in CloudWatch's units, counters as rates."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricS
 from runvitals.relay.destinations.cloudwatch.limits import legal_name
 from runvitals.relay.destinations.cloudwatch.units import unit_of
 
-# What `run.log()` wrote is chosen and priced together.
+# All values of `run.log()` are selected and priced together.
 LOG_GROUP = "log"
 
-# Per counter the time and value of its last sample, which the next rate is reckoned from.
+# The time and value of each counter's last sample, for the next rate.
 Last = dict[str, tuple[int, float]]
 
 
 class KeyMapping(NamedTuple):
-    """What becomes of a key.
+    """How a key is sent.
 
     Args:
-        series: as CloudWatch gets it, without dimensions.
+        series: the series without dimensions.
         group: the first word of the key.
-        field: the key; that of the rate, where a counter has one.
+        field: the key; for a counter that of its rate.
         factor: from our unit to CloudWatch's.
-        rate: None for what is sent as it was read.
+        rate: None for values sent as they are.
     """
 
     series: MetricSeries
@@ -44,7 +44,7 @@ class KeyMapping(NamedTuple):
 
 @lru_cache(16_384)
 def column(key: str) -> KeyMapping:
-    """What becomes of a key.
+    """How a key is sent.
 
     Example:
         >>> column("memory.usedMB").series, column("disk.in").field
@@ -63,7 +63,7 @@ def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
 
     Args:
         batch: samples and logged rows of one writer.
-        last: of this writer's counters; is brought up to date.
+        last: the last values of this writer's counters; updated.
     """
     for moment in batch.moments():
         for key, value in zip(moment.keys, moment.values, strict=True):

@@ -1,4 +1,4 @@
-"""Sending from a thread of its own, so that a slow or absent network holds nobody up."""
+"""Sends requests from a thread, so that a slow or absent network blocks nothing else."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from runvitals.relay.destinations.cloudwatch.datum import Datum
 
 LONGEST_PAUSE_S = 60.0
 
-# About seven hours of 25 metrics at one datum a minute; 20 MB if each has 12 values.
+# About seven hours of 25 metrics with one datum per minute; 20 MB if each has 12 values.
 WAITING_DATA = 10_000
 
 
 class ServiceUnavailable(Exception):
-    """Not now: throttled, no network, no credentials. The data are kept and sent later."""
+    """Throttled, no network, or no credentials. The data are kept and sent later."""
 
 
 class RequestRejected(Exception):
-    """Never: CloudWatch says that there is something wrong with the request."""
+    """CloudWatch rejected the request permanently."""
 
 
 class Sender:
-    """Hands requests to `put` one after the other, and tries again while it says `ServiceUnavailable`.
+    """Passes requests to `put` in order, and retries while it raises `ServiceUnavailable`.
 
     Args:
         put: sends one request, or raises `ServiceUnavailable` or `RequestRejected`.
-        waiting_data: more data than this do not wait: the oldest are dropped, and counted.
-        backoff: how long to wait after failures in a row.
+        waiting_data: the maximum number of data waiting; beyond it the oldest are dropped, and counted.
+        backoff: the delay after consecutive failures.
 
     Attributes:
         requests, readings: how many were delivered.
-        dropped: readings that were given up: they waited too long behind others, or were refused.
-        problem: what went wrong last, for a person; "" when the last request was delivered.
+        dropped: readings that were dropped because too many were waiting, or because they were rejected.
+        problem: the last error, shown to the user; "" if the last request was delivered.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Sender:
         self._thread.start()
 
     def offer(self, request: Sequence[Datum]) -> None:
-        """Take a request over. Returns at once, whatever the network does."""
+        """Accept a request. Returns at once, whatever the state of the network."""
         with self._changed:
             self._queue.append(request)
             self._data += len(request)
@@ -70,7 +70,7 @@ class Sender:
             self._changed.notify_all()
 
     def close(self, wait_s: float) -> bool:
-        """Whether all was delivered within `wait_s`. What was not is dropped and counted."""
+        """Whether everything was delivered within `wait_s`. The rest is dropped and counted."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -105,14 +105,14 @@ class Sender:
                 pause_s = self._backoff.failed(time.monotonic())
 
     def _rest(self, seconds: float) -> None:
-        """Wait after a failure; not for long when it is time to end."""
+        """Wait after a failure; only briefly if the sender is being closed."""
         if not self._closing:
             self._changed.wait_for(lambda: self._closing, timeout=seconds)
         else:
             self._changed.wait_for(lambda: not self._queue, timeout=min(seconds, 1.0))
 
     def _sent(self, request: Sequence[Datum]) -> bool:
-        """Whether a request is done with: delivered, or refused for ever."""
+        """Whether a request is done: delivered, or rejected permanently."""
         try:
             self._put(request)
         except ServiceUnavailable as why:
@@ -133,7 +133,7 @@ class Sender:
         return True
 
     def _refused(self, request: Sequence[Datum], why: str) -> None:
-        """Send the halves of a refused request, until what is wrong is alone, and drop that."""
+        """Send the halves of a rejected request, down to the single rejected datum, which is dropped."""
         with self._changed:
             self.problem = why
             if len(request) == 1:

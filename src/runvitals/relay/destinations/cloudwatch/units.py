@@ -1,4 +1,4 @@
-"""CloudWatch's units, and which of them each of the catalogue's becomes."""
+"""CloudWatch's units, and how the units of the metric definitions map to them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from runvitals.metrics import Metric
 
 
 class CloudWatchUnit(NamedTuple):
-    """A unit as CloudWatch spells it, and what a value of ours is multiplied by to be in it."""
+    """A unit as CloudWatch spells it, and the factor from our unit to it."""
 
     name: str
     factor: float = 1.0
 
 
-# CloudWatch has no binary multiples, and converts nothing: 1 MiB sent as 1 Megabyte would be 5 % too few.
-# It has no degrees, watts, joules or hertz either: those go as they are, without a unit.
+# CloudWatch has no binary multiples and converts nothing: 1 MiB sent as 1 Megabyte would be 5 % too small.
+# It has no degrees, watts, joules or hertz either: those are sent without a unit.
 _BY_SYMBOL = {
     "1": CloudWatchUnit("None"),
     "%": CloudWatchUnit("Percent"),
@@ -35,7 +35,7 @@ _PLAIN = CloudWatchUnit("None")
 
 
 def unit_of(metric: Metric | None) -> CloudWatchUnit:
-    """The unit of a row of the catalogue; "None" for a key it does not know, and for what has no name there.
+    """The unit for a metric definition; "None" for unknown keys, and for units CloudWatch does not have.
 
     Example:
         >>> unit_of(CATALOG.find("proc.memory.rssMB").metric)
