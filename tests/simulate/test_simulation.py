@@ -140,6 +140,6 @@ def test_stopped_by_a_person(tmp_path: Path) -> None:
 def test_a_run_that_is_there_is_not_touched(tmp_path: Path) -> None:
     played(tmp_path, story_s=60.0)
     before = records(tmp_path)
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         begun(tmp_path)
     assert records(tmp_path) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runvitals.collectors.base import PAGE, TICKS_PER_SECOND
-from runvitals.top.processes import Processes
+from runvitals.top.processes import ProcessList
 from tests.collectors.trees import put
 
 
@@ -24,7 +24,7 @@ def test_by_cpu_since_the_last_look_then_by_memory(tmp_path: Path) -> None:
     process(tmp_path, 10, 100.0, 50, "python old.py")
     process(tmp_path, 11, 1.0, 500, "python train.py --token abc")
     process(tmp_path, 12, 0.0, 10, name="kworker) (1")
-    processes = Processes(str(tmp_path))
+    processes = ProcessList(str(tmp_path))
     assert [one.pid for one in processes.heaviest(9, 100.0)] == [11, 10, 12]
     process(tmp_path, 12, 1.5, 10, name="kworker) (1")
     first, second = processes.heaviest(2, 102.0)
@@ -34,5 +34,5 @@ def test_by_cpu_since_the_last_look_then_by_memory(tmp_path: Path) -> None:
 
 def test_one_that_ends_meanwhile_and_a_system_without_procfs(tmp_path: Path) -> None:
     put(tmp_path, "13/stat", "")
-    assert Processes(str(tmp_path)).heaviest(9, 1.0) == []
-    assert Processes(str(tmp_path / "nothing")).heaviest(9, 1.0) == []
+    assert ProcessList(str(tmp_path)).heaviest(9, 1.0) == []
+    assert ProcessList(str(tmp_path / "nothing")).heaviest(9, 1.0) == []

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from runvitals.terminal import fitting, shows_unicode
-from runvitals.top.drawing import Line, bar, cells, curve, size
-from runvitals.top.processes import Process
+from runvitals.top.drawing import ScreenLine, bar, cells, curve, size
+from runvitals.top.processes import ProcessUsage
 from runvitals.top.view import Style, View
 from runvitals.top.vitals import Vitals, accelerators, names
 
@@ -46,7 +46,7 @@ def shown(
         for key, value in metrics.items()
     }
     vitals.add(101.0, grown)
-    processes = [Process(100 + i, "anna", 50.0 - i, 100.0, command) for i in range(40)]
+    processes = [ProcessUsage(100 + i, "anna", 50.0 - i, 100.0, command) for i in range(40)]
     view = View("node1", Style(width, height, **{"colours": False, **style}), "q quits")
     return view.lines(vitals, processes, 1_760_000_000.0)
 
@@ -150,4 +150,4 @@ def test_bars_curves_and_sizes() -> None:
     assert curve([0.0, 0.0], 3) == " ▁▁"
     assert curve([1.0, 2.0, 4.0], 2, unicode=False) == "=#"
     assert (size(0.0), size(999.0), size(1000.0)) == ("0 B", "999 B", "0.98 KiB")
-    assert Line(3, colours=False).add("学習").text == "学"
+    assert ScreenLine(3, colours=False).add("学習").text == "学"

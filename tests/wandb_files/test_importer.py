@@ -137,17 +137,17 @@ def test_what_is_there_already_stays(tmp_path: Path, capsys: pytest.CaptureFixtu
     ours = ["--dir", str(tmp_path / "ours")]
     assert main(["import", path, *ours]) == 0
     assert main(["import", path, *ours]) == 1
-    assert "run abc is there already" in capsys.readouterr().err
+    assert "run abc already exists" in capsys.readouterr().err
     assert main(["import", path, "--run", "other", "--project", "p", *ours]) == 0
     assert sorted(os.listdir(tmp_path / "ours/runs")) == ["abc", "other"]
     assert main(["import", str(tmp_path), path, "--run", "x", *ours]) == 1
-    assert "there are 2 files" in capsys.readouterr().err
+    assert "2 files were found" in capsys.readouterr().err
 
 
 def test_errors_name_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours = ["--dir", str(tmp_path / "ours")]
     for payloads, why in (
-        ((), "no run is named in it"),
+        ((), "does not contain a run"),
         ((files.started(run="../x"),), "'../x' is not allowed"),
     ):
         path = files.write(tmp_path / "run-abc.wandb", *payloads)
@@ -155,5 +155,5 @@ def test_errors_name_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert why in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["import", str(tmp_path / "empty"), *ours]) == 1
-    assert "there is no .wandb file in it" in capsys.readouterr().err
+    assert "no .wandb file found in" in capsys.readouterr().err
     assert not (tmp_path / "ours/runs").exists() or os.listdir(tmp_path / "ours/runs") == []

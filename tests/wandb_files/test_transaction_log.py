@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.wandb_files.transaction_log import BLOCK_BYTES, HEAD, Log
+from runvitals.wandb_files.transaction_log import BLOCK_BYTES, HEAD, TransactionLog
 from tests.wandb_files.files import chunk, log
 
 
 def read(data: bytes) -> tuple[list[bytes], int, bool]:
-    found = Log(io.BytesIO(data), "run-abc.wandb")
+    found = TransactionLog(io.BytesIO(data), "run-abc.wandb")
     return list(found.records()), found.damaged, found.cut
 
 
@@ -51,7 +51,8 @@ def test_no_bytes_break_it(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "why"), [(b"", "no .wandb"), (b"PK\3\4abc", "no .wandb"), (b":W&B\xe1\xbe\1", "another version")]
+    ("data", "why"),
+    [(b"", "not a .wandb"), (b"PK\3\4abc", "no .wandb"), (b":W&B\xe1\xbe\1", "unsupported format version")],
 )
 def test_other_files_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=f"run-abc.wandb: {why}"):

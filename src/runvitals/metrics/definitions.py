@@ -1,4 +1,4 @@
-"""All metrics together: how a concrete key, in any accepted spelling, finds its row."""
+"""All metric definitions, and the look-up of a key, in any accepted spelling."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Catalog:
             counter = self.by_template.get(metric.of or "")
             if counter is None or counter.kind != "counter":
                 raise ValueError(
-                    f"catalogue: the rate {metric.key} is of {metric.of!r}, which is no counter here"
+                    f"catalogue: the rate {metric.key} is of {metric.of!r}, which is not a counter"
                 )
             rates[counter.key] = metric
         return rates

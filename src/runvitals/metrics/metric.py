@@ -1,4 +1,4 @@
-"""What a metric is: one row of the catalogue, and the three ways to write one down."""
+"""The definition of a metric, and three helpers to declare one."""
 
 from __future__ import annotations
 

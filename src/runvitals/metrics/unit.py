@@ -1,4 +1,4 @@
-"""The units a metric may have, and what they become in systems that want base units."""
+"""The units of metrics, and their conversion for systems that expect base units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`runvitals simulate`: devices, hosts and a training that are not there, written through the real journal.
+"""`runvitals simulate`: simulated devices, hosts and training, written through the real journal.
 
 `profiles` says which machines there are, `story` what happens when, `devices` and `host` what is then to be
 read, `training` what is logged and printed; `node` writes one host's journals, `simulation` plays it all.

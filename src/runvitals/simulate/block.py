@@ -1,4 +1,4 @@
-"""A stretch of the story as hosts and devices feel it, sample by sample."""
+"""Part of the scenario as load on hosts and devices, sample by sample."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TABLE = np.array([*(_ASKED[phase] for phase in _PHASES), _IN_DATA_STALL])
 _STALLED = len(_PHASES)
 
 
-class Block:
+class ScenarioBlock:
     """What is asked of hosts and devices in a row of samples.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runvitals.simulate.block import Block
+from runvitals.simulate.block import ScenarioBlock
 from runvitals.simulate.load import Follower, Total, percent, rounded, share
 from runvitals.simulate.noise import Floats, Strand
 from runvitals.simulate.profiles import Profile
@@ -20,7 +20,7 @@ _FABRIC_BYTES_S, _ETHERNET_BYTES_S = 24e9, 2.5e9
 Values = dict[str, Floats | float]
 
 
-class Host:
+class SimulatedHost:
     """One host.
 
     Args:
@@ -37,7 +37,7 @@ class Host:
         self._in, self._out = Total(), Total()
         self._sent, self._received, self._again, self._fabric = Total(), Total(), Total(), Total()
 
-    def read(self, block: Block, z: Strand) -> Values:
+    def read(self, block: ScenarioBlock, z: Strand) -> Values:
         """The values of all keys, the same at every call, over the next block of samples."""
         return {
             **self._processors(block, z),
@@ -49,7 +49,7 @@ class Host:
             "monitor.rssMB": 14.2,
         }
 
-    def _processors(self, block: Block, z: Strand) -> Values:
+    def _processors(self, block: ScenarioBlock, z: Strand) -> Values:
         cpus, dt_s = self._kind.cpus, block.dt_s
         used = share(block.cpu + 0.015 * z[0])
         waiting = rounded(0.4 + 0.1 * np.abs(z[6]), 2)
@@ -69,7 +69,7 @@ class Host:
             **{f"cpu.{core}.cpu_percent": percent(used + 0.12 * z[16 + core], 0) for core in cores},
         }
 
-    def _memory(self, block: Block) -> Values:
+    def _memory(self, block: ScenarioBlock) -> Values:
         total_gib, ranks = self._kind.memory_gib, self._profile.ranks
         rss_gib = 0.28 * total_gib * block.filling
         for leak, during in block.trouble("memory leak"):
@@ -96,7 +96,7 @@ class Host:
             "proc.memory.oomKills": kills,
         }
 
-    def _storage(self, block: Block, z: Strand) -> Values:
+    def _storage(self, block: ScenarioBlock, z: Strand) -> Values:
         dt_s, disk = block.dt_s, self._kind.disk
         wanted = np.where(block.stalled, 55.0, 400.0 * block.iowait)
         pressure = rounded(np.maximum(self._io_pressure(wanted, block.lag_s) + 0.2 * z[4], 0.0), 2)
@@ -123,7 +123,7 @@ class Host:
             f"disk.{disk}.utilization": percent((read_mib_s + written_mib_s) / _DISK_MIB_S),
         }
 
-    def _network(self, block: Block, z: Strand) -> Values:
+    def _network(self, block: ScenarioBlock, z: Strand) -> Values:
         dt_s, nic = block.dt_s, self._kind.nic
         ports = 0 if self._alone else self._kind.ib_ports
         collective = np.maximum(block.traffic * (1.0 + 0.05 * z[8]), 0.0)

@@ -1,4 +1,4 @@
-"""What is asked of a device over a block of samples, and how devices follow it."""
+"""The load of a device over a block of samples, and how its readings follow."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.sealing import Sealer
 from runvitals.journal.writer import Writer
-from runvitals.simulate.block import Block
-from runvitals.simulate.host import Host
+from runvitals.simulate.block import ScenarioBlock
+from runvitals.simulate.host import SimulatedHost
 from runvitals.simulate.noise import Floats
 from runvitals.simulate.profiles import MOST_DEVICES, Profile
 
@@ -25,7 +25,7 @@ _HOST_SOURCES = ("process", "cpu", "load", "pressure", "memory", "cgroup", "disk
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunLocation:
     """Which run is written, and where to.
 
     Args:
@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Process:
+class SimulatedProcess:
     """One training process and its journal."""
 
     rank: int
@@ -64,12 +64,12 @@ class Node:
         values: how many were written.
     """
 
-    def __init__(self, place: Place, profile: Profile, number: int, nodes: int) -> None:
+    def __init__(self, place: RunLocation, profile: Profile, number: int, nodes: int) -> None:
         self.name = f"sim-{number}"
         self.number = number
         self.values = 0
-        self.host = Host(profile, number, nodes)
-        self.processes: list[Process] = []
+        self.host = SimulatedHost(profile, number, nodes)
+        self.processes: list[SimulatedProcess] = []
         self._place = place
         self._profile = profile
         self._devices = profile.devices()
@@ -120,7 +120,7 @@ class Node:
         self.event(time_ms, "simulated", "info", told)
         self._attach(time_ms, _LAUNCHER_PID, role="command")
 
-    def look_ahead(self, block: Block) -> None:
+    def look_ahead(self, block: ScenarioBlock) -> None:
         """Work out the next block of samples, of the host and all its devices."""
         stream = _FIRST_STREAM + (1 + MOST_DEVICES) * self.number
         read = self.host.read(block, block.strand(stream))
@@ -162,7 +162,7 @@ class Node:
             place = {"rank": rank, "local_rank": local_rank, "world_size": world_size}
             name = f"train.{self.name}.{pid}.{time_ms:x}"
             journal = self._writer(name, "train", time_ms, pid=pid, **place)
-            self.processes.append(Process(rank, pid, journal))
+            self.processes.append(SimulatedProcess(rank, pid, journal))
             self._attach(time_ms, pid, role="train", writer=name, **place)
         self._pids += 100
 

@@ -1,4 +1,4 @@
-"""Noise that costs little and is the same for the same seed: slices of one table of normal numbers."""
+"""Cheap reproducible noise: slices of one table of normally distributed numbers."""
 
 from __future__ import annotations
 

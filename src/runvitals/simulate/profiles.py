@@ -1,4 +1,4 @@
-"""The machines there are to choose from."""
+"""The profiles of simulated machines."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ class Profile:
         kind = KINDS.get(name)
         if kind is None:
             known = ", ".join(KINDS)
-            raise ValueError(f"there is no profile {text!r}: it is KIND or KINDxCOUNT, KIND one of {known}")
+            raise ValueError(f"unknown profile {text!r}; expected KIND or KINDxCOUNT, KIND one of {known}")
         if not sign:
             return cls(text, kind, kind.count)
         most = 1 if name == "m3" else MOST_DEVICES if kind.count else 0
         if not digits.isascii() or not digits.isdigit() or not 1 <= int(digits) <= most:
             allowed = f"1 to {most}" if most else "none"
-            raise ValueError(f"{text!r}: a host of this kind has {allowed} of them, not {digits}")
+            raise ValueError(f"invalid profile {text!r}: expected {allowed} devices per host, not {digits}")
         return cls(text, kind, int(digits))
 
     @property

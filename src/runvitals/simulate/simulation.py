@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from runvitals.journal import frames
-from runvitals.simulate.block import SAMPLES, Block
-from runvitals.simulate.node import Node, Place
+from runvitals.simulate.block import SAMPLES, ScenarioBlock
+from runvitals.simulate.node import Node, RunLocation
 from runvitals.simulate.noise import Noise
 from runvitals.simulate.profiles import Profile
 from runvitals.simulate.scenario import Incident, Phase, Story, plan
-from runvitals.simulate.training import Row, Training
+from runvitals.simulate.training import Training, TrainingRow
 
 _SIGINT, _SIGTERM = 2, 15
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was written: samples (of all hosts), values in them, `log()` rows, records that could not be."""
+    """What was written: samples (of all hosts), values, `log()` rows, and lost records."""
 
     samples: int
     values: int
@@ -54,7 +54,7 @@ class Simulation:
         story_s: float,
         speed: float,
         seed: int,
-        place: Place,
+        place: RunLocation,
         about: Mapping[str, object],
         settings: Mapping[str, object],
     ) -> None:
@@ -93,7 +93,7 @@ class Simulation:
         interval_s = self.place.interval_s
         for first in range(0, self._count, SAMPLES):
             count = min(SAMPLES, self._count - first)
-            block = Block(self.story, self._noise, first, count, interval_s, self._lag_s)
+            block = ScenarioBlock(self.story, self._noise, first, count, interval_s, self._lag_s)
             for node in self._alive:
                 node.look_ahead(block)
             for place in range(count):
@@ -114,7 +114,7 @@ class Simulation:
         values = sum(node.values for node in self._nodes)
         return Totals(self._samples, values, self._rows, self._lost)
 
-    def _step(self, block: Block, place: int) -> None:
+    def _step(self, block: ScenarioBlock, place: int) -> None:
         story_s, phase = float(block.story_s[place]), block.phases[place]
         for incident in self.story.incidents:
             if incident.start_s <= story_s < incident.end_s and incident not in self._begun:
@@ -130,7 +130,7 @@ class Simulation:
         if row is not None:
             self._log(row, story_s)
 
-    def _log(self, row: Row, story_s: float) -> None:
+    def _log(self, row: TrainingRow, story_s: float) -> None:
         journal = self._head.processes[0].journal
         journal.json(frames.HISTORY, {"t": self._time_ms, "step": row.step, "data": row.data})
         self._rows += 1

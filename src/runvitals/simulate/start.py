@@ -1,4 +1,4 @@
-"""From settings to a simulated run that can be played."""
+"""Creates a simulated run from settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.sdk.identity import new_run_id
 from runvitals.sdk.settings import SETTINGS
-from runvitals.simulate.node import Place
+from runvitals.simulate.node import RunLocation
 from runvitals.simulate.profiles import Profile
 from runvitals.simulate.simulation import Simulation
 
@@ -29,7 +29,7 @@ def begin(
     directory: str,
     now_ms: int | None = None,
 ) -> Simulation:
-    """Begin a simulated run.
+    """Create a simulated run.
 
     Args:
         profile: the machine of every host.
@@ -49,10 +49,10 @@ def begin(
     run_id = values["run_id"] or f"sim-{profile.name}-{new_run_id()}"
     folder = paths.run_dir(run_id, directory)
     if os.path.isdir(folder):
-        raise ValueError(f"run {run_id} is there already, and a simulation does not go on with another's run")
+        raise ValueError(f"run {run_id} already exists; a simulation cannot resume a run")
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     start_ms = now_ms if speed is not None else now_ms - round(story_s * 1000.0)
-    place = Place(run_id, values["project"], folder, values["sampling_interval"], start_ms)
+    place = RunLocation(run_id, values["project"], folder, values["sampling_interval"], start_ms)
     hosts = f", {nodes} hosts" if nodes > 1 else ""
     told = f"{nodes} hosts, each {profile.title}" if nodes > 1 else profile.title
     about = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from runvitals.simulate.block import Block
+from runvitals.simulate.block import ScenarioBlock
 
 _WARMUP_STEPS = 200.0
 _PEAK_RATE = 3e-4
@@ -15,7 +15,7 @@ _PRINT_EVERY_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrainingRow:
     """One `log()` call."""
 
     step: int
@@ -59,7 +59,7 @@ class Training:
             "precision": "bf16",
         }
 
-    def advance(self, block: Block, place: int) -> Row | None:
+    def advance(self, block: ScenarioBlock, place: int) -> TrainingRow | None:
         """Go on to the sample that has this place in the block; a row where there is anything new to log."""
         speed, phase = float(block.speed[place]), block.phases[place]
         # With fewer ranks each step takes as long, and less is learned in it.
@@ -72,10 +72,10 @@ class Training:
         z = block.whims[:, place].tolist()
         if phase == "evaluate":
             self._evaluated = self._saved
-            return Row(step, {"eval/loss": round(self._loss(step) * 1.03 + 0.004 * z[0], 5)})
+            return TrainingRow(step, {"eval/loss": round(self._loss(step) * 1.03 + 0.004 * z[0], 5)})
         self._logged = step
         tokens = _TOKENS_PER_RANK * self.ranks * speed / self._step_s
-        return Row(
+        return TrainingRow(
             step,
             {
                 "train/loss": round(self._loss(step) + 0.02 * z[1], 5),
@@ -99,7 +99,7 @@ class Training:
         self._logged = int(self._step) - 1
         return f"resuming from checkpoint-{int(self._saved)} with {self.ranks} ranks, {lost} steps lost\n"
 
-    def line(self, row: Row, story_s: float) -> str | None:
+    def line(self, row: TrainingRow, story_s: float) -> str | None:
         """What is printed of a row, or None: not every row is."""
         if "eval/loss" in row.data:
             return f"evaluation at step {row.step}: loss {row.data['eval/loss']:.4f}\n"

@@ -1,4 +1,4 @@
-"""`runvitals top`: this machine's readings in a terminal, live, without a run.
+"""`runvitals top`: a live view of this machine in the terminal, without a run.
 
 `vitals` makes readings into what a person looks at, `view` lays that out in lines, `screen` is the terminal,
 `live` keeps them going.

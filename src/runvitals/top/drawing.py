@@ -61,7 +61,7 @@ def _cell(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-class Line:
+class ScreenLine:
     """One line of a screen, built piece by piece, never wider than it may be.
 
     Args:
@@ -69,7 +69,7 @@ class Line:
         colours: whether colours may be used.
 
     Example:
-        >>> line = Line(10, colours=False)
+        >>> line = ScreenLine(10, colours=False)
         >>> line.add("CPU ", "bold").add("12345678").text
         'CPU 123456'
     """
@@ -81,7 +81,7 @@ class Line:
         self._colours = colours
         self._parts: list[str] = []
 
-    def add(self, text: str, style: str = "") -> Line:
+    def add(self, text: str, style: str = "") -> ScreenLine:
         """Append a text, cut where the line ends."""
         fitting = self._cut(text)
         if fitting:
@@ -89,7 +89,7 @@ class Line:
             self._parts.append(f"\x1b[{code}m{fitting}\x1b[0m" if code else fitting)
         return self
 
-    def to(self, column: int, width: int) -> Line:
+    def to(self, column: int, width: int) -> ScreenLine:
         """Fill up with blanks to a column of a line of this width."""
         return self.add(" " * (column - (width - self._left)))
 

@@ -1,4 +1,4 @@
-"""Keeps the readings coming: again and again on a terminal, or once as lines of text."""
+"""Reads and draws repeatedly in a terminal, or once as plain text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from runvitals.monitor.sampler import Sampler, Schedule
 from runvitals.sdk.probe import probe
 from runvitals.terminal import shows_unicode
-from runvitals.top.processes import Process, Processes
+from runvitals.top.processes import ProcessList, ProcessUsage
 from runvitals.top.view import Style, View
 from runvitals.top.vitals import Vitals
 
@@ -37,10 +37,10 @@ class Watch:
     def __init__(self, values: Mapping[str, Any], interval_s: float) -> None:
         found, _ = probe(values, interval_s)
         self.vitals = Vitals()
-        self.processes: list[Process] = []
+        self.processes: list[ProcessUsage] = []
         self._collectors = found.collectors
         self._sampler = Sampler(found.collectors, interval_s, self._report, values["gpu_ids"])
-        self._processes = Processes(f"{values['host_root']}/proc")
+        self._processes = ProcessList(f"{values['host_root']}/proc")
 
     def look(self) -> None:
         """Take one sample."""

@@ -1,4 +1,4 @@
-"""The processes of this machine that use most of it."""
+"""The processes that use most CPU and memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MIB = 2.0**20
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessUsage:
     """One process: CPU in per cent of one core, resident memory, its command without secrets."""
 
     pid: int
@@ -22,16 +22,16 @@ class Process:
     command: str
 
 
-class Processes:
+class ProcessList:
     """All processes, by /proc. Costs 20 µs a process, so not more often than somebody looks.
 
     Args:
         proc: where procfs lies. Where there is none, there are no processes.
 
     Example:
-        >>> processes = Processes("/proc")
+        >>> processes = ProcessList("/proc")
         >>> processes.heaviest(3, 100.0)      # the first time by memory: CPU is a difference
-        [Process(pid=4711, user='anna', cpu_percent=0.0, rss_mib=5123.4, command='python train.py'), …]
+        [ProcessUsage(pid=4711, user='anna', cpu_percent=0.0, rss_mib=5123.4, command='python train.py'), …]
     """
 
     def __init__(self, proc: str) -> None:
@@ -40,7 +40,7 @@ class Processes:
         self._mono_s = 0.0
         self._users: dict[int, str] = {}
 
-    def heaviest(self, count: int, mono_s: float) -> list[Process]:
+    def heaviest(self, count: int, mono_s: float) -> list[ProcessUsage]:
         """The `count` processes that use most CPU since the last call, then most memory."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
         found: list[tuple[float, int, int]] = []
@@ -64,11 +64,11 @@ class Processes:
         except OSError:  # macOS, Windows
             return []
 
-    def _process(self, pid: int, share: float, pages: int) -> Process:
+    def _process(self, pid: int, share: float, pages: int) -> ProcessUsage:
         words = (read_text(f"{self._proc}/{pid}/cmdline") or "").rstrip("\0")
         command = " ".join(redaction.command(words.split("\0"))) if words else ""
         name = command or f"[{read_text(f'{self._proc}/{pid}/comm') or '?'}]"
-        return Process(pid, self._user(pid), share, pages * PAGE / _MIB, name)
+        return ProcessUsage(pid, self._user(pid), share, pages * PAGE / _MIB, name)
 
     def _user(self, pid: int) -> str:
         try:

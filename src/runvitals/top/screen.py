@@ -1,4 +1,4 @@
-"""The terminal while it is ours: another screen, keys one by one, and everything as it was afterwards."""
+"""The terminal in full-screen mode: alternate screen, unbuffered keys, and restoring its state."""
 
 from __future__ import annotations
 

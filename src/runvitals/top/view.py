@@ -1,4 +1,4 @@
-"""Lays out what there is to see in the lines of a screen, of whatever size."""
+"""Lays out the view for a screen of any size."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runvitals.terminal import in_ascii, inert
-from runvitals.top.drawing import Line, bar, cells, curve, grade, size
-from runvitals.top.processes import Process
+from runvitals.top.drawing import ScreenLine, bar, cells, curve, grade, size
+from runvitals.top.processes import ProcessUsage
 from runvitals.top.vitals import Accelerator, Vitals, names
 
 _MIB = 2.0**20
@@ -45,7 +45,7 @@ class View:
         self._bar = max(6, min(40, style.width // 6))
         self._curve = max(0, min(60, style.width // 4 - 10))
 
-    def lines(self, vitals: Vitals, processes: Sequence[Process], time_s: float) -> list[str]:
+    def lines(self, vitals: Vitals, processes: Sequence[ProcessUsage], time_s: float) -> list[str]:
         """The whole screen, at most as many lines as it has, none wider than it is."""
         top = [self._head(vitals, time_s), *self._machine(vitals)]
         troubles = self._troubles(vitals)
@@ -56,10 +56,10 @@ class View:
         shown = [line.text for line in [*top, *devices, *listed, *troubles]][: self._style.height]
         return shown if self._style.unicode else [in_ascii(line) for line in shown]
 
-    def _line(self) -> Line:
-        return Line(self._style.width, self._style.colours)
+    def _line(self) -> ScreenLine:
+        return ScreenLine(self._style.width, self._style.colours)
 
-    def _head(self, vitals: Vitals, time_s: float) -> Line:
+    def _head(self, vitals: Vitals, time_s: float) -> ScreenLine:
         loads = [vitals.metrics.get(f"system.load{minutes}") for minutes in (1, 5, 15)]
         shown = " ".join(f"{load:.2f}" for load in loads if load is not None)
         clock = time.strftime("%H:%M:%S", time.localtime(time_s))
@@ -70,7 +70,7 @@ class View:
 
     # -- the machine
 
-    def _machine(self, vitals: Vitals) -> list[Line]:
+    def _machine(self, vitals: Vitals) -> list[ScreenLine]:
         metrics = vitals.metrics
         rows = []
         if "cpu.mean" in metrics:
@@ -88,7 +88,7 @@ class View:
         rows += self._space(vitals)
         return rows
 
-    def _gauge(self, name: str, key: str, vitals: Vitals, words: str) -> Line:
+    def _gauge(self, name: str, key: str, vitals: Vitals, words: str) -> ScreenLine:
         value = vitals.metrics[key]
         drawn = curve(vitals.history[key], self._curve, 100.0, self._style.unicode)
         line = self._line().add(f"{name:<8} ", "bold")
@@ -106,7 +106,7 @@ class View:
             words.append(f"swap {metrics['swap.used_percent']:.0f} %")
         return "  ".join(words)
 
-    def _flow(self, name: str, vitals: Vitals, *ways: tuple[str, str]) -> list[Line]:
+    def _flow(self, name: str, vitals: Vitals, *ways: tuple[str, str]) -> list[ScreenLine]:
         found = [(key, word) for key, word in ways if key in vitals.metrics]
         if not found:
             return []
@@ -117,7 +117,7 @@ class View:
             line.add(f"{word:<8} {speed:>11}  ").add(drawn, "cyan").add("   ")
         return [line]
 
-    def _space(self, vitals: Vitals) -> list[Line]:
+    def _space(self, vitals: Vitals) -> list[ScreenLine]:
         """File systems, as many as the line has room for."""
         line = self._line().add(f"{'Space':<8} ", "bold")
         found = False
@@ -134,7 +134,7 @@ class View:
 
     # -- accelerators
 
-    def _devices(self, vitals: Vitals, room: int) -> list[Line]:
+    def _devices(self, vitals: Vitals, room: int) -> list[ScreenLine]:
         """A line for each accelerator where there is room, else several in a line."""
         devices = vitals.accelerators
         if not devices or room < 2:
@@ -149,7 +149,7 @@ class View:
             return lines + [self._device(device) for device in devices]
         return lines + self._grid(devices, room - len(lines))
 
-    def _device(self, device: Accelerator) -> Line:
+    def _device(self, device: Accelerator) -> ScreenLine:
         values, style = device.values, self._style
         width = max(6, min(24, style.width // 11))
         line = self._line().add(f"{device.title} {device.place:<3}", "")
@@ -174,7 +174,7 @@ class View:
             line.add("  ").add(curve(device.uses, min(line.left, 60), 100.0, style.unicode).strip(), "cyan")
         return line
 
-    def _grid(self, devices: Sequence[Accelerator], room: int) -> list[Line]:
+    def _grid(self, devices: Sequence[Accelerator], room: int) -> list[ScreenLine]:
         """Devices side by side, column after column; what finds no place is counted."""
         columns = max(1, self._style.width // _CELL_WIDTH)
         places = columns * max(1, room)
@@ -193,7 +193,7 @@ class View:
             lines.append(self._line().add(f"and {len(devices) - len(shown)} more", "dim"))
         return lines
 
-    def _cell(self, line: Line, device: Accelerator, width: int) -> None:
+    def _cell(self, line: ScreenLine, device: Accelerator, width: int) -> None:
         line.add(f"{device.place:>4} ")
         use = device.values.get("use")
         if use is None:
@@ -203,7 +203,7 @@ class View:
 
     # -- processes and troubles
 
-    def _processes(self, processes: Sequence[Process], room: int) -> list[Line]:
+    def _processes(self, processes: Sequence[ProcessUsage], room: int) -> list[ScreenLine]:
         if not processes or room < 3:
             return []
         head = self._line().add(f"{'PID':>8} {'USER':<10} {'CPU %':>6} {'MEMORY':>9}  COMMAND", "bold")
@@ -216,7 +216,7 @@ class View:
             lines.append(line)
         return lines
 
-    def _troubles(self, vitals: Vitals) -> list[Line]:
+    def _troubles(self, vitals: Vitals) -> list[ScreenLine]:
         return [
             self._line().add(f"{inert(name)}: {inert(why)}", "yellow")
             for name, why in list(vitals.troubles.items())[:3]

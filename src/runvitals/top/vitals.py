@@ -1,4 +1,4 @@
-"""From readings to what a person looks at: the machine's use, and every accelerator whatever its maker."""
+"""Derives what is shown from readings: the machine's utilisation, and accelerators of any vendor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Records of a `.wandb` file, encoded and framed.
 
-The counterpart of `records` and `transaction_log`; the numbers of the fields are told there.
+The counterpart of `records` and `transaction_log`, which document the field numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a `.wandb` file to a run of ours: a journal as if the run had been kept here in the first place."""
+"""Imports a `.wandb` file: writes a journal as if the run had been recorded by runvitals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from runvitals.wandb_files.records import (
     Stats,
     decode,
 )
-from runvitals.wandb_files.transaction_log import Log
+from runvitals.wandb_files.transaction_log import TransactionLog
 
 _PID = 1  # W&B does not keep it
 _DEFAULT_INTERVAL_S = 15.0
@@ -80,7 +80,7 @@ def import_file(path: str, directory: str, run_id: str | None = None, project: s
     imported = Imported(run_id or run.run, project or run.project or "default")
     folder = paths.run_dir(imported.run, directory)
     if os.path.exists(folder):
-        raise FileExistsError(f"run {imported.run} is there already ({folder}); give it another id: --run")
+        raise FileExistsError(f"run {imported.run} already exists ({folder}); use --run to choose another id")
     draft = os.path.join(paths.runs_dir(directory), f".import-{imported.run}-{os.getpid()}")
     try:
         _Import(draft, run, interval_s, imported).take(path)
@@ -102,14 +102,14 @@ def _look(path: str) -> tuple[Started, float]:
         if run is not None and len(times) > _GAPS_LOOKED_AT:
             break
     if run is None or not run.run:
-        raise ValueError(f"{path}: no run is named in it")
+        raise ValueError(f"{path} does not contain a run")
     gaps = [(after - before) / 1000 for before, after in pairwise(times) if after > before]
     return run, median(gaps) if gaps else _DEFAULT_INTERVAL_S
 
 
 def _read(path: str, imported: Imported) -> Iterator[Record]:
     with open(path, "rb") as file:
-        log = Log(file, path)
+        log = TransactionLog(file, path)
         for payload in log.records():
             try:
                 record = decode(payload)

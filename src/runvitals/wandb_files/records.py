@@ -152,7 +152,7 @@ def _typed(item: Message) -> Any:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise Malformed(f"a value is no JSON: {text[:80]!r}") from error
+            raise Malformed(f"invalid JSON value: {text[:80]!r}") from error
     if 4 in item:
         return bool(_int(item, 4))
     if 5 in item:

@@ -20,30 +20,31 @@ _DAMAGED, _WHOLE, _FIRST, _MIDDLE, _LAST = 0, 1, 2, 3, 4
 _LARGEST_RECORD_BYTES = 256 * 1024 * 1024
 
 
-class Log:
+class TransactionLog:
     """The records of a `.wandb` file.
 
     Args:
-        file: at its beginning.
-        name: for errors.
+        file: positioned at its start.
+        name: for error messages.
 
     Attributes:
-        damaged: places at which something could not be read and was passed over.
-        cut: the file ends in the middle of a record: its writer was killed, or is still writing.
+        damaged: number of records that could not be read and were skipped.
+        cut: whether the file ends in the middle of a record, because its writer was killed or is still
+            writing.
 
     Raises:
-        ValueError: no `.wandb` file, or of a version that is not known.
+        ValueError: not a `.wandb` file, or an unsupported version.
 
     Example:
         >>> with open("run-abc.wandb", "rb") as file:
-        ...     payloads = list(Log(file, file.name).records())
+        ...     payloads = list(TransactionLog(file, file.name).records())
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         head = file.read(len(HEAD))
         if head != HEAD:
-            what = "another version of the format" if head[:4] == HEAD[:4] else "no .wandb file"
-            raise ValueError(f"{name}: {what}: it begins with {head!r}, and should with {HEAD!r}")
+            what = "unsupported format version" if head[:4] == HEAD[:4] else "not a .wandb file"
+            raise ValueError(f"{name}: {what}: expected the header {HEAD!r}, not {head!r}")
         self._file = file
         self.damaged = 0
         self.cut = False
