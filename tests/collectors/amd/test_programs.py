@@ -247,7 +247,7 @@ def test_rocm_smi_alone_behind_a_warning(tmp_path: Path, bin_folder: Path) -> No
 def test_truncated_json_is_told_and_is_no_reading(tmp_path: Path, bin_folder: Path) -> None:
     prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD, "card1": NEW})[:-30])
     gpus = probe(plant(tmp_path, BARE_VM))
-    assert failure(gpus, 100.0).startswith("rocm-smi: invalid JSON was printed")
+    assert failure(gpus, 100.0).startswith("rocm-smi: invalid JSON in the output")
     gpus.close()
 
 

@@ -41,8 +41,8 @@ def machine(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     def open_it(pids: tuple[int, ...] = (), **options: str) -> Trainium:
         collector = machines.open_machine(tmp_path, pids, **options)
-        if collector._aside is not None:
-            collector._aside._patience_s = 10.0
+        if collector._reader is not None:
+            collector._reader._patience_s = 10.0
         opened.append(collector)
         return collector
 

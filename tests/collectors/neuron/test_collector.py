@@ -334,8 +334,8 @@ def test_a_driver_that_hangs_leaves_neuron_monitor_alone(
     os.mkfifo(place)  # whoever opens it to read waits for somebody who writes
     lines = install_monitor(programs)
     collector = machine()
-    assert collector._aside is not None
-    collector._aside._patience_s = 0.0
+    assert collector._reader is not None
+    collector._reader._patience_s = 0.0
     say(lines, reports.report(reports.process(7, "7", {0: 80.0})))
     tick = until(collector, 1.0, lambda tick: bool(tick.gauges))
     say(lines, reports.report(reports.process(7, "7", {0: 70.0})))

@@ -129,7 +129,7 @@ def test_it_is_started_again_when_it_ends(start: Start, programs: Path) -> None:
 
 def test_a_program_that_is_none(programs: Path) -> None:
     monitor = NeuronMonitor(str(programs / "gone"), 1.0)
-    assert "cannot be started: No such file" in failure(monitor, 1.0)
+    assert "could not be started: No such file" in failure(monitor, 1.0)
     monitor.close()
 
 

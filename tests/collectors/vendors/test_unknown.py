@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MODULES = [
     importlib.import_module(f"{vendors.__name__}.{each.name}")
     for each in pkgutil.iter_modules(vendors.__path__)
+    if each.name != "grids"  # a deprecated name, which warns
 ]
 VENDORS = {
     value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, Vendor)

@@ -1,10 +1,10 @@
-"""What the run's own processes use of each GPU: the driver's notes on their open files (fdinfo), and ROCm's
-on each process.
+"""What the run's processes use of each GPU, from fdinfo of their open files and from ROCm's per-process
+files.
 
-No root is needed for one's own processes. Memory of ROCm's processes is complete in /sys/class/kfd; in a
-container with process ids of its own those notes go by the host's ids, and fdinfo is what remains. Time in
-the engines is told for graphics and for kernels that the driver submits, not for ROCm's own queues: where
-none has been counted, there is no reading.
+A user's own processes can be read without root. /sys/class/kfd has all the memory of ROCm's processes, but by
+the host's process ids; in a container with its own PID namespace only fdinfo remains. Engine time covers
+graphics and kernels submitted through the driver, not ROCm's user-mode queues: if none was counted, there is
+no reading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNITS = {"": 1.0, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
 
 
 class DrmClient:
-    """One user of a GPU, as one open file or several copies of it show it."""
+    """A client of the driver: one open file, or several copies of it."""
 
     __slots__ = ("busy_ns", "vram_bytes")
 
@@ -39,7 +39,7 @@ class ProcessUse:
 
     Args:
         root: the host's root, for /sys.
-        proc: where procfs lies, with ids as ours are.
+        proc: path of procfs in our PID namespace.
     """
 
     def __init__(self, root: str, proc: str = "/proc") -> None:
@@ -51,8 +51,8 @@ class ProcessUse:
     def read(
         self, pids: Iterable[int], nodes: Mapping[str, KfdNode], mono_s: float
     ) -> dict[str, dict[str, float]]:
-        """PCI address → ``memoryAllocatedBytes`` and, from the second time on and where it is counted,
-        ``gpu`` in %; only of GPUs that one of the processes uses.
+        """PCI address → ``memoryAllocatedBytes`` and, from the second call on and if it is counted, ``gpu``
+        in %; only for GPUs that one of the processes uses.
 
         Args:
             nodes: PCI address → its node in ROCm's topology.
@@ -81,10 +81,10 @@ class ProcessUse:
         return found
 
     def _clients(self, pid: int) -> dict[tuple[str, str], DrmClient]:
-        """(PCI address, client) → its use: copies of one open file, in forked workers too, are one client."""
+        """(PCI address, client id) → its use. Copies of an open file (forked workers) are one client."""
         try:
             descriptors = os.listdir(f"{self._proc}/{pid}/fd")
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # it has ended, or belongs to another user
             return {}
         clients = {}
         for descriptor in descriptors:
@@ -102,7 +102,7 @@ class ProcessUse:
 
 
 def parse_fdinfo(text: str) -> tuple[str, str, DrmClient] | None:
-    """(PCI address, client id, use) of an open file of an amdgpu card, None for any other.
+    """(PCI address, client id, use) of an open file of an amdgpu card; None for other files.
 
     Example:
         >>> pci, number, client = parse_fdinfo(
@@ -118,7 +118,7 @@ def parse_fdinfo(text: str) -> tuple[str, str, DrmClient] | None:
             fields[name.strip()] = value.strip()
     if fields.get("drm-driver") != "amdgpu" or "drm-pdev" not in fields:
         return None
-    # drm-memory-vram is the older name of drm-resident-vram; the total holds what was swapped out, too.
+    # drm-memory-vram is the older name of drm-resident-vram; drm-total-vram includes swapped-out memory.
     memory = fields.get("drm-memory-vram") or fields.get("drm-resident-vram") or "0"
     busy = sum(_first_integer(fields.get(engine, "0")) for engine in _ENGINES)
     return fields["drm-pdev"].lower(), fields.get("drm-client-id", ""), DrmClient(busy, _bytes(memory))

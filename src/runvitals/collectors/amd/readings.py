@@ -1,4 +1,4 @@
-"""One AMD GPU as some source describes it: who it is, and its readings under names that all sources share."""
+"""The readings of an AMD GPU from one source, under names shared by all sources."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# No host has as many: a greater number of a GPU is an id of another kind.
+# No host has more: a larger number is an id of another kind.
 MOST_GPUS = 512
-# Percentages above this, or negative numbers of anything but a temperature, are errors of a driver.
+# Percentages above this, and negative values other than temperatures, are driver errors.
 _MOST_PERCENT = 100.5
 _PERCENT = ("gpu", "memory", "memoryAllocated")
-# A GPU that is said to be fully busy, and takes less than this share of its limit, probably is not: some
-# firmware counts an idle queue as work.
+# A GPU that is reported as fully busy but draws less than this share of its power limit probably is idle:
+# some firmware counts an idle queue as work.
 _IDLE_POWER_PERCENT = 25.0
 _BUSY_PERCENT = 99.5
-# The pages of W&B report the memory's sensor; where there is none, the chip's hottest place, then its rim.
+# W&B reports the memory's sensor. Without one: the junction (the chip's hottest spot), then the edge.
 _TEMPERATURES = ("memoryTemp", "junctionTemp", "edgeTemp")
 
 
 class AmdGpuReport:
-    """One GPU of an answer.
+    """One GPU in the output of a source.
 
     Args:
-        index: the source's own number of it.
+        index: its number in that source.
 
-    ``readings`` maps names to values: those of ``gpu.{i}.…`` keys, and ``memoryTotalBytes``,
+    ``readings`` maps names to values: the names in ``gpu.{i}.…`` keys, and ``memoryTotalBytes`` and
     ``gttTotalBytes``, from which others are derived.
     """
 
@@ -41,7 +41,7 @@ class AmdGpuReport:
         self.readings: dict[str, float] = {}
 
     def clean(self) -> None:
-        """Drop what cannot be: -1 % busy, -1 W, and the 0 W of a die that has no sensor of its own."""
+        """Remove impossible values: -1 % busy, -1 W, and the 0 W of a die without a sensor."""
         readings = self.readings
         for name, value in list(readings.items()):
             if (value < 0.0 and not name.endswith("Temp")) or (name in _PERCENT and value > _MOST_PERCENT):
@@ -54,8 +54,9 @@ class AmdGpuReport:
 
 
 def derive(readings: Mapping[str, float]) -> dict[str, float]:
-    """The readings of one GPU, from all its sources together, as they are written: with ``temp``,
-    ``memoryAllocated``, ``powerPercent`` and ``busySuspect``, without those that only served for them.
+    """The values to write for one GPU, from the combined readings of all sources: adds ``temp``,
+    ``memoryAllocated``, ``powerPercent`` and ``busySuspect``, and removes readings that only serve to derive
+    them.
 
     Example:
         >>> derive({"gpu": 100.0, "powerWatts": 20.0, "enforcedPowerLimitWatts": 200.0, "edgeTemp": 40.0})

@@ -1,8 +1,8 @@
-"""AMD's own programs as sources: the library `amdsmi`, `amd-smi`, `rocm-smi`, whichever is there and answers.
+"""AMD's programs as sources: the library `amdsmi`, `amd-smi` and `rocm-smi`, whichever is installed and
+works.
 
-They are asked for what sysfs does not tell, or where there is no sysfs. A program of another ROCm version may
-print "Invalid platform" and say that all went well; so an answer counts when there are GPUs in it, and else
-the next program is asked.
+They supply what sysfs lacks. A program of another ROCm version may print "Invalid platform" and exit with 0,
+so output without GPUs counts as a failure, and the next program is tried.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class AmdProgram(Protocol):
-        """One of them. `devices` raises ToolFailed or ValueError when it failed or said nonsense."""
+        """One of them. `devices` raises ToolFailed or ValueError if it failed or its output is invalid."""
 
         name: str
 
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
-# Starting amd-smi or rocm-smi takes 0.3 to 2 s of a core. 8 GPUs may take some seconds to answer.
+# Starting amd-smi or rocm-smi takes 0.3 to 2 s of CPU time. With 8 GPUs, they may take several seconds.
 PROGRAM_EVERY_S = 10.0
 LIBRARY_EVERY_S = 2.0
 FILL_EVERY_S = 30.0
 TIMEOUT_S = 10.0
 STATIC_EVERY_S = 900.0
-# After all have failed, or none has seen a GPU.
+# Pause after all have failed, or none lists a GPU.
 PAUSE_S = 300.0
 LIBRARY_FOLDERS = ("/opt/rocm/share/amd_smi", "/opt/rocm/lib/python3/site-packages")
 
 
 class AmdPrograms:
-    """Asks one program after another until one answers, and then that one.
+    """Tries one program after another until one works, and then stays with it.
 
     Args:
-        programs: in the order of preference.
+        programs: in order of preference.
 
-    ``name`` is the program that answered last, "" before; ``failure`` why none answers, "" when one does.
+    ``name`` is the last program that worked, "" before; ``failure`` says why none works, "" if one does.
     """
 
     def __init__(self, programs: Sequence[AmdProgram]) -> None:

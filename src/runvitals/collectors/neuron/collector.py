@@ -1,4 +1,4 @@
-"""AWS Trainium and Inferentia: neuron-monitor's reports, and what the driver shows under /sys."""
+"""The collector of AWS Trainium and Inferentia: reports of neuron-monitor, and the driver's files in /sys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
 
 DRIVER_EVERY_S = 5.0
-# How long a tick waits for the driver: its files take some ms, a device that is being reset seconds.
+# How long a tick waits for the driver. Its files take a few ms; those of a device in reset take seconds.
 PATIENCE_S = 0.05
 INVENTORY_TIMEOUT_S = 20.0
 INVENTORY_EVERY_S = 60.0
@@ -46,10 +46,10 @@ class Trainium:
     """`trn.…`: cores, memory, executions and errors of all Neuron devices; `trn.process.…`: the run's part.
 
     Args:
-        monitor: neuron-monitor, None where it is not installed: what the driver shows has to do then.
-        ls: where neuron-ls lies, None where it is not installed.
-        environ: the run's, for NEURON_PROCESS_TAG.
-        proc: where procfs lies, with ids as ours are.
+        monitor: neuron-monitor, None if it is not installed; then only the driver's values are available.
+        ls: path of neuron-ls, None if it is not installed.
+        environ: the run's environment, for NEURON_PROCESS_TAG.
+        proc: path of procfs in our PID namespace.
     """
 
     name = "trainium"
@@ -65,7 +65,7 @@ class Trainium:
         self.facts: dict[str, object] = {}
         self.absent: dict[str, str] = {}
         self._monitor = monitor
-        # Why neuron-monitor tells nothing; "" while it does, and until it has begun to.
+        # Why neuron-monitor fails; "" while it works, and until its first report.
         self._failure = "" if monitor else f"neuron-monitor is not on PATH and not in {BIN[:-1]}: install it"
         self._own = RunProcessFilter(environ.get("NEURON_PROCESS_TAG", ""), proc)
         self._run = RunProcesses(scope, proc)
@@ -82,9 +82,9 @@ class Trainium:
         self._lost: set[int] = set()
         self._driver: dict[str, Any] = {}
         self._driver_failure = ""
-        self._driver_tells_errors = self._folder is not None and _tells_errors(self._folder)
-        self._aside = (
-            BackgroundReader(self._ask_driver, every_s=DRIVER_EVERY_S, patience_s=PATIENCE_S)
+        self._driver_has_errors = self._folder is not None and _has_errors(self._folder)
+        self._reader = (
+            BackgroundReader(self._read_driver, every_s=DRIVER_EVERY_S, patience_s=PATIENCE_S)
             if self._folder
             else None
         )
@@ -95,11 +95,11 @@ class Trainium:
 
     @property
     def pending(self) -> bool:
-        """Whether neuron-monitor has been started and has not said anything yet."""
+        """Whether the first report of neuron-monitor has not arrived yet."""
         return self._monitor is not None and self._heard_s is None and not self._failure
 
     def sample(self, tick: Tick) -> None:
-        """Write what neuron-monitor and the driver tell."""
+        """Write the values of neuron-monitor and the driver."""
         self._take_inventory(tick.mono_s)
         if self._monitor is not None:
             self._hear(self._monitor, tick.mono_s)
@@ -107,16 +107,16 @@ class Trainium:
         if self._is_fresh(tick.mono_s):
             tick.gauges.update(self._gauges)
         self._totals.write(tick.counters)
-        if self._aside is not None:
+        if self._reader is not None:
             try:
-                self._aside.sample(tick)
+                self._reader.sample(tick)
                 self._driver_failure = ""
-            except Hung as hung:  # neuron-monitor may have been told before, and goes on telling
+            except Hung as hung:  # neuron-monitor may still work
                 self._driver_failure = str(hung)
-        self._tell()
+        self._update_facts()
 
     def close(self) -> None:
-        for each in (self._monitor, self._aside, self._tool):
+        for each in (self._monitor, self._reader, self._tool):
             if each is not None:
                 each.close()
 
@@ -130,7 +130,7 @@ class Trainium:
             self._gauges, self._heard_s, self._gap_s = {}, None, monitor.period_s
             return
         for report in reports:
-            if self._driver_tells_errors:
+            if self._driver_has_errors:
                 report["system"].pop("ecc", None)
             readings.count(self._totals, report, first=not self._report)
             self._report = report
@@ -145,7 +145,7 @@ class Trainium:
         return self._heard_s is not None and mono_s - self._heard_s <= readings.HELD_PERIODS * self._gap_s
 
     def _read(self, report: Mapping[str, Any], mono_s: float) -> None:
-        """A report's readings, and of earlier ones what holds still."""
+        """Take a report's values, and those of earlier reports that are still valid."""
         gauges: dict[str, float] = {}
         processes = self._processes.take(report["processes"], mono_s)
         readings.write(gauges, processes)
@@ -157,7 +157,7 @@ class Trainium:
 
     # -- the driver, in the thread
 
-    def _ask_driver(self, tick: Tick) -> None:
+    def _read_driver(self, tick: Tick) -> None:
         assert self._folder is not None
         devices = sysfs.find_devices(self._folder)
         self._notice_losses(tick, {device.index for device in devices})
@@ -184,7 +184,7 @@ class Trainium:
     # -- neuron-ls
 
     def _take_inventory(self, mono_s: float) -> None:
-        """Ask once, in each of the ways there are, until one is answered."""
+        """Run neuron-ls once; if it fails, with the arguments of other releases."""
         if not self._ways:
             return
         if self._tool is None:
@@ -195,15 +195,15 @@ class Trainium:
                 return
             self._listed = inventory.parse(output)
             self._ways = []
-        except (ToolFailed, ValueError):  # told by the driver and the reports, then
+        except (ToolFailed, ValueError):  # the driver and the reports have to do
             self._ways = self._ways[1:]
         self._tool.close()
         self._tool = None
 
-    # -- what is told
+    # -- facts and reasons
 
-    def _tell(self) -> None:
-        """Another object in the place of `facts` and `absent` where something has changed."""
+    def _update_facts(self) -> None:
+        """Replace `facts` and `absent` if they have changed."""
         fact = describe(self._report, self._driver, self._listed, self._own)
         facts: dict[str, object] = {"trainium": fact} if fact else {}
         if facts != self.facts:
@@ -220,7 +220,7 @@ class Trainium:
             reasons["driver"] = self._driver_failure
         malformed = self._monitor.malformed if self._monitor else 0
         if malformed and self._monitor:
-            # Told anew when there are twice as many, not with each.
+            # A new text only when the number has doubled.
             at_least = 1 << (malformed.bit_length() - 1)
             complaint = self._monitor.complaint
             reasons["reports"] = f"{at_least} or more lines of neuron-monitor were none: {complaint}"
@@ -238,7 +238,7 @@ class Trainium:
 
 
 def _errors(report: Mapping[str, Any]) -> dict[str, str]:
-    """What neuron-monitor says it could not read; of each group the first process's words."""
+    """Errors reported by neuron-monitor; for each group that of the first process."""
     errors: dict[str, str] = {}
     for process in report.get("processes", ()):
         if "error" in process:
@@ -249,8 +249,8 @@ def _errors(report: Mapping[str, Any]) -> dict[str, str]:
     return {**errors, **report.get("errors", {})}
 
 
-def _tells_errors(folder: str) -> bool:
-    """Whether there are files of errors; that is asked of the file system, not of the driver."""
+def _has_errors(folder: str) -> bool:
+    """Whether the driver has files with error counts. Looks only for their names."""
     return any(
         os.path.exists(f"{device.folder}/stats/hardware/{kind}")
         for device in sysfs.find_devices(folder)

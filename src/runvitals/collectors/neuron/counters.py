@@ -1,4 +1,4 @@
-"""Counts of a period, and running totals of many sources, as counters of the whole machine."""
+"""Combine counts per period, and running totals of many sources, into counters of the whole machine."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ if TYPE_CHECKING:
 
 
 class RunningTotals:
-    """Sums that only grow. A sum is first told as 0, and its growth from then on: nothing of what happened
-    before anybody counted is lost in the first value.
+    """Monotonic sums. A sum is first written as 0, and then with its growth, so that what the first value
+    contains is not lost when the monitor subtracts it.
 
-    AWS documents the numbers of errors as counts of the reported period; what machines print are running
-    totals of each process. `grow` takes them for totals until one of them falls: its source does not count
-    on, so from then on each of its numbers is a count of its own.
+    AWS documents error numbers as counts per reported period, but machines print running totals per process.
+    `grow` treats a source's numbers as totals until one of them decreases; from then on as counts per period.
 
     Example:
         >>> totals = RunningTotals()
@@ -25,25 +24,25 @@ class RunningTotals:
         (None, {'done': 7.0})
     """
 
-    __slots__ = ("_counts_periods", "_last", "_sums", "_told")
+    __slots__ = ("_counts_periods", "_last", "_sums", "_written")
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._written: set[str] = set()
         self._last: dict[tuple[object, str], float] = {}
         self._counts_periods: set[tuple[object, str]] = set()
 
     def add(self, key: str, count: float) -> None:
-        """Count what happened in one period."""
+        """Add the count of one period."""
         self._sums[key] = self._sums.get(key, 0.0) + count
 
     def grow(self, key: str, source: object, value: float, from_zero: bool) -> None:
-        """Count what a source's number has grown by.
+        """Add the growth of a source's running total.
 
         Args:
-            source: whose number it is: a process, a device.
-            from_zero: whether a source that is seen for the first time began at 0 while we looked on; else
-                its first value tells of before.
+            source: what the number belongs to: a process, a device.
+            from_zero: whether a new source started at 0 since the last report; if not, its first value
+                belongs to the past and does not count.
         """
         place = source, key
         last = self._last.get(place)
@@ -55,12 +54,12 @@ class RunningTotals:
         self.add(key, value if place in self._counts_periods else value - last)
 
     def forget(self, kept: Container[object]) -> None:
-        """Drop the last numbers of sources that are no more: another may come with the same name."""
+        """Drop the last numbers of sources that have ended: a new one may have the same name."""
         for place in [place for place in self._last if place[0] not in kept]:
             del self._last[place]
             self._counts_periods.discard(place)
 
     def write(self, counters: dict[str, float]) -> None:
         for key, total in self._sums.items():
-            counters[key] = total if key in self._told else 0.0
-        self._told.update(self._sums)
+            counters[key] = total if key in self._written else 0.0
+        self._written.update(self._sums)

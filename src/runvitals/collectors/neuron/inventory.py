@@ -1,4 +1,4 @@
-"""Which Neuron devices there are, from `neuron-ls`, in each of its forms."""
+"""The list of Neuron devices from `neuron-ls`, in the formats of its releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# How to ask; from release 2.34 on there is another flag, and another form.
+# Arguments for JSON output; releases from 2.34 on have another flag and another format.
 ARGUMENTS = (("-j",), ("--output-format", "json"))
 
 

@@ -1,4 +1,4 @@
-"""Which of the processes in a report of neuron-monitor are the run's."""
+"""Select the run's processes in a report of neuron-monitor."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class RunProcessFilter:
-    """Recognises the run's processes by their pid, or by what neuron-monitor calls their tag.
+    """Identifies the run's processes by their pid, or by neuron-monitor's tag.
 
-    neuron-monitor's pid is the host's. In a container we do not see that one; but the tag of a process is the
-    pid that it has itself, or what NEURON_PROCESS_TAG says.
+    neuron-monitor reports the host's pid, which is not valid in a container. The tag of a process is the pid
+    in its own namespace, or the value of NEURON_PROCESS_TAG.
 
     Args:
-        tag: the run's NEURON_PROCESS_TAG, "" where it is not set.
-        proc: where procfs lies, with ids as ours are.
+        tag: the run's NEURON_PROCESS_TAG, "" if it is not set.
+        proc: path of procfs in our PID namespace.
 
-    ``processes`` is what is known of each: pid, tag, whether it is the run's, and the cores it has been seen
-    on. ``unknown`` is how many there are when none is the run's.
+    ``processes`` lists all processes: pid, tag, whether it is the run's, and the cores it has used.
+    ``unknown`` is their number if none is the run's.
     """
 
     __slots__ = ("_cores", "_proc", "_tag", "processes", "unknown")
@@ -36,12 +36,12 @@ class RunProcessFilter:
         self.unknown = 0
 
     def choose(self, processes: Iterable[dict[str, Any]], run: set[int]) -> list[dict[str, Any]]:
-        """Those that are the run's.
+        """The processes that belong to the run.
 
         Args:
-            run: pids of the run, as we see them.
+            run: pids of the run in our PID namespace.
         """
-        own, told = [], []
+        own, listed = [], []
         cores: dict[object, set[int]] = {}
         for process in processes:
             is_own = self._is_own(process, run)
@@ -49,15 +49,15 @@ class RunProcessFilter:
                 own.append(process)
             seen = cores[source(process)] = self._cores.get(source(process), set()) | set(cores_of(process))
             fact: dict[str, object] = {name: process[name] for name in ("pid", "tag") if name in process}
-            told.append({**fact, "run": is_own, "cores": sorted(seen)})
+            listed.append({**fact, "run": is_own, "cores": sorted(seen)})
         self._cores = cores
-        self.processes = told
-        self.unknown = 0 if own else len(told)
+        self.processes = listed
+        self.unknown = 0 if own else len(listed)
         return own
 
     @property
     def cores(self) -> set[int]:
-        """The cores that the run has been seen on."""
+        """The cores that the run has used."""
         found: set[int] = set()
         for process in self.processes:
             cores = process["cores"]
@@ -67,11 +67,11 @@ class RunProcessFilter:
 
     def _is_own(self, process: dict[str, Any], run: set[int]) -> bool:
         pid, tag = process.get("pid"), process.get("tag", "")
-        if pid is None:  # neuron-rtd's, which serves all
+        if pid is None:  # of neuron-rtd, which serves all programs
             return False
         if pid in run or (self._tag and tag == self._tag):
             return True
-        # Where we see the host's pids, another container's process 11 is not our process 11.
+        # If the host's pids are visible, another container's process 11 is not our process 11.
         return (
             tag.isdecimal()
             and tag.isascii()

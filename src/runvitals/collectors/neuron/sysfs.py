@@ -1,7 +1,7 @@
-"""What the Neuron driver shows of its devices under /sys: errors in memory, power, memory of each core.
+"""The Neuron driver's files in /sys: memory errors, power, and memory of each core.
 
-It needs no rights and no workload. Counters are folders with a file `total`; releases of the driver differ in
-what there is, and what is not there is left out.
+Reading them needs no privileges and no running program. Counters are folders with a file `total`. Releases of
+the driver differ; missing files are missing values.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class NeuronDevice:
     """One device's files.
 
     Args:
-        index: the driver's number of it.
-        folder: where its files are.
+        index: its number in the driver.
+        folder: path of its files.
     """
 
     __slots__ = ("_cores", "folder", "index")
@@ -48,13 +48,13 @@ class NeuronDevice:
         return int(text) if text and text.strip().isdigit() else len(self._cores)
 
     def errors(self) -> dict[str, float]:
-        """Errors in its memories since the driver was loaded, by kind."""
+        """Kind -> number of memory errors since the driver was loaded."""
         found = {kind: _total(f"{self.folder}/stats/hardware/{kind}") for kind in ECC}
         return {kind: count for kind, count in found.items() if count is not None}
 
     def power_percent(self) -> float | None:
-        """Mean power of the last minute, in per cent of the most that it can take: the last of
-        ``POWER_STATUS_VALID,1759250400,0.00,3.00,1.50`` (state, second, least, most, mean).
+        """Mean power of the last minute, in per cent of the maximum: the last number in
+        ``POWER_STATUS_VALID,1759250400,0.00,3.00,1.50`` (state, time, minimum, maximum, mean).
         """
         words = (read_text(f"{self.folder}/stats/power/utilization") or "").strip().split(",")
         if len(words) != 5 or words[0].strip() != "POWER_STATUS_VALID":
@@ -75,7 +75,7 @@ class NeuronDevice:
         return _uses(f"{self.folder}/stats/memory_usage/host_mem")
 
     def fact(self) -> dict[str, object]:
-        """What it is; what the driver does not tell is left out."""
+        """The facts about the device; those the driver lacks are missing."""
         told = {
             "serial": read_text(f"{self.folder}/info/serial_number"),
             "name": read_text(f"{self.folder}/info/architecture/device_name"),
@@ -87,17 +87,17 @@ class NeuronDevice:
 
 
 def find_folder(scope: Scope) -> str | None:
-    """Where the driver shows its devices, or None without a driver."""
+    """The folder of the driver's devices, or None without a driver."""
     return next((path for each in FOLDERS if os.path.isdir(path := scope.path(each))), None)
 
 
 def find_devices(folder: str) -> list[NeuronDevice]:
-    """The devices that are there now, by their numbers."""
+    """The current devices, sorted by number."""
     return [NeuronDevice(index, f"{folder}/{name}") for index, name in _numbered(folder, "neuron").items()]
 
 
 def instance_type(devices: Sequence[NeuronDevice]) -> str | None:
-    """What the driver says which instance this is: `Trn1`, `trn1.2xlarge`."""
+    """The instance type according to the driver: `Trn1`, `trn1.2xlarge`."""
     names = (read_text(f"{device.folder}/info/architecture/instance_type") for device in devices)
     return next((name.strip() for name in names if name and name.strip()), None)
 
@@ -105,10 +105,10 @@ def instance_type(devices: Sequence[NeuronDevice]) -> str | None:
 def write(
     gauges: dict[str, float], counters: dict[str, float], devices: Sequence[NeuronDevice], memory: bool
 ) -> None:
-    """The readings of all devices. What one does not tell does not keep the others from telling.
+    """Write the values of all devices. A missing value of one device does not affect the others.
 
     Args:
-        memory: whether memory is wanted, where nobody else tells of it.
+        memory: whether to write memory, if neuron-monitor does not report it.
     """
     first_core = 0
     host: dict[str, float] = {}
@@ -119,7 +119,7 @@ def write(
         if percent is not None:
             gauges[f"trn.device.{device.index}.power_utilization"] = percent
         if memory:
-            # Cores are numbered through all devices.
+            # Cores are numbered across devices.
             first_core = device.index * device.core_count
             for core, uses in device.core_memory().items():
                 for use, size in uses.items():

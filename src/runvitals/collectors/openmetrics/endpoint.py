@@ -85,7 +85,7 @@ class NumberedSeries:
     def __init__(self, endpoint: str) -> None:
         self._prefix = f"openmetrics.{endpoint}."
         self._keys: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
-        self._families: dict[str, exposition.MetricFamily] = {}
+        self._families: dict[str, exposition.ExpositionFamily] = {}
         self._labels: dict[str, list[dict[str, str]]] = {}
         self._characters = 0
         self.count = 0
@@ -97,7 +97,7 @@ class NumberedSeries:
         if key is None and self.count < MOST_SERIES and self._has_room(sample):
             labels = self._labels.setdefault(sample.name, [])
             if not labels:
-                self._families[sample.name] = found.family(sample.name) or exposition.MetricFamily()
+                self._families[sample.name] = found.family(sample.name) or exposition.ExpositionFamily()
             key = self._keys[series] = f"{self._prefix}{sample.name}.{len(labels)}"
             labels.append(sample.labels)
             self.count += 1

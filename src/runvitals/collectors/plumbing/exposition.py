@@ -38,7 +38,7 @@ _LONGEST_HELP = 1_000
 LONGEST_LINE = 64 * 1024
 
 
-class MetricFamily:
+class ExpositionFamily:
     """A metric's metadata, from the comments before its samples: type (or "unknown"), help text, unit."""
 
     __slots__ = ("help", "type", "unit")
@@ -78,7 +78,7 @@ class Exposition:
 
     def __init__(self) -> None:
         self.samples: list[ExpositionSample] = []
-        self.families: dict[str, MetricFamily] = {}
+        self.families: dict[str, ExpositionFamily] = {}
         self.bad = 0
         self.first_bad = ""
         self.ended = False
@@ -99,7 +99,7 @@ class Exposition:
             kind = self._kinds[name] = self._kind(name)
         return kind
 
-    def family(self, name: str) -> MetricFamily | None:
+    def family(self, name: str) -> ExpositionFamily | None:
         """The family of the samples of this name, or None if no comment describes one."""
         family = self.families.get(name)
         if family is not None and family.type != "unknown":
@@ -310,7 +310,7 @@ def _comment(found: Exposition, line: str) -> None:
     if family is None:
         if len(found.families) >= _MOST_FAMILIES:
             found.forget(next(iter(found.families)))
-        family = found.families[name] = MetricFamily()
+        family = found.families[name] = ExpositionFamily()
     if word == "TYPE":
         family.type = text
     elif word == "UNIT":

@@ -1,4 +1,4 @@
-"""Google TPUs: what the programs that use them tell of their chips."""
+"""The collector of Google TPUs: metrics that the programs using them serve."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from runvitals.collectors.tpu.chips import TpuChip
     from runvitals.collectors.tpu.metric_response import TpuDistribution, TpuReading
 
-# At most about once a second; a tick of a busy machine may come a little early after a late one.
+# About once a second at most; on a busy machine, a tick may come a little early after a late one.
 EVERY_S = 0.8
-# A program answers within some ms, unless it is being stopped; a later answer goes into the next tick.
+# A program responds within a few ms, unless it is being stopped. Later responses go into the next tick.
 PATIENCE_S = 0.02
 TIMEOUT_S = 2.0
 DISTRIBUTIONS_EVERY_S = 10.0
@@ -32,15 +32,15 @@ ONLY_INSIDE = {
 
 
 class Tpu:
-    """`tpu.{i}.…` of the devices that programs on this host use, and distributions of their transfers.
+    """`tpu.{i}.…` of the devices in use by programs on this host, and distributions of their transfers.
 
-    Numbers are the places of the runtime's device ids, which on a slice of several hosts are those of the
-    whole slice, in their order.
+    Indices follow the order of the runtime's device ids, which on a slice of several hosts are numbered
+    across the whole slice.
 
     Args:
-        chips: of this host; [] where they cannot be seen.
-        environ: the run's, for the ports and the slice's name.
-        proc: where procfs lies, with ids as ours are.
+        chips: of this host; [] if they are not visible.
+        environ: the run's environment, for the ports and the slice's name.
+        proc: path of procfs in our PID namespace.
     """
 
     name = "tpu"
@@ -62,13 +62,13 @@ class Tpu:
         self._cumulative: dict[tuple[str, str], TpuDistribution] = {}
         self._distributions = Every(DISTRIBUTIONS_EVERY_S)
         self._users = Every(USERS_EVERY_S)
-        self._aside = BackgroundReader(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
+        self._reader = BackgroundReader(self._read, every_s=EVERY_S, patience_s=PATIENCE_S)
         self.facts: dict[str, object] = self._facts()
 
     @property
     def pending(self) -> bool:
-        """Whether a program has been asked and has not answered yet."""
-        return self._aside.pending
+        """Whether a read is in progress."""
+        return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
         """Write the newest answers.
@@ -76,17 +76,17 @@ class Tpu:
         Raises:
             Hung: no answer and no refusal for half a minute.
         """
-        self._aside.sample(tick)
+        self._reader.sample(tick)
 
     def close(self) -> None:
-        self._aside.close()
-        if not self._aside.pending:  # else the thread is in the middle of a call, and ends with it
+        self._reader.close()
+        if not self._reader.pending:  # else the thread is in the middle of a call, and ends with it
             for runtime in self._runtimes:
                 runtime.close()
 
     # -- in the thread
 
-    def _ask(self, tick: Tick) -> None:
+    def _read(self, tick: Tick) -> None:
         names = [*metrics.OF_DEVICES, metrics.QUEUE]
         if self._distributions.due(tick.mono_s):
             names += metrics.DISTRIBUTIONS

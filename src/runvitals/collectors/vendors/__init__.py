@@ -1,1 +1,1 @@
-"""Accelerators that a vendor's command or the kernel's files tell about: one small file for each vendor."""
+"""Collectors of accelerators from a vendor's command or the kernel's files: one small module per vendor."""

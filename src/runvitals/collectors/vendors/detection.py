@@ -1,12 +1,12 @@
-"""Which vendors' accelerators are here: the cheap question before a vendor's file is even imported.
+"""Detect which vendors' accelerators a machine has, before a vendor's module is imported.
 
-All of them together cost a machine without any one scan of its PCI devices.
+On a machine without accelerators, all probes together cost one scan of its PCI devices.
 
-Keys `gpu.{i}.…` number the devices of all vendors in one row, and `first_index` is the one place that knows
-how: in the order of `ORDER`, NVIDIA first, each vendor's numbers begin after as many as there are devices of
-the vendors before it, by PCI, by their driver or by their device files, whichever shows most. So a partition,
-a second chip on a card, or a card that is hidden from PCI gets nobody into another's numbers; a card that no
-driver serves leaves a gap. On a machine with one vendor, numbers are the tool's own.
+Keys `gpu.{i}.…` number the devices of all vendors consecutively. `first_index` defines how: in the order of
+`ORDER`, NVIDIA first, a vendor's indices start after the number of devices of the vendors before it. That
+number is the largest of those found on PCI, by the driver, and by device files. So a partition, a second chip
+on a card, or a card hidden from PCI never leads to two devices with one index; a card without a driver leaves
+a gap. On a machine with a single vendor, indices are those of the vendor's tool.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _ANY = (DISPLAY, COPROCESSOR, ACCELERATOR)
 
 
 class VendorProbe:
-    """A vendor: how its accelerators are noticed, and the probe that is asked then.
+    """The probe of a vendor: how its accelerators are detected, and the module to import then.
 
     Args:
-        name: of the source, and of the module beside this file.
-        title: for people.
-        vendor_id: PCI vendor in hexadecimal, "" where it is not on PCI.
+        name: of the collector, and of its module in this package.
+        title: for messages.
+        vendor_id: PCI vendor in hexadecimal, "" if its devices are not on PCI.
         classes: PCI base classes of its accelerators.
-        node: a file that only exists where they are, for machines whose PCI devices cannot be seen.
+        node: a file that exists only with such a device, for machines whose PCI devices are hidden.
         others: further such files.
-        numbered: how the files of single devices begin, "/dev/hl" of /dev/hl0, /dev/hl1 …
-        shown: how many devices the driver shows.
+        numbered: prefix of the files of single devices, "/dev/hl" for /dev/hl0, /dev/hl1 …
+        shown: returns the number of devices that the driver lists.
     """
 
     __slots__ = ("_numbered", "_shown", "classes", "name", "nodes", "title", "vendor_id")
@@ -62,16 +62,16 @@ class VendorProbe:
         self._shown = shown
 
     def cards(self, scope: Scope) -> list[PciDevice]:
-        """Its accelerators on PCI, by address."""
+        """Its accelerators on PCI, sorted by address."""
         return [card for card in cards(scope).get(self.vendor_id, ()) if card.base_class in self.classes]
 
     def count(self, scope: Scope) -> int:
-        """How many devices it has here at most."""
+        """An upper bound of the number of its devices."""
         shown = self._shown(scope) if self._shown is not None else 0
         return max(len(self.cards(scope)), _files(scope.path(self._numbered)), shown)
 
     def __call__(self, scope: Scope) -> Collector:
-        """The probe. Absent where nothing of this vendor is here."""
+        """Run the probe. Raises `Absent` if this machine has no such device."""
         if not self.cards(scope) and not any(os.path.exists(scope.path(node)) for node in self.nodes):
             seen = [f"no PCI device of vendor {self.vendor_id}"] if self.vendor_id else []
             seen += [f"no {node}" for node in self.nodes]
@@ -83,7 +83,7 @@ class VendorProbe:
 
 
 def _files(beginning: str) -> int:
-    """How many files have a number behind a beginning: /dev/hl0, /dev/hl1 …"""
+    """The number of files whose names are a prefix and a number: /dev/hl0, /dev/hl1 …"""
     folder, _, start = beginning.rpartition("/")
     names = _names(folder) if start else []
     return sum(name.startswith(start) and name[len(start) :].isdigit() for name in names)
@@ -101,14 +101,14 @@ def _nvidia_gpus(scope: Scope) -> int:
 
 
 def _amd_gpus(scope: Scope) -> int:
-    """GPUs and their partitions, as far as they have files in sysfs or a place in ROCm's topology."""
+    """The number of GPUs and partitions in sysfs or in ROCm's topology."""
     from runvitals.collectors.amd import driver, kfd
 
     return max(len(driver.card_names(scope.host_root)), len(kfd.find_nodes(scope.host_root)))
 
 
 def _rockchip_npus(scope: Scope) -> int:
-    """One, where a file of its driver is: a processor has one NPU, of one to three cores."""
+    """1 if a file of its driver exists: a processor has one NPU, with one to three cores."""
     folders = (scope.path("/sys/kernel/debug/rknpu"), scope.path("/proc/rknpu"))
     devices = _names(scope.path("/sys/class/devfreq"))
     return int(any(map(os.path.exists, folders)) or any(name.endswith(".npu") for name in devices))
@@ -149,14 +149,14 @@ ORDER = (
 
 
 def first_index(scope: Scope, name: str) -> int:
-    """The number of a vendor's first device in keys `gpu.{i}.…`. One of whose devices nothing is seen before
-    its tool answers begins behind all others; so does a source of another package.
+    """The index of a vendor's first device in keys `gpu.{i}.…`. A vendor whose devices can only be detected
+    by its tool comes after all others, and so does a collector of another package.
 
     Example:
         >>> first_index(scope, "intel")  # beside two GPUs of NVIDIA
         2
     """
-    counts = {door.name: door.count(scope) for door in ORDER}
+    counts = {vendor.name: vendor.count(scope) for vendor in ORDER}
     if not counts.get(name):
         return sum(counts.values())
     names = list(counts)
