@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Level:
+class SysfsLevel:
     """A file with one number, and the factor to our unit."""
 
     __slots__ = ("_factor", "_file")
@@ -28,18 +28,18 @@ class Level:
             return None
 
 
-class Rate:
+class SysfsRate:
     """How fast a running total grows, in units a second.
 
     Example:
-        >>> joules = Rate(Level(energy_file, 1e-6))
+        >>> joules = SysfsRate(SysfsLevel(energy_file, 1e-6))
         >>> joules.of(joules.total.read(), 100.0), joules.of(joules.total.read(), 101.0)  # watts
         (None, 71.5)
     """
 
     __slots__ = ("_last", "_mono_s", "total")
 
-    def __init__(self, total: Level) -> None:
+    def __init__(self, total: SysfsLevel) -> None:
         self.total = total
         self._last: float | None = None
         self._mono_s = 0.0
@@ -53,12 +53,12 @@ class Rate:
         return (total - last) / since_s
 
 
-def first(folder: str, names: Iterable[str], factor: float = 1.0) -> Level | None:
+def first(folder: str, names: Iterable[str], factor: float = 1.0) -> SysfsLevel | None:
     """The first of some files that is there and can be read."""
     for name in names:
         file = open_if_there(f"{folder}/{name}")
         if file is not None:
-            return Level(file, factor)
+            return SysfsLevel(file, factor)
     return None
 
 

@@ -71,13 +71,13 @@ class IntelGpu:
         number = read_text(f"{folder}/device/device") or "?"
         self.address = address
         self.device = Device(index, {"name": f"Intel GPU {number}", "pci": address, "driver": driver})
-        self._awake = [sysfs.Rate(level) for level in _idle_files(folder)]
+        self._awake = [sysfs.SysfsRate(level) for level in _idle_files(folder)]
         self._levels = {
             "graphicsClock": sysfs.first(
                 folder, ("gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq")
             )
         }
-        self._energy: sysfs.Rate | None = None
+        self._energy: sysfs.SysfsRate | None = None
         sensors = sysfs.hwmon(f"{folder}/device")
         if sensors is not None:
             self._find_sensors(sensors)
@@ -87,7 +87,7 @@ class IntelGpu:
         heat = sysfs.labelled(sensors, "temp", "pkg") or "temp1"
         memory = sysfs.labelled(sensors, "temp", "vram")
         joules = sysfs.first(sensors, (f"{energy}_input", "energy2_input"), 1e-6)
-        self._energy = None if joules is None else sysfs.Rate(joules)
+        self._energy = None if joules is None else sysfs.SysfsRate(joules)
         self._levels["temp"] = sysfs.first(sensors, (f"{heat}_input",), 1e-3)
         self._levels["memoryTemp"] = sysfs.first(sensors, (f"{memory}_input",), 1e-3) if memory else None
         self._levels[LIMIT] = sysfs.first(sensors, ("power1_max", "power2_max"), 1e-6)
@@ -133,7 +133,7 @@ class IntelSysfs:
         write(tick, [card.read(tick.mono_s) for card in self._cards], 0)
 
 
-def _idle_files(folder: str) -> list[sysfs.Level]:
+def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:
     """Seconds asleep since the driver was loaded: of the first engine group of each tile, or of all."""
     found = []
     for tile in sysfs.names(f"{folder}/device"):

@@ -52,7 +52,7 @@ class JetsonSysfs:
         places = [*([f"{devfreq}/device/load"] if devfreq else []), *(scope.path(path) for path in _LOADS)]
         load = next((file for file in map(open_if_there, places) if file is not None), None)
         self._levels = {
-            "gpu": None if load is None else sysfs.Level(load, 0.1),  # per mille
+            "gpu": None if load is None else sysfs.SysfsLevel(load, 0.1),  # per mille
             "graphicsClock": sysfs.first(devfreq, ("cur_freq",), 1e-6) if devfreq else None,
             "temp": _zone(scope),
         }
@@ -88,7 +88,7 @@ def _devfreq(scope: Scope) -> str | None:
     return None
 
 
-def _zone(scope: Scope) -> sysfs.Level | None:
+def _zone(scope: Scope) -> sysfs.SysfsLevel | None:
     """The GPU's thermal zone, or the hottest junction's."""
     folder = scope.path("/sys/class/thermal")
     kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}

@@ -53,7 +53,7 @@ class RailMeter:
 
     __slots__ = ("_levels", "name")
 
-    def __init__(self, name: str, levels: Sequence[sysfs.Level]) -> None:
+    def __init__(self, name: str, levels: Sequence[sysfs.SysfsLevel]) -> None:
         self.name = name
         self._levels = levels
 

@@ -53,7 +53,7 @@ class _Files:
     def __init__(self, index: int, folder: str) -> None:
         self._index = index
         busy = sysfs.first(folder, ("npu_busy_time_us",), 1e-6)
-        self._busy = None if busy is None else sysfs.Rate(busy)
+        self._busy = None if busy is None else sysfs.SysfsRate(busy)
         self._levels = {
             USED: sysfs.first(folder, ("npu_memory_utilization",)),
             "graphicsClock": sysfs.first(folder, ("npu_current_frequency_mhz",)),

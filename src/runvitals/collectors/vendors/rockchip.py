@@ -118,7 +118,7 @@ def share_of_devfreq(text: str) -> float | None:
     return parts[0] if parts is not None and not parts[1] and 0.0 <= parts[0] <= 100.0 else None
 
 
-def _zone(scope: Scope) -> sysfs.Level | None:
+def _zone(scope: Scope) -> sysfs.SysfsLevel | None:
     folder = scope.path("/sys/class/thermal")
     kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}
     zone = next((kinds[kind] for kind in _ZONES if kind in kinds), None)
