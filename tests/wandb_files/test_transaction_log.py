@@ -52,7 +52,11 @@ def test_no_bytes_break_it(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [(b"", "not a .wandb"), (b"PK\3\4abc", "no .wandb"), (b":W&B\xe1\xbe\1", "unsupported format version")],
+    [
+        (b"", "not a .wandb"),
+        (b"PK\3\4abc", "not a .wandb"),
+        (b":W&B\xe1\xbe\1", "unsupported format"),
+    ],
 )
 def test_other_files_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=f"run-abc.wandb: {why}"):
