@@ -179,7 +179,7 @@ def test_a_catalogue_that_cannot_be_reached_is_named(
     command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
     assert main([*command, "--catalogue", f"postgresql://x:secret@/y?host={tmp_path}"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("runvitals: the catalogue ")
+    assert said.startswith("runvitals: could not open the metadata store ")
     assert "cannot be opened" in said
     assert "secret" not in said
     assert main([*command, "--catalogue", "mysql://x/y"]) == 1
