@@ -180,7 +180,6 @@ def test_a_catalogue_that_cannot_be_reached_is_named(
     assert main([*command, "--catalogue", f"postgresql://x:secret@/y?host={tmp_path}"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("runvitals: could not open the metadata store ")
-    assert "cannot be opened" in said
     assert "secret" not in said
     assert main([*command, "--catalogue", "mysql://x/y"]) == 1
     assert "postgresql://" in capsys.readouterr().err
