@@ -401,7 +401,7 @@ def test_a_worker_killed_for_want_of_memory_is_no_reason_for_later_kills(bench: 
     first, second = bench.process(), bench.process()
     bench.turn(2)
     bench.kill_count.count += 1  # a data loader's worker, say
-    bench.turn(3)
+    bench.turn(2)
     bench.kill(first)
     bench.turn(2)
     bench.kill_count.count += 1
@@ -419,7 +419,7 @@ def test_a_large_process_whose_end_takes_longer_than_a_tick_was_killed_for_want_
     bench.kill_count.count += 1
     bench.kill(child)
     # The tick comes first, the descriptor's news after it.
-    bench.monitor._tick(bench.clock.now_s + 2.0)
+    bench.monitor._tick(bench.clock.now_s + 1.0)
     bench.turn(1)
     bench.kill(bystander)
     bench.monitor.run()

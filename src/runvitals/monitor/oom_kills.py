@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         def read(self) -> int | None: ...
 
 
-LOOK_EVERY_S = 2.0  # a look costs 25 µs of a sample's 400
+LOOK_EVERY_S = 1.0
 HOST_LOOK_EVERY_S = 10.0  # the whole host's count stands in a long file
 
 

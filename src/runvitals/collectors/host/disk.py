@@ -44,7 +44,6 @@ class Disk:
     """
 
     name = "disk"
-    every_s = 0.5  # counters lose nothing in between
 
     def __init__(self, scope: Scope) -> None:
         self._folder = scope.path("/sys/block")
@@ -94,7 +93,6 @@ class Diskstats:
     """
 
     name = "disk"
-    every_s = 0.5  # counters lose nothing in between
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/diskstats"))

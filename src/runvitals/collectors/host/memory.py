@@ -33,7 +33,6 @@ class Memory:
     """`memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` …"""
 
     name = "memory"
-    every_s = 0.5  # the kernel adds up its per-CPU counts about once a second
 
     def __init__(self, scope: Scope) -> None:
         self._meminfo = Meminfo(scope)

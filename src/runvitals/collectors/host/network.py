@@ -54,7 +54,6 @@ class Network:
     """
 
     name = "network"
-    every_s = 0.5  # counters lose nothing in between
 
     def __init__(self, scope: Scope) -> None:
         self._sysfs = scope.path("/sys/class/net")
