@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 
-from runvitals.collectors.password_options import PasswordOptions, passwords
+from runvitals.environment.password_options import PasswordOptions, passwords
 from runvitals.environment.secret_patterns import HIDDEN as HIDDEN
 from runvitals.environment.secret_patterns import hide as hide
 

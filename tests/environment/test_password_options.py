@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.collectors.password_options import PasswordOptions
+from runvitals.environment.password_options import PasswordOptions
 from runvitals.environment.redaction import command, text
 
 SECRET = "hunter2"
