@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from runvitals.journal.paths import run_dir
 from runvitals.journal.writer import Writer
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
@@ -171,7 +171,7 @@ def scrape(port: int) -> int:
 
 def samples(seconds: int) -> Iterator[dict[str, float]]:
     """A third of the keys grows, some stand still, the rest is noise of one or of all decimals."""
-    rows = [row for row in CATALOG.metrics if row.name and row.scope in ("host", "process", "device")]
+    rows = [row for row in DEFINITIONS.metrics if row.name and row.scope in ("host", "process", "device")]
     keys = [row.key.format(**dict.fromkeys(placeholders(row.key), "0")) for row in rows][:KEYS]
     chance = random.Random(7)
     totals = dict.fromkeys(keys, 0.0)

@@ -256,7 +256,7 @@ def test_only_few_places_write_to_a_terminal() -> None:
     """What prints elsewhere would come past `runvitals.terminal`."""
     known = {
         "terminal.py",
-        "sdk/messages.py",  # `tell`, which writes out what a terminal would obey
+        "sdk/messages.py",  # `notify`, which escapes control characters
         "top/live.py",  # what it prints is drawn by `drawing`, of inert text
         "relay/destinations/cloudwatch/pipe.py",  # to stderr, in the command `neuron`
         "doctor/examination.py",  # looks which letters stdout can show

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.reference import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -19,7 +19,7 @@ def test_the_table_has_every_key_under_its_subject(capsys: pytest.CaptureFixture
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["Process", lines[1]]
     keys = [line.strip().split("  ")[0] for line in lines if line.startswith("  ")]
-    assert keys == [row.key for row in CATALOG.metrics]
+    assert keys == [row.key for row in DEFINITIONS.metrics]
 
 
 def test_a_pattern_narrows_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +32,7 @@ def test_a_pattern_narrows_the_table(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_narrow_terminal_gets_lines_that_fit() -> None:
-    rows = {"Memory": tuple(CATALOG.search("swap*"))}
+    rows = {"Memory": tuple(DEFINITIONS.search("swap*"))}
     assert list(table(rows, width=42))[1] == "  swap.used_percent  %      gauge    Swap…"
 
 
@@ -70,7 +70,7 @@ def test_json_of_a_rate_names_its_counter(capsys: pytest.CaptureFixture[str]) ->
 def test_json_of_all_has_every_metric_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--json"]) == 0
     assert [metric["key"] for metric in json.loads(capsys.readouterr().out)] == [
-        row.key for row in CATALOG.metrics
+        row.key for row in DEFINITIONS.metrics
     ]
 
 

@@ -120,7 +120,7 @@ def test_a_kill_of_the_wrapper_leaves_command_and_monitor(command: Command, jour
     process.kill()
     end = journals.end()
     assert end["state"] in ("failed", "finished")
-    assert end["exit_code"] in (3, 0), "a kernel before 6.15 cannot tell the code of somebody else's child"
+    assert end["exit_code"] in (3, 0), "kernels before 6.15 report exit codes to the parent only"
 
 
 def test_a_script_inside_joins_the_run(command: Command, journals: Journals) -> None:

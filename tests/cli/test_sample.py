@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runvitals.cli import main
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.graphcore.ipus import Library, card
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci, tool
@@ -28,7 +28,7 @@ def test_one_reading_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None
     metrics = value["metrics"]
     assert {"cpu", "cpu.mean", "memory_percent", "proc.memory.rssMB", "disk./.usagePercent"} <= set(metrics)
     assert 0 < metrics["memory_percent"] <= 100
-    assert [key for key in metrics if CATALOG.find(key) is None] == []
+    assert [key for key in metrics if DEFINITIONS.find(key) is None] == []
     assert value["sources"]["cpu"] == {"state": "on"}
 
 

@@ -11,7 +11,7 @@ from runvitals.collectors.host import portable
 from runvitals.collectors.host.ena import Ena
 from runvitals.collectors.host.process import Processes
 from runvitals.collectors.sources import probe_all
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors import trees
 from tests.collectors.host.test_ena import COUNTS, Card
 from tests.collectors.host.test_portable import FakePsutil, FakeWindowsProcess, tree
@@ -117,7 +117,7 @@ def mac_and_windows() -> list[tuple[str, str]]:
 def test_all_that_is_written_is_promised_and_all_that_is_promised_is_written(tmp_path: Path) -> None:
     seen: dict[str, str] = {}
     for kind, key in [*linux(tmp_path), *mac_and_windows()]:
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         assert match is not None, f"the catalogue does not know {key}"
         assert match.key == key, f"{key} is another spelling of {match.key}"
         seen[match.metric.key] = kind
@@ -127,5 +127,5 @@ def test_all_that_is_written_is_promised_and_all_that_is_promised_is_written(tmp
 @pytest.mark.parametrize("template", PROMISED)
 def test_the_catalogue_has_the_kind_and_unit_that_is_written(template: str) -> None:
     kind, unit = PROMISED[template]
-    metric = CATALOG.by_template[template]
+    metric = DEFINITIONS.by_template[template]
     assert (metric.kind, metric.unit) == (kind, unit)

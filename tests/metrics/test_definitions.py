@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.metrics import CATALOG, Catalog
+from runvitals.metrics import DEFINITIONS, MetricDefinitions
 from runvitals.metrics.metric import Metric, counter, gauge, placeholders, rate
 
 
@@ -54,7 +54,7 @@ def row(key: str, **fields: object) -> Metric:
     ],
 )
 def test_a_concrete_key_finds_its_row(key: str, template: str, labels: dict[str, str]) -> None:
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     assert match is not None
     assert (match.metric.key, match.key, match.labels) == (template, key, labels)
 
@@ -63,16 +63,16 @@ def test_a_concrete_key_finds_its_row(key: str, template: str, labels: dict[str,
     "key", ["", "loss", "gpu.x.temp", "gpu..temp", "gpu.²", "gpu.0.temp ", "xgpu.0.temp", "cpu."]
 )
 def test_an_unknown_key_finds_none(key: str) -> None:
-    assert CATALOG.find(key) is None
+    assert DEFINITIONS.find(key) is None
 
 
 @given(st.text())
 def test_any_text_at_all_can_be_asked_for(key: str) -> None:
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     assert match is None or match.key
 
 
-@given(st.sampled_from(CATALOG.metrics), st.data())
+@given(st.sampled_from(DEFINITIONS.metrics), st.data())
 def test_every_template_is_found_again_whatever_its_places_hold(metric: Metric, data: st.DataObject) -> None:
     names = st.from_regex(r"[a-z/][a-z0-9_/]{0,9}", fullmatch=True)
     indexes = st.integers(0, 200).map(str)
@@ -80,31 +80,31 @@ def test_every_template_is_found_again_whatever_its_places_hold(metric: Metric, 
         name: data.draw(indexes if name in ("i", "core", "port", "n", "gi", "ci") else names)
         for name in placeholders(metric.key)
     }
-    match = CATALOG.find(metric.key.format(**labels))
+    match = DEFINITIONS.find(metric.key.format(**labels))
     assert match is not None
     assert match.metric.key == metric.key
 
 
 def test_an_alias_gives_the_canonical_key_with_the_same_labels() -> None:
-    match = CATALOG.find("gpu.5.uncorrectedMemoryErrors")
+    match = DEFINITIONS.find("gpu.5.uncorrectedMemoryErrors")
     assert match is not None
     assert (match.key, match.labels) == ("gpu.5.unCorrectedMemoryErrors", {"i": "5"})
 
 
 def test_a_key_declared_twice_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=re.escape("declares twice: cpu, memory")):
-        Catalog([row("cpu"), row("cpu"), row("memory"), row("ram", aliases=["memory"])])
+        MetricDefinitions([row("cpu"), row("cpu"), row("memory"), row("ram", aliases=["memory"])])
 
 
 def test_a_rate_of_what_is_no_counter_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=re.escape("the rate cpu.speed is of 'cpu'")):
-        Catalog([row("cpu"), rate("cpu.speed", "1/s", "CPU", of="cpu", text="A text.")])
+        MetricDefinitions([row("cpu"), rate("cpu.speed", "1/s", "CPU", of="cpu", text="A text.")])
 
 
 def test_the_rate_of_a_counter() -> None:
     total = counter("a", "1", "A", name="a", text="A text.", source="a file")
     speed = rate("a.rate", "1/s", "A", of="a", text="A text.")
-    assert Catalog([total, speed]).rate_of == {"a": speed}
+    assert MetricDefinitions([total, speed]).rate_of == {"a": speed}
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_the_rate_of_a_counter() -> None:
     ],
 )
 def test_search(wanted: str, found: list[str]) -> None:
-    assert [metric.key for metric in CATALOG.search(wanted)][: len(found) or 1] == found
+    assert [metric.key for metric in DEFINITIONS.search(wanted)][: len(found) or 1] == found

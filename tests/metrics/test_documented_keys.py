@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.mlflow import from_mlflow, to_mlflow
 
 # What W&B's system-metrics pages list, older and newest, with the units they give.
@@ -169,12 +169,12 @@ MLFLOW = {
 
 
 def unit(key: str) -> str | None:
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     return match.metric.unit if match is not None else None
 
 
 def canonical(key: str) -> str | None:
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     return match.key if match is not None else None
 
 
@@ -211,7 +211,7 @@ def test_mlflows_names_are_read(prefix: str) -> None:
 
 def test_mlflows_names_are_written_gpus_with_their_index() -> None:
     for name, (key, _) in MLFLOW.items():
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         assert match is not None, key
         assert to_mlflow(match) == name.replace("gpu_", "gpu_0_")
 
@@ -225,7 +225,7 @@ def test_mlflow_index_goes_both_ways() -> None:
 
 @pytest.mark.parametrize("key", ["disk./home.usagePercent", "cpu", "gpu.process.0.gpu"])
 def test_what_mlflow_has_no_name_for(key: str) -> None:
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     assert match is not None
     assert to_mlflow(match) is None
 

@@ -8,11 +8,11 @@ from typing import get_args
 
 import pytest
 
-from runvitals.metrics import CATALOG, SUBJECTS
+from runvitals.metrics import DEFINITIONS, SUBJECTS
 from runvitals.metrics.metric import Kind, Merge, Scope, placeholders
 from runvitals.metrics.unit import UNITS
 
-ROWS = CATALOG.metrics
+ROWS = DEFINITIONS.metrics
 COUNTERS = [row for row in ROWS if row.kind == "counter"]
 RATES = [row for row in ROWS if row.kind == "rate"]
 
@@ -43,18 +43,18 @@ def test_a_counter_keeps_its_last_sample_and_is_a_total_in_prometheus() -> None:
 
 def test_a_rate_is_of_a_counter_with_the_same_places_and_chart() -> None:
     for row in RATES:
-        counter = CATALOG.by_template[row.of or ""]
+        counter = DEFINITIONS.by_template[row.of or ""]
         assert counter.kind == "counter"
         assert placeholders(counter.key) == placeholders(row.key)
         assert (counter.chart, counter.scope) == (row.chart, row.scope), row.key
-        assert CATALOG.rate_of[counter.key] is row
+        assert DEFINITIONS.rate_of[counter.key] is row
         assert row.prometheus == row.otel == ""
 
 
 def test_a_rates_factor_follows_from_the_units() -> None:
     """Per second, in base units: what the counter gains equals what the rate shows."""
     for row in RATES:
-        counter, shown = UNITS[CATALOG.by_template[row.of or ""].unit], UNITS[row.unit]
+        counter, shown = UNITS[DEFINITIONS.by_template[row.of or ""].unit], UNITS[row.unit]
         assert counter.to_base == pytest.approx(row.factor * shown.to_base), row.key
 
 
@@ -63,13 +63,13 @@ def test_no_counter_has_two_rates() -> None:
 
 
 def test_what_a_chart_draws_has_one_unit() -> None:
-    mixed = {heading: {row.unit for row in rows} for heading, rows in CATALOG.charts.items()}
+    mixed = {heading: {row.unit for row in rows} for heading, rows in DEFINITIONS.charts.items()}
     assert {heading: units for heading, units in mixed.items() if len(units) > 1} == {}
 
 
 def test_a_counter_with_a_rate_is_drawn_by_it_and_one_without_is_drawn_itself() -> None:
-    assert [row.key for row in CATALOG.charts["Disk I/O"]] == ["disk.readMBps", "disk.writeMBps"]
-    assert [row.key for row in CATALOG.charts["Out-of-memory kills"]] == ["proc.memory.oomKills"]
+    assert [row.key for row in DEFINITIONS.charts["Disk I/O"]] == ["disk.readMBps", "disk.writeMBps"]
+    assert [row.key for row in DEFINITIONS.charts["Out-of-memory kills"]] == ["proc.memory.oomKills"]
 
 
 def test_prometheus_names_are_legal_and_each_is_one_rows() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.query.reader import RunReader
 from runvitals.query.run_handle import OpenRun
 from runvitals.sdk.settings import resolve
@@ -49,7 +49,7 @@ def test_keys_and_values_are_those_of_the_catalogue(tmp_path: Path, kind: str) -
     columns = run.metrics()
     assert len(columns.series) > 60
     for series in columns.series:
-        match = CATALOG.find(series.key)
+        match = DEFINITIONS.find(series.key)
         assert match is not None, series.key
         assert match.key == series.key, "another spelling than the canonical one"
         values = np.asarray(series.values)

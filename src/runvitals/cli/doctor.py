@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = examine(values, folder)
         print(json.dumps(as_json(report), indent=1))
     else:
-        report = examine(values, folder, tell=_Printer())
+        report = examine(values, folder, on_finding=_Printer())
         counts = ", ".join(f"{count} {state}" for state, count in report.counts().items())
         print(f"\n{counts}")
     if arguments.bundle:

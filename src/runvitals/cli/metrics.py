@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 
-from runvitals.metrics import CATALOG, SUBJECTS, reference
+from runvitals.metrics import DEFINITIONS, SUBJECTS, reference
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     subjects = SUBJECTS
     if arguments.pattern is not None:
-        subjects = reference.select(SUBJECTS, CATALOG.search(arguments.pattern))
+        subjects = reference.select(SUBJECTS, DEFINITIONS.search(arguments.pattern))
         if not subjects:
             raise LookupError(f"no metric's key, name or description matches {arguments.pattern!r}")
     if arguments.json:

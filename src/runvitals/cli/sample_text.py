@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.formatting import number
-from runvitals.metrics import CATALOG, SUBJECTS
+from runvitals.metrics import DEFINITIONS, SUBJECTS
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _groups(reading: Reading) -> list[_Group]:
     for key in reading.metrics:
         device = _device(key)
         if device is None:
-            match = CATALOG.find(key)
+            match = DEFINITIONS.find(key)
             name = _SUBJECT_OF[match.metric.key] if match is not None else _OTHERS
             order = (subjects.index(name), "", 0)
         else:
@@ -105,7 +105,7 @@ def _words(device: Mapping[str, Any]) -> str:
 
 
 def _shown(key: str, value: float) -> str:
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     unit = match.metric.unit if match is not None else ""
     if unit == "bytes":
         step = 0

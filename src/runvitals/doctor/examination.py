@@ -34,7 +34,7 @@ def examine(
     values: Mapping[str, Any],
     directory: str,
     environ: Mapping[str, str] = os.environ,
-    tell: Callable[[Finding], None] = lambda finding: None,
+    on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
     """Run all checks. Takes 2 to 3 s, longer if drivers or destinations are slow.
 
@@ -42,7 +42,7 @@ def examine(
         values: resolved settings.
         directory: the data folder.
         environ: the environment.
-        tell: called with each finding as it arrives.
+        on_finding: called with each finding as it arrives.
 
     Example:
         >>> report = examine(resolve({}, os.environ, os.getcwd()), data_dir())
@@ -54,7 +54,7 @@ def examine(
     def take(section: str, ask: Callable[[], Iterable[Finding]]) -> None:
         for finding in _safely(section, ask):
             report.findings.append(finding)
-            tell(finding)
+            on_finding(finding)
 
     def from_sources() -> Iterator[Finding]:
         report.reading = read_once(values)

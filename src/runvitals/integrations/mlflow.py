@@ -31,7 +31,7 @@ from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.identity import as_run_id
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import Settings, resolve
@@ -199,7 +199,7 @@ class Monitor:
         timeout_s = self._settings["finish_timeout"]
         connection.ensure()
         if connection.ask(message, timeout_s) is None and timeout_s:
-            tell(f"the monitor of run {self._run} did not confirm the run's end within {timeout_s:g} s")
+            notify(f"the monitor of run {self._run} did not confirm the run's end within {timeout_s:g} s")
         wait_for_delivery(self._settings, self._run, self._directory, say=False)
 
     def after_fork(self) -> None:

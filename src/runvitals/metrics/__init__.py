@@ -1,7 +1,7 @@
-"""Every metric, declared once: `CATALOG` finds the row of a key, `SUBJECTS` holds the rows by subject.
+"""Every metric, declared once: `DEFINITIONS` finds the row of a key, `SUBJECTS` holds the rows by subject.
 
->>> from runvitals.metrics import CATALOG
->>> CATALOG.find("gpu.0.powerWatts").metric.unit
+>>> from runvitals.metrics import DEFINITIONS
+>>> DEFINITIONS.find("gpu.0.powerWatts").metric.unit
 'W'
 """
 
@@ -26,7 +26,7 @@ from runvitals.metrics import (
     tpu,
     trainium,
 )
-from runvitals.metrics.definitions import Catalog, Match
+from runvitals.metrics.definitions import Match, MetricDefinitions
 from runvitals.metrics.metric import Metric
 
 SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
@@ -46,6 +46,6 @@ SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
     "Monitor": monitor.METRICS,
 }
 
-CATALOG = Catalog(chain.from_iterable(SUBJECTS.values()))
+DEFINITIONS = MetricDefinitions(chain.from_iterable(SUBJECTS.values()))
 
-__all__ = ["CATALOG", "SUBJECTS", "Catalog", "Match", "Metric"]
+__all__ = ["DEFINITIONS", "SUBJECTS", "Match", "Metric", "MetricDefinitions"]

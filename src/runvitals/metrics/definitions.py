@@ -17,7 +17,7 @@ _REMEMBERED_KEYS = 16_384
 class Match:
     """A concrete key resolved against the catalogue.
 
-    >>> match = CATALOG.find("gpu.3.powerWatts")
+    >>> match = DEFINITIONS.find("gpu.3.powerWatts")
     >>> match.metric.unit, match.labels
     ('W', {'i': '3'})
     """
@@ -27,16 +27,16 @@ class Match:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-class Catalog:
+class MetricDefinitions:
     """All metrics, findable by concrete key or alias.
 
     Raises:
         ValueError: a key or alias is declared twice, or a rate is of something that is no counter here.
 
     Example:
-        >>> CATALOG.find("memory").key
+        >>> DEFINITIONS.find("memory").key
         'memory_percent'
-        >>> CATALOG.find("disk./data/v1.5.usagePercent").labels
+        >>> DEFINITIONS.find("disk./data/v1.5.usagePercent").labels
         {'path': '/data/v1.5'}
     """
 
@@ -71,9 +71,9 @@ class Catalog:
     def search(self, wanted: str) -> list[Metric]:
         """Rows by concrete key, by glob over the spellings of keys, or by a word in their names or texts.
 
-        >>> [row.key for row in CATALOG.search("gpu.7.temp")]
+        >>> [row.key for row in DEFINITIONS.search("gpu.7.temp")]
         ['gpu.{i}.temp']
-        >>> [row.key for row in CATALOG.search("disk.{dev}.*MBps")]
+        >>> [row.key for row in DEFINITIONS.search("disk.{dev}.*MBps")]
         ['disk.{dev}.readMBps', 'disk.{dev}.writeMBps']
         """
         match = self.find(wanted)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.definitions import Match
 from runvitals.metrics.metric import pattern, placeholders
 
@@ -47,7 +47,7 @@ class Column(NamedTuple):
 def to_mlflow(match: Match) -> str | None:
     """MLflow's name of a key without the prefix, or None where MLflow has none for it.
 
-    >>> to_mlflow(CATALOG.find("gpu.3.powerWatts"))
+    >>> to_mlflow(DEFINITIONS.find("gpu.3.powerWatts"))
     'gpu_3_power_usage_watts'
     """
     name = match.metric.mlflow
@@ -63,7 +63,7 @@ def spellings(match: Match) -> tuple[str, ...]:
     """Every name that MLflow and its guide have for a key: with `system/` and without, with a GPU's index and
     without.
 
-    >>> spellings(CATALOG.find("gpu.3.powerWatts"))[:2]
+    >>> spellings(DEFINITIONS.find("gpu.3.powerWatts"))[:2]
     ('system/gpu_3_power_usage_watts', 'gpu_3_power_usage_watts')
     """
     name = to_mlflow(match)
@@ -92,7 +92,7 @@ def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
     """
     if key == OF_LIMIT and host_memory:
         return None
-    match = CATALOG.find(OF_LIMIT if key == OF_HOST else key)
+    match = DEFINITIONS.find(OF_LIMIT if key == OF_HOST else key)
     name = None if match is None else to_mlflow(match)
     return None if match is None or name is None else (PREFIX + name, match.metric.mlflow_factor)
 
@@ -129,7 +129,7 @@ def from_mlflow(name: str) -> Match | None:
     for expression, key in _names():
         found = expression.fullmatch(last)
         if found is not None:
-            return CATALOG.find(key.format(**(_IMPLIED | found.groupdict())))
+            return DEFINITIONS.find(key.format(**(_IMPLIED | found.groupdict())))
     return None
 
 
@@ -152,7 +152,7 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
     for place, key in enumerate(keys):
         if key == OF_LIMIT and OF_HOST in keys:
             continue
-        match = CATALOG.find(OF_LIMIT if key == OF_HOST else key)
+        match = DEFINITIONS.find(OF_LIMIT if key == OF_HOST else key)
         name = None if match is None else to_mlflow(match)
         if match is None or name is None:
             continue
@@ -173,6 +173,6 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
 @cache
 def _names() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns of MLflow's names, indexed and not, beside the templates of our keys."""
-    named = [(metric.mlflow, metric.key) for metric in CATALOG.metrics if metric.mlflow is not None]
+    named = [(metric.mlflow, metric.key) for metric in DEFINITIONS.metrics if metric.mlflow is not None]
     unindexed = [(name.replace("{i}_", ""), key) for name, key in named if "{i}_" in name]
     return tuple((pattern(name), key) for name, key in named + unindexed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from runvitals.metrics import CATALOG, mlflow
+from runvitals.metrics import DEFINITIONS, mlflow
 from runvitals.metrics.definitions import Match
 from runvitals.query.globs import Glob, check_globs, is_glob
 
@@ -62,7 +62,7 @@ class KeyFilter:
 
 def find(key: str) -> Match | None:
     """The metric of a key by any name: ours, W&B's or MLflow's."""
-    return CATALOG.find(key) or CATALOG.find(without_prefix(key)) or mlflow.from_mlflow(key)
+    return DEFINITIONS.find(key) or DEFINITIONS.find(without_prefix(key)) or mlflow.from_mlflow(key)
 
 
 def canonical(key: str) -> str:
@@ -73,7 +73,7 @@ def canonical(key: str) -> str:
 
 def unit(key: str) -> str:
     """The unit of a key's values; MLflow's unit for an MLflow name, "" for an unknown key."""
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     if match is not None:
         return match.metric.unit
     return mlflow.unit_of(key) if mlflow.from_mlflow(key) is not None else ""
@@ -82,7 +82,7 @@ def unit(key: str) -> str:
 @lru_cache(16_384)
 def spellings(key: str) -> tuple[str, ...]:
     """The key and all its aliases."""
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     if match is None:
         return (key,)
     aliases = (alias.format(**match.labels) for alias in match.metric.aliases)
@@ -92,13 +92,13 @@ def spellings(key: str) -> tuple[str, ...]:
 @lru_cache(16_384)
 def mlflow_spellings(key: str) -> tuple[str, ...]:
     """MLflow's names of a key, in all spellings."""
-    match = CATALOG.find(mlflow.OF_LIMIT if key == mlflow.OF_HOST else key)
+    match = DEFINITIONS.find(mlflow.OF_LIMIT if key == mlflow.OF_HOST else key)
     return () if match is None else mlflow.spellings(match)
 
 
 def without_prefix(pattern: str) -> str:
     """A W&B key or glob without the prefix `system.`; others unchanged."""
-    if CATALOG.find(pattern) is not None or not pattern.startswith(_OF_WANDB):
+    if DEFINITIONS.find(pattern) is not None or not pattern.startswith(_OF_WANDB):
         return pattern
     rest = pattern.removeprefix(_OF_WANDB)
     family = rest.partition(".")[0]
@@ -107,7 +107,7 @@ def without_prefix(pattern: str) -> str:
 
 def _meant(pattern: str) -> tuple[str, ...]:
     """A pattern and the keys it may be another name for."""
-    if mlflow.from_mlflow(pattern) is not None and CATALOG.find(pattern) is None:
+    if mlflow.from_mlflow(pattern) is not None and DEFINITIONS.find(pattern) is None:
         return (pattern, mlflow.bare(pattern))
     return (pattern, canonical(pattern))
 
@@ -116,4 +116,4 @@ def _is_mlflows(pattern: str) -> bool:
     return pattern.startswith(mlflow.PREFIX) or pattern.endswith(_OF_MLFLOW)
 
 
-_FAMILIES = frozenset(metric.key.partition(".")[0] for metric in CATALOG.metrics)
+_FAMILIES = frozenset(metric.key.partition(".")[0] for metric in DEFINITIONS.metrics)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 
 try:
     import numpy
@@ -41,10 +41,10 @@ def rate_of(counter: str) -> Rate | None:
         >>> rate_of("disk.in").key
         'disk.readMBps'
     """
-    match = CATALOG.find(counter)
+    match = DEFINITIONS.find(counter)
     if match is None:
         return None
-    metric = CATALOG.rate_of.get(match.metric.key)
+    metric = DEFINITIONS.rate_of.get(match.metric.key)
     return None if metric is None else Rate(metric.key.format(**match.labels), counter, metric.factor)
 
 

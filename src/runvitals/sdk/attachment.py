@@ -16,7 +16,7 @@ from runvitals.journal.writer import Writer
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.identity import Identity
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import SETTINGS
@@ -176,7 +176,7 @@ class Attachment:
         if not self._monitor.was_connected:
             self._write_end(message)
         elif not answered and timeout_s:
-            tell(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
+            notify(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
         say = not self._values["quiet"] and not self._place.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)
 

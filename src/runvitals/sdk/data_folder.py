@@ -6,7 +6,7 @@ import os
 
 from runvitals.journal import paths
 from runvitals.journal.writer import NO_ROOM
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.setting_definition import SettingError
 
 
@@ -59,7 +59,9 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
             f"no writable folder for run {run_id}: {problem}, and {fallback} is not usable either. "
             "Set RUNVITALS_DIR to a writable folder"
         )
-    tell(f"{problem}; run {run_id} is recorded in {fallback} instead. Set RUNVITALS_DIR to a writable folder")
+    notify(
+        f"{problem}; run {run_id} is recorded in {fallback} instead. Set RUNVITALS_DIR to a writable folder"
+    )
     return fallback
 
 

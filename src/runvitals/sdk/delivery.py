@@ -8,7 +8,7 @@ from typing import Any
 
 from runvitals.journal.json_codec import dumps
 from runvitals.sdk.data_folder import working_folder
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.settings import SETTINGS, resolve
 
 # Added to the relay's own timeout, for its answer to arrive.
@@ -60,11 +60,11 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
     for destination in wanted:
         report = reports.get(destination)
         if report is None:
-            tell(f"run {run_id} is not delivered to {destination} yet; run `runvitals sync {run_id}`")
+            notify(f"run {run_id} is not delivered to {destination} yet; run `runvitals sync {run_id}`")
         elif not report["delivered"] or report["rejected"]:
-            tell(_problem(report))
+            notify(_problem(report))
         elif say:
-            tell(f"delivered to {destination}: {_amount(report)}")
+            notify(f"delivered to {destination}: {_amount(report)}")
 
 
 def _amount(report: Mapping[str, Any]) -> str:

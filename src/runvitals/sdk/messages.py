@@ -11,7 +11,7 @@ from runvitals.terminal import inert
 _SHORTEST_TOKEN = 12
 
 
-def tell(text: str) -> None:
+def notify(text: str) -> None:
     """Print one line to stderr, with secrets redacted and control characters removed.
 
     Never raises: stderr may be closed, None, or replaced by the script.

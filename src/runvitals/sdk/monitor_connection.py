@@ -8,7 +8,7 @@ from typing import Any
 
 from runvitals.backoff import Backoff
 from runvitals.monitor import launch
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 
 # The first replacement starts immediately, later ones after 1, 2, 4 … s: a monitor that cannot run on this
 # machine must not cost the training a process start at every `log()`.
@@ -103,7 +103,7 @@ class MonitorConnection:
             self._connected_s = self._clock()
         except launch.Unavailable as error:
             if not self._backoff.failures:
-                tell(f"no system metrics for run {self._spec['run']} yet, will retry: {error}")
+                notify(f"no system metrics for run {self._spec['run']} yet, will retry: {error}")
             self._backoff.failed(self._clock())
 
     def _died(self) -> None:
@@ -116,4 +116,4 @@ class MonitorConnection:
         self._backoff.failed(now_s)
         if self._deaths == _WARN_AFTER_DEATHS:
             run_id = self._spec["run"]
-            tell(f"the monitor of run {run_id} keeps crashing; see the events in `runvitals show {run_id}`")
+            notify(f"the monitor of run {run_id} keeps crashing; see the events in `runvitals show {run_id}`")

@@ -17,7 +17,7 @@ from runvitals.model.names import name_fault
 from runvitals.model.summary import KINDS, Tally
 from runvitals.sdk.attachment import Attachment
 from runvitals.sdk.logged_values import Values
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.serial_executor import SerialExecutor
 
@@ -309,7 +309,7 @@ class Run:
 
     def _report_loss(self, journal: Writer) -> None:
         if journal.lost:
-            tell(f"{journal.lost} records of run {self.id} could not be written: {journal.error}")
+            notify(f"{journal.lost} records of run {self.id} could not be written: {journal.error}")
 
     # -- journal
 
@@ -334,7 +334,7 @@ class Run:
         if self.finished:
             if not self._told_finished:
                 self._told_finished = True
-                tell(f"run {self.id} is finished; changes of its {section} are no longer recorded")
+                notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
             return
         record: dict[str, Any] = {}
         if removed:
@@ -396,7 +396,7 @@ class Run:
     def _report_fault(self, fault: str) -> None:
         """Warn once that a value had to be changed to be recorded."""
         text = f"{fault}: recorded as far as possible"
-        tell(f"run {self.id} was given {text}")
+        notify(f"run {self.id} was given {text}")
         self._write(frames.EVENT, name="values_mended", level="warning", text=text, count=1)
 
     def _count_faults(self) -> None:
@@ -418,7 +418,7 @@ class Run:
 
     def _tell_unwritable(self, journal: Writer) -> None:
         self._unwritable = True
-        tell(
+        notify(
             f"run {self.id} cannot be written ({journal.error}); "
             "the training continues and lost records are counted"
         )

@@ -19,7 +19,7 @@ from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.identity import identify
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 
@@ -48,7 +48,7 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     program = shutil.which(command[0])
     if program is None:
         exists = os.path.exists(command[0])
-        tell(f"{command[0]}: {'not executable' if exists else 'command not found'}")
+        notify(f"{command[0]}: {'not executable' if exists else 'command not found'}")
         return NOT_EXECUTABLE if exists else NOT_FOUND
     if values["mode"] == "disabled":
         _exec(program, command)
@@ -57,7 +57,7 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     try:
         directory = usable_directory(values["dir"], run_id, values["resume"])
     except OSError as error:
-        tell(f"this command is not recorded: {error}")
+        notify(f"this command is not recorded: {error}")
         _exec(program, command)
     environ = {
         **os.environ,
@@ -131,13 +131,13 @@ def _journal(
             clock=clock,
         )
     except OSError as error:
-        tell(f"run {run_id} cannot be written: {error}")
+        notify(f"run {run_id} cannot be written: {error}")
         return None
 
 
 def _say(values: Mapping[str, Any], text: str) -> None:
     if not values["quiet"]:
-        tell(text)
+        notify(text)
 
 
 def _wait(

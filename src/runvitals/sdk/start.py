@@ -13,7 +13,7 @@ from runvitals.model.values import Mending
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.sdk.recorded_dict import pairs
 from runvitals.sdk.run import Run
 from runvitals.sdk.settings import SettingError, Settings, resolve
@@ -124,7 +124,7 @@ def _recorded(values: dict[str, Any]) -> Run:
     try:
         return _begin(values)
     except OSError as error:
-        tell(f"this training is not recorded: {error}")
+        notify(f"this training is not recorded: {error}")
         return _unrecorded(values)
 
 
@@ -141,7 +141,7 @@ def _begin(given: Mapping[str, Any]) -> Run:
     run.step = 0 if before is None else before.next_step
     _hook()
     if not values["quiet"] and not run.rank:
-        tell(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")
+        notify(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")
     return run
 
 
@@ -156,7 +156,7 @@ def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("project", "name", "group", "job_type"):
         bounded[key] = mending.value(values[key])
     for fault in mending.faults:
-        tell(f"the run's description has {fault}: recorded as far as possible")
+        notify(f"the run's description has {fault}: recorded as far as possible")
     return {**values, **bounded}
 
 

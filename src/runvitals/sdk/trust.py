@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.journal.paths import config_dir
-from runvitals.sdk.messages import tell
+from runvitals.sdk.messages import notify
 from runvitals.terminal import inert
 
 _warned: set[str] = set()
@@ -100,7 +100,7 @@ def warn_once(text: str) -> None:
     """Print a warning about settings, which are resolved more than once, only the first time."""
     if text not in _warned:
         _warned.add(text)
-        tell(text)
+        notify(text)
 
 
 def _checksum(content: bytes) -> str:

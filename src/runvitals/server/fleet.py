@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from runvitals.buckets import Buckets, Grid, combine, reduce
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.query.series import Series
 from runvitals.server.library import FleetSeries
 from runvitals.server.local.journal_run import within
@@ -19,7 +19,7 @@ def check_aggregate(metric: str, t0: int, t1: int, bucket_ms: int | None) -> Non
     Raises:
         ValueError: a question that has no answer, and what is allowed.
     """
-    match = CATALOG.find(metric)
+    match = DEFINITIONS.find(metric)
     if match is not None and match.metric.kind == "rate":
         raise ValueError(
             f"metric={metric}: a rate is derived where one run is read; over many runs its counter "

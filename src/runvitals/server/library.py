@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.model.filter import Filter
 from runvitals.model.run import Event, Run
 from runvitals.query.globs import glob
@@ -63,7 +63,7 @@ def device_index(key: str) -> str | None:
         >>> device_index("gpu.3.powerWatts"), device_index("cpu.3.cpu_percent")
         ('3', None)
     """
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     if match is None or match.metric.scope != "device":
         return None
     return next(iter(match.labels.values()), None)

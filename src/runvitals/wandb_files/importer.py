@@ -16,7 +16,7 @@ from runvitals.environment import redaction
 from runvitals.journal import frames, paths
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.writer import Writer
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.protobuf import Malformed
 from runvitals.wandb_files.records import (
     Alert,
@@ -172,7 +172,7 @@ class _Import:
         by_label: dict[str, dict[str, float]] = {}
         for key, value in record.values.items():
             key, _, label = key.partition(_LABEL)
-            match = CATALOG.find(key)
+            match = DEFINITIONS.find(key)
             by_label.setdefault(label, {})[match.key if match else key] = value
         for label, values in by_label.items():
             self._monitor(label).sample(record.time_ms, values)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.amd.cards import GIB, Driver, card, folder, tick, watch
 from tests.collectors.trees import plant, put
 
@@ -210,7 +210,7 @@ def test_every_key_has_the_catalogues_kind(tmp_path: Path) -> None:
     moment = tick(gpus, 100.0)
     for kind, keys in (("gauge", moment.gauges), ("counter", moment.counters)):
         for key in keys:
-            match = CATALOG.find(key)
+            match = DEFINITIONS.find(key)
             assert match is not None, f"the catalogue does not know {key}"
             assert (match.key, match.metric.kind) == (key, kind)
     gpus.close()

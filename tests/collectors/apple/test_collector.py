@@ -13,7 +13,7 @@ from runvitals.collectors.apple.ioreg import Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
 from runvitals.collectors.base import Absent, Scope, Tick
 from runvitals.collectors.plumbing.tool import ToolFailed
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.apple.macs import GIB, OLD_SAMPLE, SAMPLE, STATISTICS, Bench, entry, plist, tree
 from tests.collectors.plumbing.test_tool import processes_with, soon
 from tests.collectors.trees import put
@@ -118,7 +118,7 @@ def test_both_together_tell_all_keys(bench: Bench, started: list[Mac]) -> None:
         "energy.dram": 3.0,
     }  # fmt: skip
     for key in (*gauges, *moment.counters):
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         assert match is not None
         assert (match.key, match.metric.kind) == (key, "counter" if key in moment.counters else "gauge")
     assert mac.absent == {}

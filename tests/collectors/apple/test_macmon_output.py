@@ -10,7 +10,7 @@ import pytest
 from runvitals.collectors.apple.chip import AppleChip
 from runvitals.collectors.apple.macmon_child import chip_of, sample_of
 from runvitals.collectors.apple.macmon_output import MacmonSample, elapsed_s, mean
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.apple.macs import GIB, OLD_SAMPLE, SAMPLE
 
 POWER = {
@@ -145,7 +145,7 @@ def test_of_several_moments_the_mean_counts() -> None:
 
 def test_every_key_has_its_row_in_the_catalogue() -> None:
     for key in (*MacmonSample(SAMPLE).gauges, *MacmonSample(library()).gauges):
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         assert match is not None
         assert match.key == key
 

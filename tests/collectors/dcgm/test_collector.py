@@ -12,7 +12,7 @@ from runvitals.collectors.dcgm import collector
 from runvitals.collectors.dcgm.collector import Dcgm, NoSeries
 from runvitals.collectors.dcgm.probe import probe
 from runvitals.collectors.plumbing.http import HttpError
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.exporters import Exporter, ok
 
 BOARD = 'gpu="1",UUID="GPU-5ab1",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA A30"'
@@ -67,7 +67,7 @@ def test_readings_of_a_board_in_our_units(exporter: Exporter) -> None:
         "gpu.1.smActive": 38.1, "gpu.1.graphicsActive": 50.0, "gpu.1.pcieTxBytes": 123456.0,
     })  # fmt: skip
     assert tick.counters == {"gpu.1.energyJoules": 129931554.972}
-    assert all(CATALOG.find(key) for key in (*tick.gauges, *tick.counters))
+    assert all(DEFINITIONS.find(key) for key in (*tick.gauges, *tick.counters))
     assert source.facts == {
         "gpu_dcgm": [{"index": 1, "uuid": "GPU-5ab1", "name": "NVIDIA A30", "pci": "00000000:3B:00.0"}]
     }
@@ -95,7 +95,7 @@ def test_slices_of_a_gpu_are_told_apart(exporter: Exporter) -> None:
         "gpu.1.mig.4.0.memoryAllocatedBytes": 10.0 * 2**20,
         "gpu.1.mig.4.0.smActive": 0.0,
     }
-    assert all(CATALOG.find(key) for key in gauges)
+    assert all(DEFINITIONS.find(key) for key in gauges)
     assert source.facts is not None
     gpus = source.facts["gpu_dcgm"]
     assert isinstance(gpus, list)
@@ -134,7 +134,7 @@ def test_a_slice_never_takes_the_boards_place(exporter: Exporter) -> None:
         "gpu.1.mig.3.0.unCorrectedMemoryErrors": 3.0,
         "gpu.1.mig.4.0.unCorrectedMemoryErrors": 5.0,
     }
-    assert all(CATALOG.find(key) for key in (*tick.gauges, *tick.counters))
+    assert all(DEFINITIONS.find(key) for key in (*tick.gauges, *tick.counters))
     # Nor where the board is silent this once.
     exporter.answer = text(f"DCGM_FI_DEV_GPU_TEMP{{{other}}} 42")
     assert sampled(source, 105.0).gauges == {}
@@ -168,7 +168,7 @@ def test_throttling_and_nvlink(exporter: Exporter) -> None:
     errors = [counters[f"gpu.0.nvlink{kind}Errors"] for kind in ("CrcFlit", "CrcData", "Replay", "Recovery")]
     assert errors == [1.0, 2.0, 3.0, 4.0]
     for key in counters:
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         assert match is not None
         assert match.metric.kind == "counter"
     source.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, parse_metric, readings, user
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.graphcore.ipus import card
 
 
@@ -43,12 +43,12 @@ def test_all_that_is_written_is_told_by_a_card() -> None:
 
 def test_every_key_has_its_row_in_the_catalogue_and_samples_of_it_make_their_mean() -> None:
     for name in (*VARYING, *LASTING.values()):
-        match = CATALOG.find(f"ipu.3.{name}")
+        match = DEFINITIONS.find(f"ipu.3.{name}")
         assert match is not None
         assert (match.key, match.labels) == (f"ipu.3.{name}", {"device_id": "3"})
         assert match.metric.merge == "mean"
-    assert CATALOG.find("ipu.3.link speed (GT/s)") == CATALOG.find("ipu.3.speed (GT/s)")
-    assert CATALOG.find("ipu.3.ipu power") == CATALOG.find("ipu.3.ipu power (W)")
+    assert DEFINITIONS.find("ipu.3.link speed (GT/s)") == DEFINITIONS.find("ipu.3.speed (GT/s)")
+    assert DEFINITIONS.find("ipu.3.ipu power") == DEFINITIONS.find("ipu.3.ipu power (W)")
 
 
 def test_who_an_ipu_is_and_who_uses_it() -> None:

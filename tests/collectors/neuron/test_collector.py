@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runvitals.collectors.base import Tick
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.neuron import machines, reports
 from tests.collectors.neuron.machines import device, install, install_monitor, say, until
 from tests.collectors.trees import plant
@@ -429,6 +429,6 @@ def test_every_key_is_in_the_catalogue(tmp_path: Path, programs: Path, machine: 
     unknown = {
         key
         for kind, key in keys
-        if (found := CATALOG.find(key)) is None or found.metric.kind != kind or found.key != key
+        if (found := DEFINITIONS.find(key)) is None or found.metric.kind != kind or found.key != key
     }
     assert unknown == set()

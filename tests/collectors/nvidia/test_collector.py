@@ -12,7 +12,7 @@ from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.nvidia.collector import NoGpu, Nvidia
 from runvitals.collectors.nvidia.nvml import NvmlError
 from runvitals.collectors.plumbing.background import Hung
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.nvidia.fake import BLANK, BLANK_64, FakeGpu, FakeNvml, FakeSlice
 
 LONG_S = 20.0
@@ -98,11 +98,11 @@ def test_every_key_has_its_row_in_the_catalogue(nvml: FakeNvml, proc: Path) -> N
     ticks = [watched.sample(), watched.sample(11.0)]
     keys = {key for tick in ticks for key in (*tick.gauges, *tick.counters)}
     assert len(keys) > 60
-    assert [key for key in sorted(keys) if CATALOG.find(key) is None] == []
+    assert [key for key in sorted(keys) if DEFINITIONS.find(key) is None] == []
     for tick in ticks:
-        kinds = {key: CATALOG.find(key) for key in tick.counters}
+        kinds = {key: DEFINITIONS.find(key) for key in tick.counters}
         assert [key for key, match in kinds.items() if match and match.metric.kind != "counter"] == []
-        kinds = {key: CATALOG.find(key) for key in tick.gauges}
+        kinds = {key: DEFINITIONS.find(key) for key in tick.gauges}
         assert [key for key, match in kinds.items() if match and match.metric.kind != "gauge"] == []
 
 

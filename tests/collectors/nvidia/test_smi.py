@@ -13,7 +13,7 @@ from runvitals.collectors.nvidia.collector import open_library
 from runvitals.collectors.nvidia.probe import probe
 from runvitals.collectors.nvidia.smi import NvidiaSmi
 from runvitals.collectors.plumbing.tool import ToolFailed
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import answer, pci, tool
@@ -182,7 +182,7 @@ def test_what_new_releases_print(make: Make) -> None:
         "throttle.hwSlowdownSeconds": 0.0,
     }
     for key, kind in [*((key, "gauge") for key in tick.gauges), *((key, "counter") for key in tick.counters)]:
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         assert match is not None, key
         assert match.metric.kind == kind
     assert source.absent == {"NVML": "it has no library"}

@@ -14,7 +14,7 @@ from runvitals.collectors.tpu import metrics
 from runvitals.collectors.tpu.chips import TpuChip, find_chips
 from runvitals.collectors.tpu.collector import Tpu
 from runvitals.collectors.tpu.runtime import ports
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.plumbing.test_tool import soon
 from tests.collectors.tpu import machines
 from tests.collectors.tpu.messages import distribution, exponential, gauge
@@ -125,7 +125,7 @@ def test_what_a_newer_runtime_has(runtime: FakeRuntime, open_tpu: Open) -> None:
     assert gauges["tpu.hloExecTiming.tensorcore_2.meanUs"] == 1.5
     assert gauges["tpu.hloExecTiming.tensorcore_2.p50Us"] == 3.0
     for key in gauges:
-        row = CATALOG.find(key)
+        row = DEFINITIONS.find(key)
         assert row is not None, key
         assert (row.key, row.metric.kind) == (key, "gauge")
 
@@ -141,7 +141,7 @@ def test_every_distribution_has_a_row(runtime: FakeRuntime, open_tpu: Open) -> N
     found = [key for key in sample(open_tpu(runtime.port), 1.0) if not key.split(".")[1].isdigit()]
     assert len(found) == 5 * (len(metrics.DISTRIBUTIONS) + 1)
     for key in found:
-        row = CATALOG.find(key)
+        row = DEFINITIONS.find(key)
         assert row is not None, key
         assert row.metric.unit == ("Mb/s" if key.endswith("Mbps") else "µs")
 

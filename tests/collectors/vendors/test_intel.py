@@ -12,7 +12,7 @@ from runvitals.collectors.base import Absent, Tick
 from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
 from runvitals.collectors.vendors.detection import intel
 from runvitals.collectors.vendors.intel_xpu_smi import READINGS, XpuSmi
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import plant, put
 from tests.collectors.vendors.machines import pci
@@ -291,6 +291,6 @@ def test_what_is_no_table_of_intels_gpus_is_shown(tmp_path: Path, text: str, say
 
 def test_what_xpu_smi_tells_is_in_the_catalogue() -> None:
     for reading in READINGS:
-        match = CATALOG.find(f"gpu.0.{reading.key}")
+        match = DEFINITIONS.find(f"gpu.0.{reading.key}")
         assert match is not None
         assert match.metric.unit == reading.unit

@@ -24,7 +24,7 @@ from runvitals.collectors.vendors.qualcomm import QUALCOMM
 from runvitals.collectors.vendors.rebellions import REBELLIONS
 from runvitals.collectors.vendors.tenstorrent import TENSTORRENT
 from runvitals.collectors.vendors.thead import THEAD
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def test_every_reading_is_in_the_catalogue_in_its_unit(vendor: Vendor) -> None:
     for reading in vendor.readings:
         if reading.key == TOTAL:
             continue
-        match = CATALOG.find(f"gpu.0.{reading.key}")
+        match = DEFINITIONS.find(f"gpu.0.{reading.key}")
         assert match is not None, reading.key
         assert match.key == f"gpu.0.{reading.key}"
         assert match.metric.unit == reading.unit

@@ -13,10 +13,10 @@ from typing import Any
 import mlflow
 import mlflow.sklearn
 import requests
-import runvitals.mlflow as ours
 from sklearn.linear_model import LinearRegression
 
 import runvitals
+import runvitals.mlflow as ours
 
 NAP_S = 0.45
 told: dict[str, Any] = {}

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.otel.destination import endpoint
@@ -200,7 +200,7 @@ def test_what_is_not_spoken(
 def test_no_two_metrics_are_the_same_series_and_one_name_has_one_kind() -> None:
     seen: dict[Any, str] = {}
     families: dict[str, set[Any]] = defaultdict(set)
-    for row in CATALOG.metrics:
+    for row in DEFINITIONS.metrics:
         if not row.name:
             continue
         key = row.key.format(**dict.fromkeys(placeholders(row.key), "7"))

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from runvitals.journal import frames
 from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destinations.prometheus import destination
@@ -63,7 +63,7 @@ def shown(board: LatestValues, now: int = T0) -> dict[str, float]:
 def of_every_metric() -> Batch:
     """A sample with a number for each row of the catalogue."""
     keys = [
-        row.key.format(**dict.fromkeys(placeholders(row.key), "0")) for row in CATALOG.metrics if row.name
+        row.key.format(**dict.fromkeys(placeholders(row.key), "0")) for row in DEFINITIONS.metrics if row.name
     ]
     return batch(**dict.fromkeys(keys, 1.0))
 
@@ -138,7 +138,7 @@ def test_both_formats_are_what_their_parsers_take() -> None:
     assert strict["runvitals_run"].type == "info"
     assert {sample.labels["key"] for sample in strict["runvitals_log"].samples} == {'lo"ss\\\n', "nan", "?"}
     assert loose["runvitals_log"].samples[0].labels["key"] == 'lo"ss\\\n'
-    named = {row.prometheus.removesuffix("_total") for row in CATALOG.metrics if row.prometheus}
+    named = {row.prometheus.removesuffix("_total") for row in DEFINITIONS.metrics if row.prometheus}
     assert named <= strict.keys()
 
 

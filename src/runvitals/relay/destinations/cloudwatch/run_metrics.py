@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import isnan
 from typing import NamedTuple
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.query.rates import Rate, between, rate_of
 from runvitals.relay.batch import Batch
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
@@ -52,7 +52,7 @@ def column(key: str) -> KeyMapping:
     """
     rate = rate_of(key)
     field = rate.key if rate is not None else key
-    match = CATALOG.find(field)
+    match = DEFINITIONS.find(field)
     unit = unit_of(match.metric if match is not None else None)
     series = MetricSeries(legal_name(field), unit.name)
     return KeyMapping(series, key.partition(".")[0], field, unit.factor, rate)

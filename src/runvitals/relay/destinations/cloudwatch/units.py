@@ -38,7 +38,7 @@ def unit_of(metric: Metric | None) -> CloudWatchUnit:
     """The unit for a metric definition; "None" for unknown keys, and for units CloudWatch does not have.
 
     Example:
-        >>> unit_of(CATALOG.find("proc.memory.rssMB").metric)
+        >>> unit_of(DEFINITIONS.find("proc.memory.rssMB").metric)
         CloudWatchUnit(name='Bytes', factor=1048576.0)
     """
     if metric is None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import unquote
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.metrics.unit import UNITS
 from runvitals.relay.batch import Batch
@@ -54,7 +54,7 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
         >>> named("network.eth0.sent")[0].name, named("network.eth0.sent")[1]
         ('system.network.io', (('network.interface.name', 'eth0'), ('network.io.direction', 'transmit')))
     """
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     if match is None or not match.metric.name:
         return OTHER, (("runvitals.key", key),), 1.0
     row, unit = match.metric, UNITS[match.metric.unit]

@@ -21,7 +21,7 @@ from math import isnan
 from typing import NamedTuple
 
 from runvitals.journal.paths import safe_name
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.query.history import leaves
 from runvitals.query.rates import Rate, between, rate_of
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note
@@ -187,7 +187,7 @@ def how_shown(key: str) -> Shown:
     rate = rate_of(key)
     if rate is not None:
         key = rate.key
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     if match is None:
         return Shown(f"{key.partition('.')[0]}/{key}", "", rate)
     metric = match.metric

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from runvitals.metrics import CATALOG, Match
+from runvitals.metrics import DEFINITIONS, Match
 from runvitals.metrics.metric import placeholders
 from runvitals.metrics.unit import UNITS
 from runvitals.query.history import leaves
@@ -68,7 +68,7 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
         >>> family.name, labels, factor
         ('runvitals_gpu_memory_utilization_ratio', (('device', '0'),), 0.01)
     """
-    match = CATALOG.find(key)
+    match = DEFINITIONS.find(key)
     if match is None or not match.metric.name:
         return OTHER, (("key", key),), 1.0
     row, unit = match.metric, UNITS[match.metric.unit]
@@ -181,7 +181,7 @@ class Namer:
 
     def _of_endpoint(self, key: str) -> LabeledSeries | None:
         """The original name and labels of a metric scraped from an exporter; None for any other key."""
-        match = CATALOG.find(key) if key.startswith("openmetrics.") else None
+        match = DEFINITIONS.find(key) if key.startswith("openmetrics.") else None
         if match is None or not isinstance(self._told, Mapping):
             return None
         endpoint, n = match.labels["endpoint"], match.labels["n"]

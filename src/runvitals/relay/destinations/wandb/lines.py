@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
-from runvitals.metrics import CATALOG
+from runvitals.metrics import DEFINITIONS
 from runvitals.relay.batch import CONSOLE, Batch
 
 _MOST_OPEN_LINE = 100_000  # characters of an unterminated console line
@@ -84,7 +84,7 @@ def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetric
 def _merged(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
     merged = {}
     for key, many in values.items():
-        match = CATALOG.find(key)
+        match = DEFINITIONS.find(key)
         how = "mean" if match is None else "last" if match.metric.kind == "counter" else match.metric.merge
         merged[key + suffix] = _MERGES[how](many)
     return merged

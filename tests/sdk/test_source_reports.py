@@ -1,4 +1,4 @@
-"""What sources tell beside numbers gets into the run's records, and none of them holds up its end."""
+"""Facts, events and missing values that sources report are recorded; a blocking source delays nothing."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def probe(scope):
 """
 
 
-def test_facts_events_and_what_is_missing_are_recorded_and_a_hanging_source_delays_no_end(
-    tmp_path: Path,
-) -> None:
+def test_reports_are_recorded_and_a_blocking_source_does_not_delay_the_end(tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
     (site / "fridge-1.dist-info").mkdir(parents=True)
     (site / "fridge-1.dist-info" / "entry_points.txt").write_text(
