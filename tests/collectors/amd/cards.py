@@ -1,4 +1,4 @@
-"""AMD GPUs as amdgpu shows them under /sys, and a driver whose files fail; numbers are made up."""
+"""Fake AMD GPUs: their files in /sys with made-up values, and a driver whose files fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ GIB = 1 << 30
 
 
 def card(number: int, pci: str, **changes: str | None) -> Tree:
-    """The files of one card. A change replaces one by the last part of its name; None removes it."""
+    """The files of one card. A change, named by the last part of the path, replaces a file; None removes
+    it.
+    """
     hwmon = f"hwmon/hwmon{number + 3}"
     files = {
         "driver": "-> ../../../../bus/pci/drivers/amdgpu",
@@ -66,7 +68,7 @@ def folder(number: int) -> str:
 
 
 class Driver:
-    """Files under the folders in ``failing`` can be opened and not be read, as those of a card in a reset."""
+    """Files in the folders ``failing`` can be opened but not read, as those of a card that is being reset."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.failing: set[str] = set()
@@ -81,14 +83,14 @@ class Driver:
 
 
 def watch(scope: Scope, root: Path) -> AmdGpus:
-    """The collector of a machine that has no program of AMD's."""
+    """The collector of a machine without AMD's programs."""
     from runvitals.collectors.amd.sysfs import find_cards
 
     return AmdGpus(scope, find_cards(str(root)), None, {}, f"{root}/proc")
 
 
 def tick(gpus: AmdGpus, mono_s: float) -> Tick:
-    """One tick. Tests that use it let a tick wait for its answer."""
+    """One tick. In these tests a tick waits for its readings."""
     moment = Tick(mono_s)
     gpus.sample(moment)
     return moment

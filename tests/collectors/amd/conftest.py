@@ -1,4 +1,4 @@
-"""AMD's collector reads in a thread of its own; here a tick waits until that has answered."""
+"""AMD's collector reads in a thread. In these tests a tick waits until it has finished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AMD's library `amdsmi`, as a module with its calls, enumerations and exceptions: here and in a child."""
+"""The child that reads AMD's library, with a fake `amdsmi` module: in this process and as a child."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.amd.readings import AmdGpuReport
 
-# The library's own layout: handles are objects without a number, values that a chip does not have are "N/A",
-# what it does not support is an exception.
+# As in the real library: handles are objects without a number, missing values are "N/A", unsupported calls
+# raise an exception.
 FAKE = """
 import json, os, time
 from enum import IntEnum
@@ -71,7 +71,7 @@ def amdsmi_get_processor_handles():
         raise AmdSmiLibraryException(NOT_INITIALIZED)
     return [Handle(gpu) for gpu in GPUS]
 
-def _ask(handle, name):
+def _get(handle, name):
     if not isinstance(handle, Handle):
         raise AmdSmiParameterException(name)
     if name not in handle.gpu:
@@ -81,24 +81,24 @@ def _ask(handle, name):
         raise AmdSmiTimeoutException()
     return value
 
-def amdsmi_get_gpu_device_bdf(handle): return _ask(handle, "bdf")
-def amdsmi_get_gpu_device_uuid(handle): return _ask(handle, "uuid")
-def amdsmi_get_gpu_activity(handle): return _ask(handle, "activity")
-def amdsmi_get_power_info(handle): return _ask(handle, "power")
-def amdsmi_get_power_cap_info(handle): return _ask(handle, "cap")
-def amdsmi_get_gpu_vram_usage(handle): return _ask(handle, "vram")
-def amdsmi_get_gpu_total_ecc_count(handle): return _ask(handle, "ecc")
-def amdsmi_get_energy_count(handle): return _ask(handle, "energy")
+def amdsmi_get_gpu_device_bdf(handle): return _get(handle, "bdf")
+def amdsmi_get_gpu_device_uuid(handle): return _get(handle, "uuid")
+def amdsmi_get_gpu_activity(handle): return _get(handle, "activity")
+def amdsmi_get_power_info(handle): return _get(handle, "power")
+def amdsmi_get_power_cap_info(handle): return _get(handle, "cap")
+def amdsmi_get_gpu_vram_usage(handle): return _get(handle, "vram")
+def amdsmi_get_gpu_total_ecc_count(handle): return _get(handle, "ecc")
+def amdsmi_get_energy_count(handle): return _get(handle, "energy")
 def amdsmi_get_temp_metric(handle, sensor, metric):
     if not isinstance(sensor, AmdSmiTemperatureType) or not isinstance(metric, AmdSmiTemperatureMetric):
         raise AmdSmiParameterException(sensor)
-    return _ask(handle, f"temp {int(sensor)}")
+    return _get(handle, f"temp {int(sensor)}")
 def amdsmi_get_clock_info(handle, kind):
     if not isinstance(kind, AmdSmiClkType):
         raise AmdSmiParameterException(kind)
-    return _ask(handle, f"clock {int(kind)}")
+    return _get(handle, f"clock {int(kind)}")
 """
-# An MI300X: the average socket power is that of another generation.
+# An MI300X. The average socket power belongs to another generation.
 MI300X: dict[str, Any] = {
     "bdf": "0000:05:00.0",
     "uuid": "42FF74A1-0000-1000-80AB-1234567890AB",
@@ -135,7 +135,7 @@ READ = {
 
 
 def amdsmi(*gpus: dict[str, Any]) -> ModuleType:
-    """The library, initialized, on a machine with some GPUs."""
+    """The initialized library on a machine with these GPUs."""
     module = ModuleType("amdsmi")
     exec(compile(FAKE, "amdsmi", "exec"), module.__dict__)
     module.GPUS.extend(gpus)
@@ -143,8 +143,8 @@ def amdsmi(*gpus: dict[str, Any]) -> ModuleType:
     return module
 
 
-def gpus(*told: dict[str, Any]) -> list[dict[str, Any]]:
-    return AmdsmiLibrary(amdsmi(*told)).gpus()
+def gpus(*reported: dict[str, Any]) -> list[dict[str, Any]]:
+    return AmdsmiLibrary(amdsmi(*reported)).gpus()
 
 
 def test_all_readings_of_an_instinct() -> None:
@@ -179,20 +179,20 @@ def test_names_of_older_versions() -> None:
         "clock 0": {"cur_clk": 1900, "max_clk": 2100},
     }
     (gpu,) = gpus(older)
-    told = gpu["readings"]
-    assert (told["enforcedPowerLimitWatts"], told["energyJoules"], told["graphicsClock"]) == (
+    reported = gpu["readings"]
+    assert (reported["enforcedPowerLimitWatts"], reported["energyJoules"], reported["graphicsClock"]) == (
         750.0,
         30.5,
         1900.0,
     )
 
 
-def test_what_a_card_does_not_have_is_a_reading_less() -> None:
+def test_unsupported_readings_are_left_out() -> None:
     (gpu,) = gpus({"bdf": "0000:05:00.0", "activity": MI300X["activity"]})
     assert (gpu["pci"], gpu["uuid"], gpu["readings"]) == ("0000:05:00.0", "", {"gpu": 88.0, "memory": 41.0})
 
 
-def test_na_everywhere_is_nothing_read() -> None:
+def test_na_everywhere_gives_no_readings() -> None:
     empty = {
         name: dict.fromkeys(value, "N/A") if isinstance(value, dict) else "N/A"
         for name, value in MI300X.items()
@@ -200,7 +200,7 @@ def test_na_everywhere_is_nothing_read() -> None:
     assert gpus(empty)[0]["readings"] == {}
 
 
-def test_a_version_without_a_call_or_a_sensor_lacks_that_alone() -> None:
+def test_a_missing_call_or_sensor_affects_only_its_reading() -> None:
     library = amdsmi(MI300X)
     del library.amdsmi_get_power_cap_info
     del library.AmdSmiClkType
@@ -209,7 +209,7 @@ def test_a_version_without_a_call_or_a_sensor_lacks_that_alone() -> None:
     assert AmdsmiLibrary(library).gpus()[0]["readings"].keys() == READ.keys() - missing
 
 
-def test_one_gpus_failure_does_not_touch_the_others() -> None:
+def test_one_gpus_failure_does_not_affect_the_others() -> None:
     first, second = gpus(dict.fromkeys(MI300X, "timeout"), MI300X)
     assert (first["readings"], second["readings"]) == ({}, READ)
     assert second["index"] == 1
@@ -220,7 +220,7 @@ def test_one_gpus_failure_does_not_touch_the_others() -> None:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of Python packages, and no program of AMD's on PATH."""
+    """A folder of Python packages, and no AMD program on PATH."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return tmp_path / "site"
 
@@ -233,8 +233,8 @@ def opened() -> Iterator[list[AmdSmiLibrary]]:
         library.close()
 
 
-def install(site: Path, *told: dict[str, Any], more: str = "") -> str:
-    put(site, "amdsmi/__init__.py", f"{FAKE}\nGPUS = {list(told)!r}\n{more}\n")
+def install(site: Path, *reported: dict[str, Any], more: str = "") -> str:
+    put(site, "amdsmi/__init__.py", f"{FAKE}\nGPUS = {list(reported)!r}\n{more}\n")
     return str(site)
 
 
@@ -257,7 +257,7 @@ def failure(library: AmdSmiLibrary, mono_s: Callable[[], float]) -> str:
     return soon(attempt)
 
 
-def test_a_child_asks_the_library(site: Path, opened: list[AmdSmiLibrary]) -> None:
+def test_the_child_reads_the_library(site: Path, opened: list[AmdSmiLibrary]) -> None:
     first, second = answer(
         opened, install(site, MI300X, MI300X | {"bdf": "0000:85:00.0", "activity": "timeout"})
     )
@@ -267,7 +267,7 @@ def test_a_child_asks_the_library(site: Path, opened: list[AmdSmiLibrary]) -> No
     assert second.readings == {name: READ[name] for name in READ if name not in ("gpu", "memory")}
 
 
-def test_it_goes_on_answering(site: Path, opened: list[AmdSmiLibrary]) -> None:
+def test_the_child_prints_repeatedly(site: Path, opened: list[AmdSmiLibrary]) -> None:
     folder = install(site, MI300X)
     answer(opened, folder)
     for _ in range(3):
@@ -285,7 +285,7 @@ def test_it_goes_on_answering(site: Path, opened: list[AmdSmiLibrary]) -> None:
         ("raise KeyError('ROCM_HOME')", "KeyError: 'ROCM_HOME'"),
     ],
 )
-def test_a_library_that_does_not_work_says_why(
+def test_a_failing_library_reports_its_error(
     site: Path, opened: list[AmdSmiLibrary], more: str, why: str
 ) -> None:
     library = AmdSmiLibrary(install(site, more=more), 0.01)
@@ -293,20 +293,20 @@ def test_a_library_that_does_not_work_says_why(
     assert failure(library, lambda: 100.0).startswith(why)
 
 
-def test_a_library_that_takes_its_process_down_is_told(site: Path, opened: list[AmdSmiLibrary]) -> None:
+def test_a_library_that_crashes_is_reported(site: Path, opened: list[AmdSmiLibrary]) -> None:
     library = AmdSmiLibrary(install(site, more="def amdsmi_init(): os.abort()"), 0.01)
     opened.append(library)
     assert failure(library, lambda: 100.0).endswith("was killed by signal 6")
 
 
-def test_a_library_that_hangs_is_given_up(site: Path, opened: list[AmdSmiLibrary]) -> None:
+def test_a_hanging_library_is_killed(site: Path, opened: list[AmdSmiLibrary]) -> None:
     library = AmdSmiLibrary(install(site, more="def amdsmi_init(): time.sleep(60)"), 1.0)
     opened.append(library)
     clock = iter(range(100, 10_000))
-    assert failure(library, lambda: float(next(clock))) == f"the library in {site} does not answer"
+    assert failure(library, lambda: float(next(clock))) == f"the library in {site} did not respond"
 
 
-def test_it_comes_before_the_programs_and_gives_way_to_them(
+def test_the_library_is_preferred_and_programs_are_the_fallback(
     tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = install(site, more="def amdsmi_init(): raise AmdSmiLibraryException(34)")
@@ -319,7 +319,9 @@ def test_it_comes_before_the_programs_and_gives_way_to_them(
     gpus.close()
 
 
-def test_it_fills_in_what_sysfs_lacks(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_adds_what_sysfs_lacks(
+    tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(install(site, MI300X))
     gpus = probe(
         plant(tmp_path / "host", card(1, "0000:05:00.0", power1_average=None, gpu_busy_percent=None))
@@ -330,11 +332,11 @@ def test_it_fills_in_what_sysfs_lacks(tmp_path: Path, site: Path, monkeypatch: p
     gpus.close()
 
 
-def test_the_child_ends_when_nobody_reads(site: Path) -> None:
+def test_the_child_exits_when_the_pipe_is_closed(site: Path) -> None:
     library = AmdSmiLibrary(install(site, MI300X), 0.01)
     soon(lambda: library.devices(100.0), lambda found: found is not None)
     child = library._stream._child
     assert child is not None
-    child.close()  # our ends of its pipes
+    child.close()  # our ends of the pipes
     soon(child.ended)
     assert child.exit_code == 0

@@ -1,4 +1,4 @@
-"""AMD's GPUs as their driver shows them: numbers, order, cards that fail, sleep, are lost and come back."""
+"""AMD GPUs in sysfs: keys, indices, and cards that fail, sleep, are lost and come back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.collectors.trees import plant, put
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The card that was found first lies behind on the bus.
+# card1 has the higher PCI address.
 TWO = card(1, "0000:83:00.0") | card(2, "0000:03:00.0", gpu_busy_percent="99", power1_cap="300000000")
 
 
-def test_a_card_tells_all_its_readings_and_each_is_in_the_catalogue(tmp_path: Path) -> None:
+def test_a_card_has_all_readings_as_declared_metrics(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
     moment = tick(gpus, 100.0)
     assert moment.gauges == {
@@ -51,7 +51,7 @@ def test_a_card_tells_all_its_readings_and_each_is_in_the_catalogue(tmp_path: Pa
     gpus.close()
 
 
-def test_cards_are_numbered_by_their_place_on_the_bus(tmp_path: Path) -> None:
+def test_cards_are_numbered_in_pci_order(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, TWO), tmp_path)
     gauges = tick(gpus, 100.0).gauges
     assert (gauges["gpu.0.gpu"], gauges["gpu.1.gpu"]) == (99.0, 63.0)
@@ -64,13 +64,13 @@ def test_cards_are_numbered_by_their_place_on_the_bus(tmp_path: Path) -> None:
     gpus.close()
 
 
-def test_behind_nvidias_gpus_numbers_go_on(tmp_path: Path) -> None:
+def test_indices_follow_those_of_nvidia_gpus(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, TWO | {"proc/driver/nvidia/gpus/0000:01:00.0/": ""}), tmp_path)
     assert {key.split(".")[1] for key in tick(gpus, 100.0).gauges} == {"1", "2"}
     gpus.close()
 
 
-def test_one_failing_file_costs_its_own_reading_and_comes_back(
+def test_a_failing_file_affects_only_its_reading_and_recovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Driver(monkeypatch)
@@ -80,7 +80,7 @@ def test_one_failing_file_costs_its_own_reading_and_comes_back(
     assert "gpu.1.gpu" not in gauges
     assert (gauges["gpu.1.powerWatts"], gauges["gpu.0.gpu"]) == (210.0, 99.0)
     assert gpus.absent == {
-        "gpu.1": "no gpu in sysfs; amd-smi or rocm-smi would be asked for it, but neither is installed"
+        "gpu.1": "no gpu in sysfs; amd-smi or rocm-smi may report it, but neither is installed"
     }
     driver.failing.clear()
     assert tick(gpus, 101.5).gauges["gpu.1.gpu"] == 63.0
@@ -88,9 +88,7 @@ def test_one_failing_file_costs_its_own_reading_and_comes_back(
     gpus.close()
 
 
-def test_a_lost_card_is_told_and_found_again_and_the_other_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_card_is_reported_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver(monkeypatch)
     gpus = watch(plant(tmp_path, TWO), tmp_path)
     tick(gpus, 100.0)
@@ -102,14 +100,14 @@ def test_a_lost_card_is_told_and_found_again_and_the_other_goes_on(
         {
             "name": "device_lost",
             "level": "error",
-            "text": "AMD GPU 0000:83:00.0 no longer answers",
+            "text": "AMD GPU 0000:83:00.0 can no longer be read",
             "pci": "0000:83:00.0",
         }
     ]
     for mono_s in (111.0, 130.0):
         assert tick(gpus, mono_s).events == []
     assert tick(gpus, 215.0).gauges["gpu.0.gpu"] == 99.0
-    assert "not one of its files can be read" in gpus.absent["gpu.1"]
+    assert "none of its files can be read" in gpus.absent["gpu.1"]
     driver.failing.clear()
     moment = tick(gpus, 250.0)
     assert moment.gauges["gpu.1.gpu"] == 63.0
@@ -118,28 +116,28 @@ def test_a_lost_card_is_told_and_found_again_and_the_other_goes_on(
     gpus.close()
 
 
-def test_a_card_that_comes_later_is_found(tmp_path: Path) -> None:
+def test_a_card_added_later_is_found(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
     tick(gpus, 100.0)
     plant(tmp_path, card(2, "0000:03:00.0", gpu_busy_percent="5"))
     gauges = tick(gpus, 131.0).gauges
-    # It does not take the other's number, although it lies before it.
+    # It does not take the other's index, although its PCI address is lower.
     assert (gauges["gpu.0.gpu"], gauges["gpu.1.gpu"]) == (63.0, 5.0)
     gpus.close()
 
 
-def test_a_sleeping_card_is_not_woken_up(tmp_path: Path) -> None:
+def test_a_card_that_is_asleep_is_not_woken_up(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", runtime_status="suspended")), tmp_path)
     moment = tick(gpus, 100.0)
     assert (moment.gauges, moment.counters, moment.events) == ({}, {}, [])
-    assert gpus.absent["gpu.0"].endswith("it sleeps, and a question would wake it up")
+    assert gpus.absent["gpu.0"].endswith("it is asleep, and reading it would wake it up")
     put(tmp_path, f"{folder(1)}/power/runtime_status", "active\n")
     assert tick(gpus, 101.0).gauges["gpu.0.gpu"] == 63.0
     gpus.close()
 
 
 @pytest.mark.parametrize("text", ["N/A", "", "-1", "unsupported"])
-def test_what_is_no_number_is_no_reading(tmp_path: Path, text: str) -> None:
+def test_invalid_numbers_are_left_out(tmp_path: Path, text: str) -> None:
     names = ("gpu_busy_percent", "mem_busy_percent", "power1_average", "mem_info_vram_used", "power1_cap")
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", **dict.fromkeys(names, text))), tmp_path)
     gauges = tick(gpus, 100.0).gauges
@@ -157,7 +155,7 @@ def test_what_is_no_number_is_no_reading(tmp_path: Path, text: str) -> None:
         ({"temp1_label": None, "temp2_label": None, "temp3_label": None}, 44.0),
     ],
 )
-def test_the_temperature_is_that_of_the_memory_else_the_hottest_place_else_the_rim(
+def test_temperature_is_memory_then_junction_then_edge(
     tmp_path: Path, changes: dict[str, str | None], temp: float
 ) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", **changes)), tmp_path)
@@ -167,14 +165,14 @@ def test_the_temperature_is_that_of_the_memory_else_the_hottest_place_else_the_r
     gpus.close()
 
 
-def test_fully_busy_at_a_tenth_of_the_power_is_suspect(tmp_path: Path) -> None:
+def test_full_utilization_at_a_tenth_of_the_power_is_suspect(tmp_path: Path) -> None:
     tree = card(1, "0000:83:00.0", gpu_busy_percent="100", power1_average="28000000")
     gpus = watch(plant(tmp_path, tree), tmp_path)
     assert tick(gpus, 100.0).gauges["gpu.0.busySuspect"] == 1.0
     gpus.close()
 
 
-def test_counters_are_handed_on_as_they_are_even_after_a_reset(tmp_path: Path) -> None:
+def test_counters_are_passed_on_unchanged_after_a_reset(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
     assert tick(gpus, 100.0).counters["gpu.0.pcieReplays"] == 4.0
     put(tmp_path, f"{folder(1)}/pcie_replay_count", "0\n")
@@ -182,13 +180,13 @@ def test_counters_are_handed_on_as_they_are_even_after_a_reset(tmp_path: Path) -
     gpus.close()
 
 
-def test_an_idle_chip_without_a_marked_clock_has_none(tmp_path: Path) -> None:
+def test_an_idle_chip_without_an_active_clock_has_none(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", pp_dpm_sclk="0: 500Mhz\n1: 900Mhz")), tmp_path)
     assert "gpu.0.graphicsClock" not in tick(gpus, 100.0).gauges
     gpus.close()
 
 
-def test_an_apu_that_marks_no_clock_has_those_of_its_table_between_two_looks_at_it_too(
+def test_an_apu_without_active_clocks_keeps_those_of_gpu_metrics_between_reads(
     tmp_path: Path,
 ) -> None:
     table = bytearray(b"\xff" * 200)
@@ -205,7 +203,7 @@ def test_an_apu_that_marks_no_clock_has_those_of_its_table_between_two_looks_at_
     gpus.close()
 
 
-def test_every_key_has_the_catalogues_kind(tmp_path: Path) -> None:
+def test_every_key_has_its_declared_kind(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0")), tmp_path)
     moment = tick(gpus, 100.0)
     for kind, keys in (("gauge", moment.gauges), ("counter", moment.counters)):

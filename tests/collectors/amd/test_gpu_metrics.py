@@ -1,4 +1,4 @@
-"""The driver's binary table: revisions, fields of ones, tables that break off, partitions."""
+"""The driver's gpu_metrics table: revisions, missing values, truncated tables, partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def table(content: int, size: int = 4096) -> bytearray:
     return made
 
 
-def test_energy_is_told_from_revision_4_on() -> None:
+def test_energy_since_revision_4() -> None:
     made = table(5)
     pack_into("<H", made, 12, 88)
     pack_into("<H", made, 14, 0xFFFF)
@@ -23,7 +23,7 @@ def test_energy_is_told_from_revision_4_on() -> None:
     assert decode(bytes(made)) == {"gpu": 88.0, "energyJoules": 3.0}
 
 
-def test_clocks_of_an_apu_are_those_of_now_else_their_means() -> None:
+def test_apu_clocks_are_current_else_average() -> None:
     made = bytearray(b"\xff" * 200)
     pack_into("<HBB", made, 0, 200, 2, 3)
     pack_into("<H", made, 28, 40)
@@ -38,12 +38,12 @@ def test_clocks_of_an_apu_are_those_of_now_else_their_means() -> None:
 
 
 @pytest.mark.parametrize("made", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
-def test_what_is_not_known_or_breaks_off_has_no_reading(made: bytes) -> None:
+def test_unknown_or_truncated_tables_have_no_readings(made: bytes) -> None:
     assert decode(made) == {}
     assert partitions(made) == []
 
 
-def test_each_partitions_use_is_the_mean_of_its_dies() -> None:
+def test_partition_utilization_is_the_mean_of_its_dies() -> None:
     made = table(6)
     pack_into("<H", made, 306, 2)
     pack_into("<8I", made, 312, 40, 60, *[0xFFFFFFFF] * 6)

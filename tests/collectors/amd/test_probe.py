@@ -1,4 +1,4 @@
-"""Whether AMD GPUs are here, and what is said where none is."""
+"""The probe for AMD GPUs, and its reasons."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
 
-def test_a_machine_without_one_says_what_was_looked_for(tmp_path: Path) -> None:
+def test_absent_names_what_was_searched(tmp_path: Path) -> None:
     with pytest.raises(
         Absent, match="no card in /sys/class/drm is driven by amdgpu, and neither amd-smi nor rocm-smi"
     ):
@@ -40,28 +40,28 @@ def test_a_card_without_its_driver_is_reported_with_the_remedy(tmp_path: Path) -
         probe(scope)
 
 
-def test_a_boards_own_graphics_and_connectors_are_no_cards(tmp_path: Path) -> None:
+def test_onboard_graphics_and_connectors_are_not_cards(tmp_path: Path) -> None:
     ast = {"sys/class/drm/card0/device/driver": "-> ../../../../bus/pci/drivers/ast"}
     plant(tmp_path, ast | card(10, "0000:03:00.0") | card(2, "0000:83:00.0"))
     put(tmp_path, "sys/class/drm/card2-HDMI-A-1/status", "connected\n")
     assert card_names(str(tmp_path)) == ["card2", "card10"]
 
 
-def test_where_links_are_hidden_the_files_tell(tmp_path: Path) -> None:
+def test_a_card_is_recognized_by_its_files_without_links(tmp_path: Path) -> None:
     tree = card(1, "0000:03:00.0")
     del tree["sys/class/drm/card1/device/driver"]
     plant(tmp_path, tree)
     assert card_names(str(tmp_path)) == ["card1"]
 
 
-def test_hygons_rocm_smi_is_not_amds(tmp_path: Path) -> None:
+def test_hygons_rocm_smi_is_ignored(tmp_path: Path) -> None:
     put(tmp_path, "dtk/bin/rocm-smi", "#!/bin/sh\n")
     (tmp_path / "dtk/bin/rocm-smi").chmod(stat.S_IRWXU)
     put(tmp_path, "bin/rocm-smi", f"-> {tmp_path}/dtk/bin/rocm-smi")
     assert find_rocm_program("rocm-smi") == []
 
 
-def test_without_a_gpu_the_monitor_imports_the_question_alone(tmp_path: Path) -> None:
+def test_without_a_gpu_only_the_probe_is_imported(tmp_path: Path) -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""What the run's own processes use of a GPU: ROCm's notes, and the driver's on open files."""
+"""Use of a GPU by the run's processes, from KFD and from fdinfo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fdinfo(busy_ns: int) -> str:
     )
 
 
-def test_copies_of_one_open_file_count_once_and_time_becomes_a_share(tmp_path: Path) -> None:
+def test_duplicate_descriptors_count_once(tmp_path: Path) -> None:
     files = {"proc/70/fd/5": "-> /dev/dri/renderD128", "proc/70/fd/6": "-> /dev/dri/renderD128"}
     infos = {f"proc/70/fdinfo/{number}": fdinfo(1_000_000_000) for number in (5, 6)}
     plant(tmp_path, files | infos)
@@ -33,7 +33,7 @@ def test_copies_of_one_open_file_count_once_and_time_becomes_a_share(tmp_path: P
     assert use.read([71], {}, 110.0) == {}
 
 
-def test_rocms_notes_go_before_the_drivers(tmp_path: Path) -> None:
+def test_kfd_memory_is_preferred_over_fdinfo(tmp_path: Path) -> None:
     nodes = "sys/class/kfd/kfd/topology/nodes"
     place = f"location_id {0x0300}\ndomain 0\ndrm_render_minor 128\nunique_id 4711\n"
     plant(

@@ -1,4 +1,4 @@
-"""What rocm-smi and amd-smi of many versions print, and programs that fail, hang or babble."""
+"""Output of many versions of rocm-smi and amd-smi, and programs that fail, hang or print garbage."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NEW = {
 }
 
 
-def test_rocm_smi_of_old_and_new() -> None:
+def test_rocm_smi_of_old_and_new_versions() -> None:
     new, old = rocm_smi.parse({"card1": NEW, "system": {"Driver version": "6.7"}, "card0": OLD})
     assert (new.index, old.index) == (1, 0)
     assert (old.pci, old.title, old.unique_id) == ("0000:2f:00.0", "Instinct MI210", "a1b2c3d4e5f60001")
@@ -119,7 +119,7 @@ STATIC = {
 
 
 @pytest.mark.parametrize("answer", [[METRIC], {"gpu_data": [METRIC]}, METRIC, {"gpu0": METRIC}])
-def test_amd_smi_in_the_shapes_of_all_versions(answer: Any) -> None:
+def test_amd_smi_of_all_versions(answer: Any) -> None:
     (device,) = amd_smi.parse_metric(answer)
     told = derive(device.readings)
     assert (told["gpu"], told["memory"], told["powerWatts"]) == (91.0, 40.0, 350.0)
@@ -130,7 +130,7 @@ def test_amd_smi_in_the_shapes_of_all_versions(answer: Any) -> None:
     assert "fanSpeed" not in told
 
 
-def test_amd_smi_tells_fan_baseboard_and_an_apus_clocks() -> None:
+def test_amd_smi_fan_baseboard_and_apu_clocks() -> None:
     answer = {
         "gpu_data": [
             {
@@ -188,14 +188,14 @@ def test_amd_smis_limits(limit: object, watts: float | None) -> None:
 
 
 @pytest.mark.parametrize("answer", ["text", 5, None])
-def test_what_is_no_list_of_gpus_is_an_error(answer: object) -> None:
-    with pytest.raises(ValueError, match="amd-smi answered with no list of GPUs"):
+def test_output_without_a_list_of_gpus_is_an_error(answer: object) -> None:
+    with pytest.raises(ValueError, match="invalid amd-smi output: expected a list of GPUs"):
         amd_smi.parse_metric(answer)
-    with pytest.raises(ValueError, match="rocm-smi answered with no object of cards"):
+    with pytest.raises(ValueError, match="invalid rocm-smi output: expected an object of cards"):
         rocm_smi.parse(answer)
 
 
-def test_a_broken_name_costs_no_reading() -> None:
+def test_an_invalid_name_does_not_affect_readings() -> None:
     text = json.dumps({"card0": OLD}).encode().replace(b"Instinct", b"Inst\xff\xfect")
     assert rocm_smi.parse(lenient_json.find(text))[0].readings["gpu"] == 64.0
 
@@ -232,7 +232,7 @@ def failure(gpus: AmdGpus, mono_s: float) -> str:
     return gpus.absent["gpu"]
 
 
-def test_rocm_smi_alone_behind_a_warning(tmp_path: Path, bin_folder: Path) -> None:
+def test_rocm_smi_output_after_a_warning(tmp_path: Path, bin_folder: Path) -> None:
     prints(bin_folder, "rocm-smi", f"WARNING: [old] driver\n{json.dumps({'card1': NEW, 'card0': OLD})}\n")
     gpus = probe(plant(tmp_path, BARE_VM))
     moment = answer(gpus, 100.0)
@@ -244,14 +244,14 @@ def test_rocm_smi_alone_behind_a_warning(tmp_path: Path, bin_folder: Path) -> No
     gpus.close()
 
 
-def test_truncated_json_is_told_and_is_no_reading(tmp_path: Path, bin_folder: Path) -> None:
+def test_truncated_json_is_an_error(tmp_path: Path, bin_folder: Path) -> None:
     prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD, "card1": NEW})[:-30])
     gpus = probe(plant(tmp_path, BARE_VM))
     assert failure(gpus, 100.0).startswith("rocm-smi: invalid JSON in the output")
     gpus.close()
 
 
-def test_a_program_that_sees_no_gpu_gives_way_to_the_next(tmp_path: Path, bin_folder: Path) -> None:
+def test_a_program_that_lists_no_gpu_is_followed_by_the_next(tmp_path: Path, bin_folder: Path) -> None:
     prints_amd_smi(bin_folder, "[]")
     prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD}))
     gpus = probe(plant(tmp_path, BARE_VM))
@@ -259,19 +259,19 @@ def test_a_program_that_sees_no_gpu_gives_way_to_the_next(tmp_path: Path, bin_fo
     gpus.close()
 
 
-def test_amd_smi_comes_before_rocm_smi(tmp_path: Path, bin_folder: Path) -> None:
+def test_amd_smi_is_preferred_over_rocm_smi(tmp_path: Path, bin_folder: Path) -> None:
     prints_amd_smi(bin_folder, json.dumps([METRIC]))
     prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD}))
     gpus = probe(plant(tmp_path, BARE_VM))
     assert answer(gpus, 100.0).gauges["gpu.0.gpu"] == 91.0
-    # The limit comes from a child of its own, which may take a little longer; later readings have it.
+    # The limit comes from a separate process, which may take longer. Later readings have it.
     moments = itertools.count(100.0, 0.02)
     later = soon(lambda: tick(gpus, next(moments)), lambda moment: bool(moment.gauges))
     assert later.gauges["gpu.0.powerPercent"] == 50.0
     gpus.close()
 
 
-def test_limits_outlast_a_failure_to_ask_for_them_again(bin_folder: Path) -> None:
+def test_limits_are_kept_when_reading_them_again_fails(bin_folder: Path) -> None:
     prints_amd_smi(bin_folder, json.dumps([METRIC]))
     amd = AmdSmi(f"{bin_folder}/amd-smi", 1.0)
     moments = itertools.count(100.0, 0.02)
@@ -284,7 +284,7 @@ def test_limits_outlast_a_failure_to_ask_for_them_again(bin_folder: Path) -> Non
     amd.close()
 
 
-def test_a_program_that_hangs_is_killed_and_told(tmp_path: Path, bin_folder: Path) -> None:
+def test_a_hanging_program_is_killed_and_reported(tmp_path: Path, bin_folder: Path) -> None:
     program(bin_folder, "rocm-smi", "exec /bin/sleep 60")
     gpus = probe(plant(tmp_path, BARE_VM))
     tick(gpus, 100.0)
@@ -292,14 +292,14 @@ def test_a_program_that_hangs_is_killed_and_told(tmp_path: Path, bin_folder: Pat
     gpus.close()
 
 
-def test_a_program_that_fails_is_told_in_its_own_words(tmp_path: Path, bin_folder: Path) -> None:
+def test_a_failing_programs_output_is_in_the_reason(tmp_path: Path, bin_folder: Path) -> None:
     program(bin_folder, "rocm-smi", "echo 'ERROR: driver not initialized' >&2; exit 2")
     gpus = probe(plant(tmp_path, BARE_VM))
     assert "driver not initialized" in failure(gpus, 100.0)
     gpus.close()
 
 
-def test_a_program_fills_in_what_sysfs_lacks_and_nothing_else(tmp_path: Path, bin_folder: Path) -> None:
+def test_a_program_adds_only_what_sysfs_lacks(tmp_path: Path, bin_folder: Path) -> None:
     prints(bin_folder, "rocm-smi", json.dumps({"card0": OLD}))
     gpus = open_gpus(plant(tmp_path, card(1, "0000:2f:00.0", power1_average=None)))
     moment = soon(lambda: tick(gpus, 100.0), lambda moment: "gpu.0.powerWatts" in moment.gauges)
@@ -308,7 +308,7 @@ def test_a_program_fills_in_what_sysfs_lacks_and_nothing_else(tmp_path: Path, bi
 
 
 @pytest.mark.parametrize("number", [-1, 51236, 1e300, "99999999999"])
-def test_a_number_that_no_gpu_has_is_its_place_instead(number: object) -> None:
+def test_an_invalid_gpu_number_is_replaced_by_its_position(number: object) -> None:
     answer = [{"gpu": 0}, {"gpu": number, "usage": {"gfx_activity": "7 %"}}]
     assert [device.index for device in amd_smi.parse_metric(answer)] == [0, 1]
     assert rocm_smi.parse({f"card{number}": OLD, "card1": OLD})[0].index == 1

@@ -332,7 +332,7 @@ def test_an_ioreg_that_knows_no_property_lists_is_asked_for_its_tree(
 def test_an_ioreg_without_a_gpu_is_asked_again(bench: Bench, started: list[Mac]) -> None:
     told = bench.ioreg(plist())
     mac = open_here(bench, started)
-    assert "ioreg: ioreg shows no GPU with PerformanceStatistics; it printed '<?xml" in why(mac, 100.0)
+    assert "ioreg: ioreg lists no GPU with PerformanceStatistics; it printed '<?xml" in why(mac, 100.0)
     told.write_text(plist(entry(STATISTICS)))
     assert later(mac, 101.0).gauges["gpu.0.gpu"] == 64.0
 

@@ -91,5 +91,5 @@ def test_a_property_list_that_breaks_off_is_an_error(output: str) -> None:
     ids=["nothing", "other", "no entry", "no statistics", "torn", "torn line"],
 )
 def test_without_statistics_there_is_no_gpu(output: str) -> None:
-    with pytest.raises(ValueError, match="ioreg shows no GPU with PerformanceStatistics"):
+    with pytest.raises(ValueError, match="ioreg lists no GPU with PerformanceStatistics"):
         ioreg_output.parse(output.encode())

@@ -1,4 +1,4 @@
-"""An NVML without NVIDIA: what a ctypes library would be, as a Python object.
+"""A fake NVML: a Python object in place of the ctypes library.
 
 It reads its arguments and writes its answers byte by byte as `nvml.h` lays them out, so it serves any client;
 `test_fake.py` asks it through NVIDIA's own binding as well. Tests set what a GPU answers, take functions
@@ -19,7 +19,7 @@ BLANK = 0xFFFFFFFF
 BLANK_64 = 0xFFFFFFFFFFFFFFFF
 MIB = 1 << 20
 
-NvmlProcessInfo = tuple[int, int]  # its number, bytes
+NvmlProcessInfo = tuple[int, int]  # PID, bytes
 
 
 class FakeSlice:
@@ -37,7 +37,7 @@ class FakeSlice:
 
 
 class FakeGpu:
-    """A data-centre GPU at work."""
+    """A busy data-centre GPU."""
 
     def __init__(self, number: int = 0) -> None:
         self.uuid = f"GPU-{number:08x}-1111-2222-3333-444455556666"
@@ -45,7 +45,7 @@ class FakeGpu:
         self.bus = 0x18 + number
         self.lost = False
         self.utilization = (87, 43)
-        self.memory: tuple[int, int, int] | None = (80 << 30, 600 * MIB, 20 << 30)  # all, reserved, used
+        self.memory: tuple[int, int, int] | None = (80 << 30, 600 * MIB, 20 << 30)  # total, reserved, used
         self.temperature = 61
         self.power_mw: int | None = 512_250
         self.limit_mw: int | None = 700_000
@@ -59,7 +59,7 @@ class FakeGpu:
             "nvmlDeviceGetMaxPcieLinkGeneration": 5, "nvmlDeviceGetMaxPcieLinkWidth": 16,
         }  # fmt: skip
         self.pcie_kib_per_s = {0: 1000, 1: 3000}
-        # By field: the value, as unsigned long long unless it says otherwise.
+        # Field -> value, unsigned long long unless given otherwise.
         self.fields: dict[int, int | float] = {
             82: 74, 83: 5_000_000, 74: 3_000_000_000, 269: 0, 270: 0, 271: 0,
             94: 1, 142: 0, 143: 1, 144: 1, 145: 0,
@@ -71,7 +71,7 @@ class FakeGpu:
         }  # fmt: skip
         self.computing: list[NvmlProcessInfo] = []
         self.drawing: list[NvmlProcessInfo] = []
-        self.shares: list[tuple[int, int, int, int, int, int]] | None = []  # number, µs, sm, memory, enc, dec
+        self.shares: list[tuple[int, int, int, int, int, int]] | None = []  # PID, µs, sm, memory, enc, dec
         self.slices: list[FakeSlice | None] | None = None
 
 
@@ -393,7 +393,7 @@ class FakeNvml:
         return OK
 
     def _nvmlDeviceRegisterEvents(self, name: str, handle: Any, kinds: Any, set: Any) -> int:
-        # A driver of before the newer kinds.
+        # A driver older than the newer event types.
         return NOT_SUPPORTED if _int(kinds) & 0x8000 else OK
 
     def _nvmlEventSetWait_v2(self, name: str, set: Any, out: Any, timeout_ms: Any) -> int:
@@ -403,7 +403,7 @@ class FakeNvml:
         handle = 0 if gpu is None else self._handle_of(gpu)
         return _write(out, struct.pack("=3Q2I", handle, kind, data, BLANK, BLANK))
 
-    # -- how it works
+    # -- helpers
 
     def _number(self, name: str, handle: Any, out: Any, of: Callable[[FakeGpu], int | None]) -> int:
         gpu = self._gpu(handle)

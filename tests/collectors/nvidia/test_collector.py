@@ -1,4 +1,4 @@
-"""NVIDIA GPUs as a source: what is written, what is left out and why, and what comes back."""
+"""The NVML source: keys, missing readings and their reasons, and recovery from failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG_S = 20.0
 
 
 class Watched:
-    """A source over a fake library, with the folder of files that stands for /proc."""
+    """A source over a fake library and a fake /proc."""
 
     def __init__(self, nvml: FakeNvml, proc: Path, pids: tuple[int, ...] = (700,)) -> None:
         self.scope = Scope(pids=pids)
@@ -35,7 +35,7 @@ class Watched:
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
-    """The host's processes: 700, which trains, its child 701, and 900 of somebody else."""
+    """The host's processes: the training process 700, its child 701, and another user's 900."""
     (tmp_path / "loadavg").write_text("0 0 0 1/3 900\n")
     (tmp_path / "self" / "ns").mkdir(parents=True)
     (tmp_path / "self" / "ns" / "pid").symlink_to("pid:[4026531836]")
@@ -89,7 +89,7 @@ def test_all_keys_of_a_data_centre_gpu(watched: Watched) -> None:
     })  # fmt: skip
 
 
-def test_every_key_has_its_row_in_the_catalogue(nvml: FakeNvml, proc: Path) -> None:
+def test_every_key_is_a_declared_metric(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].computing = [(700, 1 << 30)]
     nvml.gpus[0].shares = [(700, 5, 1, 2, 3, 4)]
     nvml.gpus[0].fan = 30
@@ -106,7 +106,7 @@ def test_every_key_has_its_row_in_the_catalogue(nvml: FakeNvml, proc: Path) -> N
         assert [key for key, match in kinds.items() if match and match.metric.kind != "gauge"] == []
 
 
-def test_facts_name_the_devices_and_the_driver(watched: Watched, proc: Path) -> None:
+def test_facts_about_devices_and_driver(watched: Watched, proc: Path) -> None:
     watched.sample()
     assert watched.source.facts is not None
     gpus = watched.source.facts.pop("gpu_nvidia")
@@ -119,7 +119,7 @@ def test_facts_name_the_devices_and_the_driver(watched: Watched, proc: Path) -> 
     }  # fmt: skip
 
 
-def test_which_gpus_a_run_may_use_and_uses(nvml: FakeNvml, proc: Path) -> None:
+def test_gpus_visible_to_and_used_by_a_run(nvml: FakeNvml, proc: Path) -> None:
     (proc / "700" / "environ").write_bytes(b"A=b\0CUDA_VISIBLE_DEVICES=1\0")
     nvml.gpus[1].computing = [(701, 5 << 30)]
     watched = Watched(nvml, proc)
@@ -130,10 +130,10 @@ def test_which_gpus_a_run_may_use_and_uses(nvml: FakeNvml, proc: Path) -> None:
     assert [(gpu["visible"], gpu["used"]) for gpu in gpus] == [(False, False), (True, True)]
 
 
-# -- what single processes use
+# -- the run's processes
 
 
-def test_the_memory_and_the_share_of_a_runs_own_processes(nvml: FakeNvml, proc: Path) -> None:
+def test_memory_and_gpu_share_of_the_runs_processes(nvml: FakeNvml, proc: Path) -> None:
     gpu = nvml.gpus[0]
     gpu.computing = [(700, 4 << 30), (701, 2 << 30), (900, 9 << 30)]
     gpu.shares = [
@@ -145,31 +145,31 @@ def test_the_memory_and_the_share_of_a_runs_own_processes(nvml: FakeNvml, proc: 
     assert use == pytest.approx({
         "memoryAllocatedBytes": float(6 << 30), "memoryAllocated": 7.5,
         "gpu": 65.0, "memory": 20.0, "encoderUtilization": 1.0, "decoderUtilization": 4.0,
-        # Of these the GPU has one for all.
+        # The GPU has only one value of these.
         "temp": 61.0, "powerWatts": 512.25, "powerPercent": 512.25 / 7.0,
         "smClock": 1740.0, "memoryClock": 2619.0, "graphicsClock": 1755.0,
         "correctedMemoryErrors": 2.0, "unCorrectedMemoryErrors": 0.0,
     })  # fmt: skip
 
 
-def test_a_sample_of_a_process_counts_once(nvml: FakeNvml, proc: Path) -> None:
+def test_a_process_sample_counts_once(nvml: FakeNvml, proc: Path) -> None:
     gpu = nvml.gpus[0]
     gpu.computing = [(700, 1 << 30)]
     gpu.shares = [(700, 10, 80, 0, 0, 0)]
     watched = Watched(nvml, proc)
     assert watched.sample().gauges["gpu.process.0.gpu"] == 80.0
-    # No newer sample: the driver has listed nobody who did anything since.
+    # No newer sample: no process has used the GPU since.
     assert watched.sample().gauges["gpu.process.0.gpu"] == 0.0
     gpu.shares.append((700, 30, 40, 0, 0, 0))
     assert watched.sample().gauges["gpu.process.0.gpu"] == 40.0
 
 
-def test_gpus_that_the_run_does_not_use_have_no_keys_of_processes(nvml: FakeNvml, proc: Path) -> None:
+def test_gpus_not_used_by_the_run_have_no_process_keys(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].computing = [(900, 9 << 30)]
     assert of(Watched(nvml, proc).sample(), "gpu.process.") == {}
 
 
-def test_memory_that_the_driver_does_not_tell_is_absent(nvml: FakeNvml, proc: Path) -> None:
+def test_process_memory_unknown_to_the_driver_is_absent(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].computing = [(700, BLANK_64)]
     nvml.gpus[0].shares = None
     watched = Watched(nvml, proc)
@@ -179,21 +179,19 @@ def test_memory_that_the_driver_does_not_tell_is_absent(nvml: FakeNvml, proc: Pa
     assert watched.source.absent["process gpu, memory"].startswith("not supported")
 
 
-def test_more_processes_than_there_was_room_for(nvml: FakeNvml, proc: Path) -> None:
+def test_the_process_list_grows_past_its_buffer(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].computing = [*((10_000 + other, 1) for other in range(300)), (700, 3 << 30)]
     nvml.gpus[0].shares = [*((10_000 + other, 9, 0, 0, 0, 0) for other in range(300)), (700, 9, 12, 0, 0, 0)]
     gauges = Watched(nvml, proc).sample().gauges
     assert (gauges["gpu.process.0.memoryAllocatedBytes"], gauges["gpu.process.0.gpu"]) == (3 << 30, 12.0)
 
 
-def test_in_a_namespace_of_its_own_a_hosts_number_is_not_taken_for_one_of_ours(
-    nvml: FakeNvml, proc: Path
-) -> None:
+def test_in_a_pid_namespace_a_host_pid_is_not_attributed_to_the_run(nvml: FakeNvml, proc: Path) -> None:
     in_a_container(proc)
-    nvml.gpus[0].computing = [(700, 9 << 30)]  # another's: the host's 700
+    nvml.gpus[0].computing = [(700, 9 << 30)]  # not ours: the host's process 700
     watched = Watched(nvml, proc)
     assert of(watched.sample(), "gpu.process.") == {}
-    # Our 701 has a GPU open, though the driver lists nobody of ours.
+    # Our process 701 has a GPU open, although the driver lists no PID of ours.
     (proc / "701" / "fd").mkdir()
     (proc / "701" / "fd" / "3").symlink_to("/dev/nvidia0")
     watched = Watched(nvml, proc)
@@ -205,7 +203,7 @@ def test_in_a_namespace_of_its_own_a_hosts_number_is_not_taken_for_one_of_ours(
     assert gpus[0]["used"] is None
 
 
-def test_a_driver_that_translates_the_numbers_is_believed(nvml: FakeNvml, proc: Path) -> None:
+def test_translated_pids_are_attributed_to_the_run(nvml: FakeNvml, proc: Path) -> None:
     in_a_container(proc)
     (proc / "701" / "fd").mkdir()
     (proc / "701" / "fd" / "3").symlink_to("/dev/nvidia0")
@@ -213,7 +211,7 @@ def test_a_driver_that_translates_the_numbers_is_believed(nvml: FakeNvml, proc: 
     assert Watched(nvml, proc).sample().gauges["gpu.process.0.memoryAllocatedBytes"] == 2 << 30
 
 
-def test_with_the_hosts_procfs_mounted_the_numbers_are_translated(
+def test_host_pids_are_translated_through_the_hosts_procfs(
     nvml: FakeNvml, proc: Path, tmp_path: Path
 ) -> None:
     in_a_container(proc)
@@ -236,11 +234,11 @@ def in_a_container(proc: Path) -> None:
     (proc / "self" / "ns" / "pid").symlink_to("pid:[4026532999]")
 
 
-# -- what is not there
+# -- missing readings
 
 
-def test_nothing_is_made_up_where_the_driver_has_no_value(nvml: FakeNvml, proc: Path) -> None:
-    """A GPU that shares the host's memory and tells next to nothing."""
+def test_readings_without_a_value_are_absent(nvml: FakeNvml, proc: Path) -> None:
+    """A GPU that shares the host's memory and has hardly any readings."""
     gpu = nvml.gpus[0]
     gpu.utilization = (BLANK, BLANK)
     gpu.memory = gpu.power_mw = gpu.limit_mw = gpu.memory_errors = gpu.profile_values = gpu.shares = None
@@ -256,12 +254,12 @@ def test_nothing_is_made_up_where_the_driver_has_no_value(nvml: FakeNvml, proc: 
     assert watched.source.absent["fanSpeed"] == "not supported by the device or its driver"
 
 
-def test_memory_of_zero_bytes_is_no_memory(nvml: FakeNvml, proc: Path) -> None:
+def test_memory_of_zero_bytes_is_absent(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].memory = (0, 0, 0)
     assert "gpu.0.memoryAllocated" not in Watched(nvml, proc).sample().gauges
 
 
-def test_a_memory_sensor_that_says_0_is_none(nvml: FakeNvml, proc: Path) -> None:
+def test_a_memory_temperature_of_0_is_absent(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].fields[82] = 0
     assert "gpu.0.memoryTemp" not in Watched(nvml, proc).sample().gauges
 
@@ -273,7 +271,7 @@ def test_power_without_a_limit_has_no_percentage(nvml: FakeNvml, proc: Path) -> 
     assert "gpu.0.powerPercent" not in gauges
 
 
-def test_an_old_driver_lacks_functions(nvml: FakeNvml, proc: Path) -> None:
+def test_functions_missing_in_an_old_driver(nvml: FakeNvml, proc: Path) -> None:
     nvml.absent_functions = {
         "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlGpmQueryDeviceSupport",
         "nvmlDeviceGetMigMode", "nvmlEventSetCreate", "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -282,15 +280,13 @@ def test_an_old_driver_lacks_functions(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].computing = [(700, 1 << 30)]
     watched = Watched(nvml, proc)
     gauges = watched.sample().gauges
-    # The first version of the memory's answer counts what the driver keeps.
+    # Version 1 of the memory reading counts the driver's reserve as used.
     assert gauges["gpu.0.memoryAllocatedBytes"] == (20 << 30) + (600 << 20)
     assert gauges["gpu.process.0.memoryAllocatedBytes"] == 1 << 30
-    assert watched.source.absent["energyJoules, memoryTemp"] == "the driver is too old to have it"
+    assert watched.source.absent["energyJoules, memoryTemp"] == "the driver is too old for this function"
 
 
-def test_a_reading_that_fails_once_is_asked_for_again_and_the_others_go_on(
-    nvml: FakeNvml, watched: Watched
-) -> None:
+def test_a_failed_reading_is_retried_while_the_others_continue(nvml: FakeNvml, watched: Watched) -> None:
     watched.sample()
     nvml.errors["nvmlDeviceGetTemperature", nvml.gpus[1]] = 999
     tick = watched.sample()
@@ -304,7 +300,7 @@ def test_a_reading_that_fails_once_is_asked_for_again_and_the_others_go_on(
     assert "temp" not in watched.source.absent
 
 
-def test_what_a_gpu_does_not_have_is_asked_for_every_five_minutes(nvml: FakeNvml, watched: Watched) -> None:
+def test_unsupported_readings_are_retried_every_five_minutes(nvml: FakeNvml, watched: Watched) -> None:
     for _ in range(30):
         watched.sample(11.0)
     assert nvml.calls["nvmlDeviceGetFanSpeed"] == 2 * 2
@@ -313,7 +309,7 @@ def test_what_a_gpu_does_not_have_is_asked_for_every_five_minutes(nvml: FakeNvml
     assert any(tick.gauges.get("gpu.0.fanSpeed") == 35.0 for tick in ticks)
 
 
-def test_a_field_that_is_lacking_leaves_the_batch(nvml: FakeNvml, watched: Watched) -> None:
+def test_an_unsupported_field_is_left_out_of_the_call(nvml: FakeNvml, watched: Watched) -> None:
     del nvml.gpus[0].fields[82]
     first, second = watched.sample(), watched.sample()
     for tick in (first, second):
@@ -325,7 +321,7 @@ def test_a_field_that_is_lacking_leaves_the_batch(nvml: FakeNvml, watched: Watch
 # -- rates and durations
 
 
-def test_speeds_of_links_are_growths_of_counters(nvml: FakeNvml, proc: Path) -> None:
+def test_link_rates_are_computed_from_counters(nvml: FakeNvml, proc: Path) -> None:
     gpu = nvml.gpus[0]
     gpu.profile_values = None
     gpu.fields.update({197: 1_000, 198: 5_000, 138: 100, 139: 200})
@@ -344,7 +340,7 @@ def test_speeds_of_links_are_growths_of_counters(nvml: FakeNvml, proc: Path) -> 
     assert tick.gauges["gpu.0.pcieRxBytes"] == 0.0
 
 
-def test_without_counters_pcie_is_measured_now_and_then(nvml: FakeNvml, proc: Path) -> None:
+def test_pcie_throughput_without_counters_is_measured_rarely(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].profile_values = None
     watched = Watched(nvml, proc)
     assert of(watched.sample(), "gpu.0.")["pcieTxBytes"] == 1000 * 1024.0
@@ -352,7 +348,7 @@ def test_without_counters_pcie_is_measured_now_and_then(nvml: FakeNvml, proc: Pa
     assert of(watched.sample(10.0), "gpu.0.")["pcieRxBytes"] == 3000 * 1024.0
 
 
-def test_throttling_that_the_driver_does_not_count_is_timed_by_looking(nvml: FakeNvml, proc: Path) -> None:
+def test_throttling_without_a_driver_counter_is_timed(nvml: FakeNvml, proc: Path) -> None:
     gpu = nvml.gpus[0]
     gpu.fields = {}
     watched = Watched(nvml, proc)
@@ -364,14 +360,14 @@ def test_throttling_that_the_driver_does_not_count_is_timed_by_looking(nvml: Fak
     assert watched.sample(1.0).counters["gpu.0.throttle.hwThermalSeconds"] == 3.0
 
 
-def test_a_monitor_that_slept_does_not_take_the_night_for_throttling(nvml: FakeNvml, proc: Path) -> None:
+def test_a_suspended_monitor_does_not_count_the_pause_as_throttling(nvml: FakeNvml, proc: Path) -> None:
     nvml.gpus[0].fields = {}
     watched = Watched(nvml, proc)
     watched.sample()
     assert watched.sample(30_000.0).counters["gpu.0.throttle.swPowerCapSeconds"] == 60.0
 
 
-def test_slow_readings_are_taken_every_ten_seconds(nvml: FakeNvml, watched: Watched) -> None:
+def test_slow_readings_are_read_every_ten_seconds(nvml: FakeNvml, watched: Watched) -> None:
     ticks = [watched.sample() for _ in range(21)]
     assert [at for at, tick in enumerate(ticks) if "gpu.0.enforcedPowerLimitWatts" in tick.gauges] == [
         0,
@@ -384,7 +380,7 @@ def test_slow_readings_are_taken_every_ten_seconds(nvml: FakeNvml, watched: Watc
 # -- slices
 
 
-def test_slices_are_devices_of_their_own(nvml: FakeNvml, proc: Path) -> None:
+def test_mig_slices_have_their_own_readings(nvml: FakeNvml, proc: Path) -> None:
     gpu = nvml.gpus[1]
     gpu.utilization = (BLANK, BLANK)
     first, broken = FakeSlice(7, 0, "1g.10gb", (1 << 30, 10 << 30)), FakeSlice(9, 0, "1g.10gb", (0, 10 << 30))
@@ -398,7 +394,7 @@ def test_slices_are_devices_of_their_own(nvml: FakeNvml, proc: Path) -> None:
         "2.1.memoryAllocated": 50.0, "2.1.memoryAllocatedBytes": float(20 << 30),
         "2.1.smActive": 40.0, "2.1.dramActive": 12.5,
     }  # fmt: skip
-    assert "unknown error" in watched.source.absent["slice at place 3"]
+    assert "unknown error" in watched.source.absent["slice 3"]
     assert watched.source.facts is not None
     gpus = watched.source.facts["gpu_nvidia"]
     assert isinstance(gpus, list)
@@ -411,7 +407,7 @@ def test_slices_are_devices_of_their_own(nvml: FakeNvml, proc: Path) -> None:
 # -- events
 
 
-def test_errors_that_the_driver_reports_are_events_of_the_run(nvml: FakeNvml, watched: Watched) -> None:
+def test_driver_errors_become_events(nvml: FakeNvml, watched: Watched) -> None:
     watched.sample()
     nvml.events = [
         (nvml.gpus[1], 0x8, 79),
@@ -430,10 +426,10 @@ def test_errors_that_the_driver_reports_are_events_of_the_run(nvml: FakeNvml, wa
     assert watched.sample().events == []
 
 
-# -- lost and found
+# -- lost GPUs
 
 
-def test_a_lost_gpu_is_told_the_others_go_on_under_their_numbers_and_it_comes_back(
+def test_a_gpu_is_lost_and_comes_back_while_the_others_keep_their_indices(
     nvml: FakeNvml, watched: Watched
 ) -> None:
     watched.sample()
@@ -449,7 +445,7 @@ def test_a_lost_gpu_is_told_the_others_go_on_under_their_numbers_and_it_comes_ba
     assert isinstance(gpus, list)
     assert [gpu.get("lost") for gpu in gpus] == [True, None]
 
-    nvml.gpus.remove(lost)  # off the bus: the driver counts the others anew
+    nvml.gpus.remove(lost)  # off the bus: the driver renumbers the others
     nvml.gpus[0].temperature = 44
     tick = watched.sample(6.0)
     assert nvml.calls["nvmlShutdown"] == 1
@@ -463,18 +459,18 @@ def test_a_lost_gpu_is_told_the_others_go_on_under_their_numbers_and_it_comes_ba
     assert "GPU 0" not in watched.source.absent
 
 
-def test_a_gpu_that_cannot_be_opened_leaves_the_others_alone(nvml: FakeNvml, proc: Path) -> None:
+def test_a_gpu_that_cannot_be_opened_does_not_affect_the_others(nvml: FakeNvml, proc: Path) -> None:
     nvml.errors["nvmlDeviceGetHandleByIndex_v2", nvml.gpus[0]] = 999
     watched = Watched(nvml, proc)
     tick = watched.sample()
     assert (of(tick, "gpu.0."), tick.gauges["gpu.1.temp"]) == ({}, 61.0)
-    assert "unknown error" in watched.source.absent["GPU at place 0"]
+    assert "unknown error" in watched.source.absent["GPU 0 of the driver's list"]
     nvml.errors.clear()
     watched.sample(6.0)
     assert "gpu.0.temp" in watched.sample().gauges
 
 
-def test_a_lost_gpu_is_looked_for_less_and_less_often(nvml: FakeNvml, watched: Watched) -> None:
+def test_searches_for_a_lost_gpu_back_off(nvml: FakeNvml, watched: Watched) -> None:
     watched.sample()
     nvml.gpus.pop().lost = True
     for _ in range(720):
@@ -483,25 +479,25 @@ def test_a_lost_gpu_is_looked_for_less_and_less_often(nvml: FakeNvml, watched: W
     assert 6 + 3600 // 300 - 4 <= nvml.calls["nvmlInit_v2"] <= 7 + 3600 // 300
 
 
-def test_a_driver_without_gpus_says_so(proc: Path) -> None:
+def test_a_driver_without_gpus_is_an_error(proc: Path) -> None:
     nvml = FakeNvml([])
     watched = Watched(nvml, proc)
-    with pytest.raises(NoGpu, match="shows no GPU"):
+    with pytest.raises(NoGpu, match="lists no GPU"):
         watched.sample()
     nvml.gpus.append(FakeGpu())
     assert watched.sample().gauges["gpu.0.temp"] == 61.0
 
 
-def test_a_driver_that_cannot_be_initialized_says_why_and_is_asked_again(nvml: FakeNvml, proc: Path) -> None:
+def test_a_failed_initialization_is_reported_and_retried(nvml: FakeNvml, proc: Path) -> None:
     nvml.errors["nvmlInit_v2"] = 18
     watched = Watched(nvml, proc)
-    with pytest.raises(NvmlError, match="different versions"):
+    with pytest.raises(NvmlError, match="versions differ"):
         watched.sample()
     nvml.errors.clear()
     assert "gpu.0.temp" in watched.sample().gauges
 
 
-def test_a_driver_that_hangs_delays_nobody(nvml: FakeNvml, proc: Path) -> None:
+def test_a_hanging_driver_does_not_delay_the_tick(nvml: FakeNvml, proc: Path) -> None:
     watched = Watched(nvml, proc)
     watched.source = Nvidia(watched.scope, nvml, patience_s=0.01, proc=str(proc))
     nvml.hang.clear()
@@ -514,7 +510,7 @@ def test_a_driver_that_hangs_delays_nobody(nvml: FakeNvml, proc: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_forked_child_opens_the_driver_for_itself(nvml: FakeNvml, watched: Watched) -> None:
+def test_a_forked_child_opens_its_own_session(nvml: FakeNvml, watched: Watched) -> None:
     watched.sample()
     read_end, write_end = os.pipe()
     child = os.fork()

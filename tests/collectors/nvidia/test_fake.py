@@ -1,4 +1,4 @@
-"""The fake speaks NVML's own language: NVIDIA's binding reads from it what it was told to answer."""
+"""The fake NVML is compatible with NVIDIA's own binding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def handle(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     return pynvml.nvmlDeviceGetHandleByIndex(0)
 
 
-def test_who_it_is(gpu: FakeGpu, handle: Any) -> None:
+def test_identity(gpu: FakeGpu, handle: Any) -> None:
     assert pynvml.nvmlSystemGetDriverVersion() == "570.133.20"
     assert pynvml.nvmlDeviceGetUUID(handle) == gpu.uuid
     assert pynvml.nvmlDeviceGetPciInfo(handle).busId == "00000000:18:00.0"

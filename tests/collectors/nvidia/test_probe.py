@@ -1,4 +1,4 @@
-"""Whether a machine has an NVIDIA driver is found out without loading anything."""
+"""The probe for an NVIDIA driver, which loads nothing."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 from runvitals.collectors.nvidia.probe import missing
 
 
-def test_without_a_driver_there_is_nothing_to_ask(tmp_path: Path) -> None:
+def test_absent_without_a_driver(tmp_path: Path) -> None:
     reason = missing(str(tmp_path), str(tmp_path), "linux")
     assert reason == "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia is here"
 
 
-def test_a_container_without_its_devices_is_told_how_to_get_them(tmp_path: Path) -> None:
+def test_a_container_without_devices_gets_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "driver" / "nvidia").mkdir(parents=True)
     (tmp_path / "driver" / "nvidia" / "version").write_text("NVRM version: NVIDIA UNIX\n")
     assert "--gpus all" in (missing(str(tmp_path), str(tmp_path / "dev"), "linux") or "")
 
 
-def test_the_control_device_is_enough(tmp_path: Path) -> None:
+def test_the_control_device_suffices(tmp_path: Path) -> None:
     (tmp_path / "nvidiactl").touch()
     assert missing(str(tmp_path), str(tmp_path), "linux") is None
 
 
-def test_windows_subsystem_for_linux_without_its_library(tmp_path: Path) -> None:
+def test_wsl_without_the_library(tmp_path: Path) -> None:
     (tmp_path / "dxg").touch()
     assert "/usr/lib/wsl/lib" in (missing(str(tmp_path), str(tmp_path), "linux") or "")
 

@@ -1,4 +1,4 @@
-"""nvidia-smi's XML in the place of the driver's library: layouts of several releases, made-up values."""
+"""The nvidia-smi source: XML layouts of several releases, with made-up values."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def processes(*rows: tuple[int, str]) -> str:
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """The source, on a tool that prints what `tmp_path/nvidia-smi.out` holds."""
+    """A source whose tool prints the file `tmp_path/nvidia-smi.out`."""
     made: list[NvidiaSmi] = []
 
     def build(output: str | bytes, after: str = "", certain: bool = True) -> NvidiaSmi:
@@ -145,7 +145,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         source.close()
 
 
-def test_what_new_releases_print(make: Make) -> None:
+def test_output_of_new_releases(make: Make) -> None:
     source = make(document(gpu(0, NEW)))
     tick = answer(source, 100.0)
     assert {key.removeprefix("gpu.0."): value for key, value in (tick.gauges | tick.counters).items()} == {
@@ -177,7 +177,7 @@ def test_what_new_releases_print(make: Make) -> None:
         "remapFailed": 0.0,
         "correctedMemoryErrors": 4.0,
         "unCorrectedMemoryErrors": 1.0,
-        "throttle.swPowerCapSeconds": 2.5,  # the counter's, not for how long it was seen
+        "throttle.swPowerCapSeconds": 2.5,  # from the counter, not from the time its bit was set
         "throttle.swThermalSeconds": 0.0,
         "throttle.hwSlowdownSeconds": 0.0,
     }
@@ -205,7 +205,7 @@ def test_what_new_releases_print(make: Make) -> None:
     }
 
 
-def test_what_old_releases_print(make: Make) -> None:
+def test_output_of_old_releases(make: Make) -> None:
     tick = answer(make(document(gpu(0, EMPTY), gpu(1, OLD))), 100.0)
     assert {key.removeprefix("gpu.1."): value for key, value in (tick.gauges | tick.counters).items()} == {
         "memory": 0.0,
@@ -222,13 +222,13 @@ def test_what_old_releases_print(make: Make) -> None:
     }
 
 
-def test_without_counters_the_time_for_which_a_reason_was_seen_counts(make: Make) -> None:
+def test_throttling_without_a_counter_is_timed_by_its_bit(make: Make) -> None:
     source = make(document(gpu(0, OLD)))
     answer(source, 100.0)
     assert answer(source, 103.0).counters["gpu.0.throttle.hwThermalSeconds"] == 3.0
 
 
-def test_reasons_by_the_names_of_other_releases(make: Make) -> None:
+def test_throttling_reasons_of_other_releases(make: Make) -> None:
     body = """
 <temperature><gpu_temp>1 C</gpu_temp></temperature>
 <clocks_event_reasons><clocks_event_reason_hw_power_braking>Not Active</clocks_event_reason_hw_power_braking>
@@ -244,16 +244,16 @@ def test_reasons_by_the_names_of_other_releases(make: Make) -> None:
     }
 
 
-def test_a_gpu_that_tells_nothing_has_no_readings(make: Make) -> None:
+def test_a_gpu_without_values_has_no_readings(make: Make) -> None:
     source = make(document(gpu(0, EMPTY)))
     soon(lambda: (source.sample(Tick(1.0)), source.facts)[1])
     tick = Tick(1.0)
     source.sample(tick)
     assert (tick.gauges, tick.counters) == ({}, {})
-    assert any("temp" in key and text == "nvidia-smi does not tell" for key, text in source.absent.items())
+    assert any("temp" in key and text == "not reported by nvidia-smi" for key, text in source.absent.items())
 
 
-def test_slices(make: Make) -> None:
+def test_mig_slices(make: Make) -> None:
     body = """
 <mig_devices>
 <mig_device><index>0</index><gpu_instance_id>3</gpu_instance_id><compute_instance_id>0</compute_instance_id>
@@ -281,7 +281,7 @@ def test_slices(make: Make) -> None:
     assert about["visible"] is None  # type: ignore[has-type]
 
 
-def test_processes_of_the_run_alone_count(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_processes_of_the_run_count(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "runvitals.collectors.nvidia.processes.RunGpuProcesses.has", lambda self, pid: pid == OURS
     )
@@ -309,7 +309,7 @@ def test_processes_of_the_run_alone_count(make: Make, monkeypatch: pytest.Monkey
     ],
     ids=["warnings", "nonsense", "one that breaks off behind"],
 )
-def test_what_stands_around_the_document_does_not_matter(make: Make, before: str, behind: str) -> None:
+def test_text_around_the_document_is_ignored(make: Make, before: str, behind: str) -> None:
     source = make((before + document(gpu(0, OLD)) + behind).encode("latin-1"))
     assert answer(source, 1.0).gauges["gpu.0.temp"] == 40.0
 
@@ -319,11 +319,11 @@ def test_what_stands_around_the_document_does_not_matter(make: Make, before: str
     [
         ("", "it printed nothing"),
         ("No devices were found\n", "it printed 'No devices were found'"),
-        (document(gpu(0, OLD))[:-30], "the document breaks off"),
-        (document(), "shows no GPU"),
+        (document(gpu(0, OLD))[:-30], "the document is incomplete"),
+        (document(), "lists no GPU"),
     ],
 )
-def test_what_is_no_answer_is_a_failure_that_says_so_until_one_comes(
+def test_invalid_output_is_reported_until_a_call_succeeds(
     make: Make, tmp_path: Path, output: str, says: str
 ) -> None:
     source = make(output)
@@ -336,7 +336,7 @@ def test_what_is_no_answer_is_a_failure_that_says_so_until_one_comes(
         return ""
 
     assert says in soon(failure)
-    assert says in failure()  # no news is not good news
+    assert says in failure()  # still failing without newer output
     (tmp_path / "nvidia-smi.out").write_text(document(gpu(0, OLD)))
 
     def reading() -> float | None:
@@ -350,7 +350,7 @@ def test_what_is_no_answer_is_a_failure_that_says_so_until_one_comes(
     assert soon(reading) == 40.0
 
 
-def test_a_gpu_that_is_lost_keeps_its_number_and_the_others_theirs(make: Make, tmp_path: Path) -> None:
+def test_gpus_keep_their_indices_when_one_is_lost(make: Make, tmp_path: Path) -> None:
     whole = document(gpu(0, OLD), gpu(1, NEW), gpu(2, OLD))
     source = make(whole)
     assert answer(source, 1.0).gauges["gpu.1.temp"] == 61.0
@@ -368,7 +368,7 @@ def test_a_gpu_that_is_lost_keeps_its_number_and_the_others_theirs(make: Make, t
     assert "GPU 0" not in source.absent
 
 
-def test_a_gpu_that_no_longer_knows_its_uuid_is_lost_and_no_other(make: Make, tmp_path: Path) -> None:
+def test_a_gpu_that_no_longer_reports_its_uuid_is_lost(make: Make, tmp_path: Path) -> None:
     whole = document(gpu(0, OLD), gpu(1, NEW))
     source = make(whole)
     answer(source, 1.0)
@@ -383,7 +383,7 @@ def test_a_gpu_that_no_longer_knows_its_uuid_is_lost_and_no_other(make: Make, tm
     assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_back", 0)]
 
 
-def test_a_tool_that_hangs_is_killed_and_delays_nobody(
+def test_a_hanging_tool_is_killed_without_delaying_a_tick(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = make("", after="exec sleep 1000")
@@ -393,9 +393,9 @@ def test_a_tool_that_hangs_is_killed_and_delays_nobody(
         source.sample(Tick(21.5))
 
 
-def test_no_library_but_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tool_is_used_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "nvidia-smi", document(gpu(0, OLD)))
-    monkeypatch.setattr("runvitals.collectors.nvidia.nvml._PLACES", ("/nowhere/libnvidia-ml.so.1",))
+    monkeypatch.setattr("runvitals.collectors.nvidia.nvml._PATHS", ("/nowhere/libnvidia-ml.so.1",))
     source = open_library(Scope())
     assert isinstance(source, NvidiaSmi)
     assert answer(source, 1.0).gauges["gpu.0.temp"] == 40.0
@@ -403,7 +403,7 @@ def test_no_library_but_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     source.close()
 
 
-def test_no_sign_of_a_driver_but_a_tool_that_knows_of_gpus(
+def test_a_tool_that_lists_gpus_is_used_without_a_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool(tmp_path, monkeypatch, "nvidia-smi", document(gpu(0, OLD)))
@@ -411,7 +411,7 @@ def test_no_sign_of_a_driver_but_a_tool_that_knows_of_gpus(
     assert answer(source, 1.0).gauges["gpu.0.temp"] == 40.0
 
 
-def test_no_sign_of_a_driver_and_a_tool_that_knows_of_none_is_no_failure(make: Make, tmp_path: Path) -> None:
+def test_without_a_driver_a_tool_that_lists_no_gpu_is_no_failure(make: Make, tmp_path: Path) -> None:
     complaint = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     source = make(f"{complaint}\n", after=f"echo run >> {tmp_path}/runs\nexit 9", certain=False)
     soon(lambda: (source.sample(Tick(1.0)), "nvidia-smi" in source.absent)[1])
@@ -423,7 +423,7 @@ def test_no_sign_of_a_driver_and_a_tool_that_knows_of_none_is_no_failure(make: M
     soon(lambda: (source.sample(Tick(302.0)), (tmp_path / "runs").read_text().count("run") == 2)[1])
 
 
-def test_another_makers_tool_of_the_name_is_left_to_that_makers_source(
+def test_another_vendors_nvidia_smi_is_left_to_that_vendors_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool(tmp_path, monkeypatch, "nvidia-smi", document(gpu(0, OLD)))
@@ -431,7 +431,7 @@ def test_another_makers_tool_of_the_name_is_left_to_that_makers_source(
         probe(plant(tmp_path / "root", BARE_VM | pci("0000:17:00.0", "1ded")))
 
 
-def test_ten_megabytes_of_clocks_and_processes_are_passed_over() -> None:
+def test_ten_megabytes_of_clocks_and_processes_are_skipped() -> None:
     clocks = "<supported_graphics_clock>1980 MHz</supported_graphics_clock>" * 100_000
     names = "<process_info><pid>1</pid><process_name><<<>>&</process_name></process_info>" * 1000
     body = f"<supported_clocks>{clocks}</supported_clocks><processes>{names}</processes>{OLD}"
@@ -440,7 +440,7 @@ def test_ten_megabytes_of_clocks_and_processes_are_passed_over() -> None:
     assert len(only.processes) == 1000
 
 
-def test_damaged_documents_are_errors_or_less_and_never_crashes() -> None:
+def test_damaged_documents_never_crash_the_parser() -> None:
     whole = document(gpu(0, NEW + processes((1, "5 MiB"))), gpu(1, OLD))
     for place in range(0, len(whole), 7):
         cut = whole[:place] + whole[place + 11 :]

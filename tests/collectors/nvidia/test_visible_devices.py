@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES is read as CUDA reads it."""
+"""CUDA_VISIBLE_DEVICES is interpreted as CUDA does."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ GPUS = [
         ("0", {0}),
         ("2,0", {0, 2}),
         (" 1 , 2 ", {1, 2}),
-        ("0,9,1", {0}),  # what follows an entry that names nothing is hidden
+        ("0,9,1", {0}),  # entries after an invalid one are ignored
         ("1,-1,0", {1}),
-        ("1,1", set()),  # one named twice hides all
+        ("1,1", set()),  # a duplicate hides all GPUs
         ("GPU-93aa0000-bbbb", {1}),
         ("GPU-8f,GPU-93ff", {0, 2}),
-        ("GPU-93", set()),  # begins two
+        ("GPU-93", set()),  # prefix of two UUIDs
         ("GPU-93ff,0", {2, 0}),
         ("MIG-11aa-22bb", {1}),
         ("MIG-11aa-22bb,MIG-33cc-44dd", {1}),
@@ -38,11 +38,11 @@ GPUS = [
         ("MIG-77", set()),
     ],
 )
-def test_which_gpus_a_process_may_use(setting: str | None, expected: set[int]) -> None:
+def test_gpus_visible_to_a_process(setting: str | None, expected: set[int]) -> None:
     assert visible(setting, GPUS) == expected
 
 
-def test_numbers_mean_nothing_among_unlike_gpus_unless_cuda_counts_by_the_bus() -> None:
+def test_indices_among_different_gpus_need_pci_bus_order() -> None:
     unlike = [VisibleGpu(0, "GPU-1", "T400"), VisibleGpu(1, "GPU-2", "RTX A6000")]
     assert visible("0", unlike) is None
     assert visible("0", unlike, "FASTEST_FIRST") is None
@@ -51,7 +51,7 @@ def test_numbers_mean_nothing_among_unlike_gpus_unless_cuda_counts_by_the_bus() 
     assert visible("", unlike) == set()
 
 
-def test_the_variables_a_process_was_started_with(tmp_path: Path) -> None:
+def test_the_environment_a_process_was_started_with(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "environ").write_bytes(b"CUDA_VISIBLE_DEVICES=0,1\0EMPTY=\0odd\0NAME=\xff\0")
     assert environment(str(tmp_path), 7) == {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "NAME": "\ufffd"}

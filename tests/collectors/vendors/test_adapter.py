@@ -134,10 +134,10 @@ def test_what_the_tool_does_not_know_is_left_out_and_said(make: Make, tmp_path: 
     )
     assert values(smi, 1.0) == {"gpu.1.gpu": 7.0}
     assert smi.absent == {
-        "memoryAllocatedBytes": "acme-smi does not tell",
-        "temp": "acme-smi does not tell",
-        "powerWatts": "acme-smi does not tell",
-        "unCorrectedMemoryErrors": "acme-smi does not tell",
+        "memoryAllocatedBytes": "not reported by acme-smi",
+        "temp": "not reported by acme-smi",
+        "powerWatts": "not reported by acme-smi",
+        "unCorrectedMemoryErrors": "not reported by acme-smi",
         "fanSpeed": "it has no fan",
     }
     say(tmp_path, TWO)
@@ -212,7 +212,7 @@ def test_a_device_that_is_lost_and_back(make: Make, tmp_path: Path) -> None:
     assert lost.gauges["gpu.1.temp"] == 60.0
     (event,) = lost.events
     assert (event["name"], event["level"], event["source"]) == ("device_lost", "error", "acme")
-    assert str(event["text"]).startswith("gpu.0 (Acme 2, 0000:1a:00.0) is no longer told of by ")
+    assert str(event["text"]).startswith("gpu.0 (Acme 2, 0000:1a:00.0) is no longer reported by ")
     assert smi.facts is not None
     assert len(smi.facts["accelerator_acme"]) == 2
     say(tmp_path, TWO)

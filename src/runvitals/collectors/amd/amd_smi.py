@@ -1,7 +1,7 @@
-"""What `amd-smi metric --json`, `static --json` and `list --json` print, ROCm 5.7 to 7.
+"""Parses `amd-smi metric --json`, `static --json` and `list --json` of ROCm 5.7 to 7.
 
-A list of GPUs, since ROCm 7 inside ``{"gpu_data": […]}``; of each GPU sections of values; a value is a
-number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a whole section may be "N/A".
+The output is a list of GPUs, since ROCm 7 inside ``{"gpu_data": […]}``. Each GPU has sections of values. A
+value is a number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; a section may be "N/A" too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 METRIC = ("metric", "--json")
 STATIC = ("static", "--json")
 
-# reading -> (unit, unit of bare numbers, (section, fields…)…); the first that has a value counts. Fields are
-# compared in lower case. Amounts of memory are MiB, whatever they call it.
+# reading -> (unit, unit of bare numbers, (section, fields…)…); the first field with a value is used. Field
+# names are in lower case. Amounts of memory are MiB, whatever unit is printed.
 METRICS: Mapping[str, tuple[str, str, tuple[tuple[str, ...], ...]]] = {
     "gpu": ("%", "%", (("usage", "gfx_activity", "average_gfx_activity", "apu_gfx_activity", "gfx_usage"),)),
     "memory": ("%", "%", (("usage", "umc_activity", "mem_activity", "umc_usage", "mem_usage"),)),
@@ -54,8 +54,8 @@ METRICS: Mapping[str, tuple[str, str, tuple[tuple[str, ...], ...]]] = {
     "gttAllocatedBytes": ("bytes", "MB", (("mem_usage", "used_gtt"),)),
     "gttTotalBytes": ("bytes", "MB", (("mem_usage", "total_gtt"),)),
 }  # fmt: skip
-# Pairs of (used, total), which belong together: the visible part is a window of 256 MiB on many cards, and
-# counts only where nothing else is told (partitions).
+# Pairs of (used, total) from the same source. On many cards the visible memory is a window of 256 MiB, so it
+# is used only if nothing else is reported (partitions).
 _MEMORY = (
     ("mem_usage", "used_vram", "total_vram"),
     ("vram", "used", "total"),
@@ -63,17 +63,17 @@ _MEMORY = (
     ("fb_usage", "used", "total"),
     ("mem_usage", "used_visible_vram", "total_visible_vram"),
 )
-# Domains as `_domain` names them: "sclk" and "gfxclk", "mclk" and "uclk" are two words for one.
+# Domains as `_domain` returns them. "sclk" and "gfxclk", "mclk" and "uclk" are synonyms.
 _CLOCKS = {"graphicsClock": ("gfx", "s"), "memoryClock": ("mem", "m", "u")}
-# The cap in force, then the highest that could be set.
+# The power cap in force, then the highest possible one.
 _LIMITS = ("socket_power_limit", "socket_power", "current_power_limit", "max_power_limit", "max_power")
 
 
 def parse_metric(answer: Any) -> list[AmdGpuReport]:
-    """The GPUs of `amd-smi metric`, in its order.
+    """The GPUs in the output of `amd-smi metric`.
 
     Raises:
-        ValueError: it is neither a list nor an object.
+        ValueError: it is not a list or object of GPUs.
 
     Example:
         >>> parse_metric([{"gpu": 1, "usage": {"gfx_activity": {"value": 42, "unit": "%"}}}])[0].readings
@@ -99,14 +99,14 @@ def parse_metric(answer: Any) -> list[AmdGpuReport]:
 
 
 def parse_static(answer: Any) -> list[AmdGpuReport]:
-    """Who is who, power limits and sizes: of `amd-smi static`, and as far as it goes of `list`."""
+    """Identity, power limits and sizes, from `amd-smi static`; also parses what `list` has of these."""
     devices = []
     for index, gpu in _gpus(answer):
         device = AmdGpuReport(index)
         _identify(gpu, device)
         limit = gpu.get("limit")
         if isinstance(limit, dict):
-            # Since ROCm 7.2 the limits lie in ppt0; ppt1 is another, for short peaks.
+            # Since ROCm 7.2 the limits are in ppt0. ppt1 is the limit for short peaks.
             places = [limit, limit.get("ppt0"), limit.get("ppt1")]
             found = [_first_positive(place, _LIMITS) for place in places]
             device.readings["enforcedPowerLimitWatts"] = next((watts for watts in found if watts), 0.0)
@@ -124,14 +124,14 @@ def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:
     if isinstance(answer, dict):
         inner = answer.get("gpu_data", answer.get("gpus"))
         if inner is None:
-            # One GPU alone, or an object of them by name: {"gpu0": {…}}.
+            # A single GPU, or an object of GPUs by name: {"gpu0": {…}}.
             named = [value for key, value in answer.items() if str(key).lower().startswith(("gpu_", "gpu"))]
             inner = named if named and all(isinstance(value, dict) for value in named) else [answer]
         answer = inner
     if isinstance(answer, dict):
         answer = list(answer.values())
     if not isinstance(answer, list):
-        raise ValueError(f"amd-smi answered with no list of GPUs: {answer!r:.80}")
+        raise ValueError(f"invalid amd-smi output: expected a list of GPUs, got {answer!r:.80}")
     found = []
     for position, gpu in enumerate(answer):
         if isinstance(gpu, dict):
@@ -175,7 +175,7 @@ def _read_memory(gpu: Mapping[str, Any], readings: dict[str, float]) -> None:
 
 
 def _read_clocks(section: Any, readings: dict[str, float]) -> None:
-    """One clock per die or engine: the fastest of those that run."""
+    """The fastest of the clocks, which are listed for each die or engine."""
     if not isinstance(section, dict):
         return
     for reading, names in _CLOCKS.items():
@@ -194,7 +194,7 @@ def _read_clocks(section: Any, readings: dict[str, float]) -> None:
 
 
 def _domain(name: str) -> str:
-    """What a clock is of: "gfx_0" is "gfx", an APU's "apu_gfxclk" or "average_gfxclk_frequency" too."""
+    """The domain of a clock: "gfx_0" is "gfx"; also "apu_gfxclk" and "average_gfxclk_frequency" of APUs."""
     for beginning in ("apu_", "average_", "avg_", "current_", "cur_"):
         name = name.removeprefix(beginning)
     name = name.rstrip("0123456789_").removesuffix("_frequency").removesuffix("_freq")
@@ -202,7 +202,7 @@ def _domain(name: str) -> str:
 
 
 def _read_partitions(usage: Any, readings: dict[str, float]) -> None:
-    """The mean over the dies, where the GPU as a whole tells none."""
+    """The mean over the dies, if there is no value for the whole GPU."""
     instances = usage.get("gfx_busy_inst") if isinstance(usage, dict) else None
     if not isinstance(instances, dict):
         return

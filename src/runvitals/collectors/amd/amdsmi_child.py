@@ -1,12 +1,12 @@
-"""AMD's library `amdsmi`, asked in a process of its own: prints a line of JSON for each moment.
+"""Reads AMD's library `amdsmi` in a child process, and prints a line of JSON for each sample.
 
-Importing it takes 25 MB, its first call may hang on a broken driver, and it may take the process down with
-it; so the monitor starts this file as a child and reads what it prints::
+The library takes 25 MB. Its first call may hang on a broken driver, and it may crash its process. So the
+monitor runs this file as a child and reads its output::
 
-    python -I -S -E library.py SECONDS FOLDER…
+    python -I -S -E amdsmi_child.py SECONDS FOLDER…
 
-FOLDER… are put on the module path. Each line is ``{"gpus": [{"index", "pci", "uuid", "readings": {…}}]}``, or
-``{"error": "…"}``, after which it ends. It also ends when nobody reads its lines any more.
+FOLDER… are added to sys.path. Each line is ``{"gpus": [{"index", "pci", "uuid", "readings": {…}}]}``. After a
+line ``{"error": "…"}`` it exits. It also exits when the reader closes the pipe.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MIB = 1 << 20
 
 
 def number(value: object) -> float | None:
-    """What the library gives for a number: "N/A" and fields of ones are none."""
+    """A number from the library. "N/A" and fields with all bits set are None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return None if value in (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else float(value)
 
 
 def first(answer: Any, *names: str) -> float | None:
-    """The first usable one of some fields, whose names differ between versions."""
+    """The first usable value of several fields, whose names vary between versions."""
     if not isinstance(answer, dict):
         return number(answer)
     found = [number(answer.get(name)) for name in names]
@@ -36,7 +36,7 @@ def first(answer: Any, *names: str) -> float | None:
 
 
 class AmdsmiLibrary:
-    """The library, each call guarded: what one version or card does not have is a reading less."""
+    """Calls the library. What a version or card does not support is left out."""
 
     def __init__(self, amdsmi: Any) -> None:
         self.amdsmi = amdsmi
@@ -72,7 +72,7 @@ class AmdsmiLibrary:
         found = {
             "gpu": first(activity, "gfx_activity"),
             "memory": first(activity, "umc_activity"),
-            # Which one is told depends on the generation: the other is "N/A".
+            # Which of the two has a value depends on the generation; the other is "N/A".
             "powerWatts": first(power, "socket_power", "current_socket_power", "average_socket_power"),
             "enforcedPowerLimitWatts": self.limit(handle),
             "ubbPowerWatts": first(power, "ubb_power"),
@@ -92,14 +92,14 @@ class AmdsmiLibrary:
 
     def limit(self, handle: object) -> float | None:
         cap = first(self.ask("amdsmi_get_power_cap_info", handle), "power_cap")
-        # Microwatts; early versions said watts.
+        # Microwatts; watts in early versions.
         return cap / 1e6 if cap is not None and cap > 10_000 else cap
 
     def energy(self, handle: object) -> float | None:
         count = self.ask("amdsmi_get_energy_count", handle)
         steps = first(count, "energy_accumulator", "power") if isinstance(count, dict) else None
         resolution = first(count, "counter_resolution") if isinstance(count, dict) else None
-        # The library knows what a step is worth, in microjoules: it is not the same on all chips.
+        # The accumulator's resolution in microjoules, which varies between chips.
         return None if steps is None or resolution is None else steps * resolution / 1e6
 
     def temperature(self, handle: object, *sensors: str) -> float | None:
@@ -114,25 +114,25 @@ class AmdsmiLibrary:
         )
 
 
-def tell(answer: dict[str, Any]) -> None:
-    """Write a line at once: nothing is left in a buffer that could not be written at the end."""
+def print_line(answer: dict[str, Any]) -> None:
+    """Write a line directly: nothing stays in a buffer that could not be flushed at exit."""
     os.write(1, json.dumps(answer).encode() + b"\n")
 
 
 def main(every_s: float, folders: list[str]) -> int:
-    """Print for as long as somebody reads. Exit code 1 where the library does not work here."""
+    """Print until the pipe is closed. Exit code 1 if the library does not work."""
     sys.path += folders
     try:
         import amdsmi  # type: ignore[import-not-found]
 
         amdsmi.amdsmi_init()
     except Exception as error:  # noqa: BLE001 - whatever keeps a vendor's library from starting is told
-        tell({"error": f"{type(error).__name__}: {error}"})
+        print_line({"error": f"{type(error).__name__}: {error}"})
         return 1
     library = AmdsmiLibrary(amdsmi)
     while True:
         try:
-            tell({"gpus": library.gpus()})
+            print_line({"gpus": library.gpus()})
         except BrokenPipeError:
             return 0
         time.sleep(every_s)

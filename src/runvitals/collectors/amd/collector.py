@@ -1,4 +1,4 @@
-"""All AMD GPUs of the host: what sysfs tells, what it leaves out from AMD's programs, and who uses them."""
+"""All AMD GPUs of the host: readings from sysfs, what it lacks from AMD's programs, and use by the run."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
 COUNTERS = frozenset(("energyJoules", "correctedMemoryErrors", "unCorrectedMemoryErrors", "pcieReplays"))
-# The pages' readings; where sysfs lacks one of them, AMD's programs are asked.
+# The main readings. If sysfs lacks one of them, AMD's programs are used.
 WANTED = ("gpu", "memoryAllocatedBytes", "powerWatts")
 TEMPERATURES = ("memoryTemp", "junctionTemp", "edgeTemp")
-# What holds until a program's next answer.
+# Kept until a program reports them again.
 LASTING = ("enforcedPowerLimitWatts", "memoryTotalBytes")
 PROCESSES_EVERY_S = 5.0
-# A card that was lost comes back with other files; a new one has to be found.
+# A lost card may come back with other files, and cards may be added.
 RESCAN_EVERY_S = 30.0
-# How long a tick waits for its own readings: 64 cards take 10 ms, a driver that resets a card seconds.
+# How long a tick waits for its readings: 64 cards take 10 ms; a driver that resets a card blocks for seconds.
 PATIENCE_S = 0.1
 
 
 def open_gpus(scope: Scope) -> AmdGpus:
-    """The collector, with the programs that are on this machine."""
+    """The collector, with the programs installed on this machine."""
     cards = find_cards(scope.host_root)
     found = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
     return AmdGpus(scope, cards, AmdPrograms(found) if found else None, os.environ)
@@ -53,14 +53,14 @@ def open_gpus(scope: Scope) -> AmdGpus:
 class AmdGpus:
     """`gpu.{i}.*` of AMD GPUs, and `gpu.process.{i}.*` of those that the run's processes use.
 
-    Indices are those of rocm-smi and amd-smi: the order of PCI addresses, a GPU's partitions one after
-    another. On a host that has NVIDIA GPUs as well they go on behind those.
+    Indices are those of rocm-smi and amd-smi: PCI order, each GPU followed by its partitions. On a host that
+    also has NVIDIA GPUs, the indices follow theirs.
 
     Args:
-        cards: those of sysfs; none = AMD's programs tell which GPUs there are.
-        tools: AMD's programs, None where there are none.
-        environ: the run's, for the variables that choose devices.
-        proc: where procfs lies, with ids as ours are.
+        cards: the cards in sysfs; if empty, the GPUs are those that AMD's programs list.
+        tools: AMD's programs, None if there are none.
+        environ: the environment of the run, for the variables that select devices.
+        proc: the procfs of our PID namespace.
     """
 
     name = "amd"
@@ -87,24 +87,24 @@ class AmdGpus:
         self._shown = kfd.visible(self._nodes, environ)
         self._gpus = arrange(cards, self._nodes)
         self._sysfs = bool(cards)
-        self._aside = BackgroundReader(self._ask, patience_s=PATIENCE_S)
+        self._reader = BackgroundReader(self._read, patience_s=PATIENCE_S)
         self.pending = True
-        self._tell()
+        self._update_facts()
 
     def sample(self, tick: Tick) -> None:
-        self._aside.sample(tick)
+        self._reader.sample(tick)
 
     def close(self) -> None:
-        self._aside.close()
+        self._reader.close()
         if self._tools is not None:
             self._tools.close()
 
     # -- in the thread
 
-    def _ask(self, tick: Tick) -> None:
+    def _read(self, tick: Tick) -> None:
         mono_s = tick.mono_s
         if self._sysfs and self._rescan.due(mono_s):
-            self._find_again()
+            self._rescan_cards()
         readings = [_read_card(gpu, tick) for gpu in self._gpus]
         self._read_partitions(readings)
         if self._tools is not None and self._needs_tools(readings):
@@ -120,11 +120,11 @@ class AmdGpus:
                 if users_due and use is not None:
                     _write_use(tick, self._first_index + number, use, found)
         self._explain(mono_s)
-        self._tell()
+        self._update_facts()
 
     def _read_partitions(self, readings: Sequence[dict[str, float]]) -> None:
-        """Partitions but the first have no files of their own: their use is in the first one's table, their
-        memory in ROCm's notes.
+        """Read partitions other than the first, which have no files: their utilization is in the first one's
+        gpu_metrics, their memory in KFD.
         """
         for gpu, found in zip(self._gpus, readings, strict=True):
             busy = gpu.card.partitions() if gpu.card is not None else []
@@ -143,7 +143,7 @@ class AmdGpus:
         if not self._sysfs:
             return True
         for gpu, found in zip(self._gpus, readings, strict=True):
-            # A card that sleeps or is lost tells nothing, and a program's question would wake it, or hang.
+            # Do not run a program for a card that is asleep or lost: it would wake the card, or hang.
             asleep = gpu.partition == 0 and not found
             if not asleep and not (
                 all(name in found for name in WANTED) and any(name in found for name in TEMPERATURES)
@@ -152,7 +152,7 @@ class AmdGpus:
         return False
 
     def _fill(self, tools: AmdPrograms, readings: list[dict[str, float]], mono_s: float) -> None:
-        """Put in what sysfs did not tell; what it told stays."""
+        """Add the readings that sysfs lacks. Those from sysfs are kept."""
         devices = tools.devices(mono_s)
         if devices is None:
             return
@@ -166,7 +166,7 @@ class AmdGpus:
             if gpu.card is not None and gpu.partition == 0 and not found:
                 continue
             theirs = device.readings
-            if "memoryAllocatedBytes" in found:  # used and total of one source belong together
+            if "memoryAllocatedBytes" in found:  # used and total must come from the same source
                 theirs = {
                     name: theirs[name]
                     for name in theirs
@@ -176,12 +176,12 @@ class AmdGpus:
             found.update(missing)
             if any(name in missing for name in (*WANTED, *TEMPERATURES)):
                 news = True
-                gpu.told_by(tools.name)
+                gpu.add_source(tools.name)
         if self._sysfs and not news:
             tools.pause(mono_s)
 
     def _adopt(self, devices: Sequence[AmdGpuReport], readings: list[dict[str, float]]) -> None:
-        """Where only a program tells, its GPUs are the GPUs, under its numbers."""
+        """Without sysfs, use the GPUs and indices that the program reports."""
         for device in devices:
             while len(self._gpus) <= device.index:
                 self._gpus.append(AmdGpu(None, None))
@@ -198,8 +198,8 @@ class AmdGpus:
             gpu.seen_s[name] = tick.mono_s
             (tick.counters if name in COUNTERS else tick.gauges)[f"gpu.{index}.{name}"] = value
 
-    def _find_again(self) -> None:
-        """Cards that have come since, and the files of those that have come back."""
+    def _rescan_cards(self) -> None:
+        """Find cards that were added or have come back."""
         here = {gpu.card.name: gpu for gpu in self._gpus if gpu.card is not None}
         lost = {gpu.pci: gpu for gpu in self._gpus if gpu.card is not None and gpu.card.lost}
         for card in find_cards(self._root):
@@ -209,47 +209,47 @@ class AmdGpus:
                 self._gpus += arrange([card], self._nodes)
             elif gpu.card is not None and gpu.card.lost:
                 gpu.card.close()
-                card.lost = True  # until it has answered
+                card.lost = True  # until it can be read
                 gpu.card = card
 
-    # -- what there is beside numbers
+    # -- facts and reasons
 
     def _explain(self, mono_s: float) -> None:
-        """Why readings of the pages are missing, in words."""
+        """Update `absent`: why main readings are missing."""
         tools = self._tools
-        if tools is not None and not tools.name and not tools.failure and self._needs_answer():
-            return  # its first answer is still to come
-        told = {}
+        if tools is not None and not tools.name and not tools.failure and self._lacks_readings():
+            return  # the first call has not finished
+        absent = {}
         for number, gpu in enumerate(self._gpus):
             names = gpu.missing(mono_s, (*WANTED, "temp", "powerPercent"), 3.0 * FILL_EVERY_S)
             if names:
-                told[f"gpu.{self._first_index + number}"] = self._reason(gpu, names)
+                absent[f"gpu.{self._first_index + number}"] = self._reason(gpu, names)
         if not self._gpus and tools is not None and tools.failure:
-            told["gpu"] = tools.failure
+            absent["gpu"] = tools.failure
         self.pending = False
-        if told != self.absent:
-            self.absent = told
+        if absent != self.absent:
+            self.absent = absent
 
-    def _needs_answer(self) -> bool:
+    def _lacks_readings(self) -> bool:
         return not self._gpus or any(not gpu.has_all(WANTED) for gpu in self._gpus)
 
     def _reason(self, gpu: AmdGpu, names: Sequence[str]) -> str:
         words = f"no {', '.join(names)}"
         if gpu.card is not None and gpu.card.asleep:
-            return f"{words}: it sleeps, and a question would wake it up"
+            return f"{words}: it is asleep, and reading it would wake it up"
         if gpu.card is not None and gpu.card.lost:
-            return f"{words}: not one of its files can be read"
+            return f"{words}: none of its files can be read"
         if gpu.partition:
-            return f"{words}: it is partition {gpu.partition} of {gpu.pci}, whose first one has the sensors"
+            return f"{words}: it is partition {gpu.partition} of {gpu.pci}, only partition 0 has sensors"
         if "powerWatts" in names and any(each is not gpu and each.shares_board(gpu) for each in self._gpus):
-            return f"{words}: the power of the whole package is measured at its first die"
+            return f"{words}: the power of the whole package is reported by its first die"
         tools = self._tools
         if tools is None:
-            return f"{words} in sysfs; amd-smi or rocm-smi would be asked for it, but neither is installed"
+            return f"{words} in sysfs; amd-smi or rocm-smi may report it, but neither is installed"
         return f"{words} in {gpu.source or 'sysfs'}" + (f"; {tools.failure}" if tools.failure else "")
 
-    def _tell(self) -> None:
-        """The facts; another object where they have changed."""
+    def _update_facts(self) -> None:
+        """Update `facts`; replace the object only if they have changed."""
         listed = [self._fact(number, gpu) for number, gpu in enumerate(self._gpus)]
         if listed and self.facts.get("gpu_amd") != listed:
             self.facts = {"gpu_amd": listed}
@@ -258,7 +258,7 @@ class AmdGpus:
         hip_index = self._shown.index(gpu.node) if gpu.node in self._shown else None
         visible = None if gpu.node is None else hip_index is not None
         if visible and gpu.card is not None and not self._root:
-            # A container sees all cards in /sys, and may open those that it was given.
+            # A container sees all cards in /sys, but can open only those passed to it.
             visible = os.access(f"/dev/dri/renderD{gpu.card.render_minor}", os.R_OK | os.W_OK)
         return {
             "index": self._first_index + number,
@@ -277,8 +277,8 @@ def _read_card(gpu: AmdGpu, tick: Tick) -> dict[str, float]:
     readings = card.read(tick.mono_s)
     if card.lost != was_lost:
         name, level = ("device_lost", "error") if card.lost else ("device_back", "info")
-        fate = "no longer answers" if card.lost else "answers again"
-        text = f"AMD GPU {gpu.pci or card.name} {fate}"
+        change = "can no longer be read" if card.lost else "can be read again"
+        text = f"AMD GPU {gpu.pci or card.name} {change}"
         tick.events.append({"name": name, "level": level, "text": text, "pci": gpu.pci})
     return readings
 
@@ -292,7 +292,7 @@ def _write_use(tick: Tick, index: int, use: Mapping[str, float], found: Mapping[
 
 
 def _pairs(gpus: Sequence[AmdGpu], devices: Sequence[AmdGpuReport]) -> list[tuple[int, AmdGpuReport]]:
-    """(place among ours, device of theirs): by PCI address if that tells all apart, else by number."""
+    """(index of our GPU, reported device): matched by PCI address if these are unique, else by index."""
     places = {gpu.pci: place for place, gpu in enumerate(gpus) if gpu.pci}
     theirs = [pci.normal(device.pci) for device in devices]
     if all(theirs) and len(set(theirs)) == len(theirs) and len(places) == len(gpus):

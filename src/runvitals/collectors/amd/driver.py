@@ -15,7 +15,7 @@ def card_names(root: str) -> list[str]:
     drm = root + "/sys/class/drm"
     try:
         names = os.listdir(drm)
-    except OSError:  # no graphics at all, or a sandbox
+    except OSError:  # no graphics device, or a sandbox
         return []
     numbers = sorted(int(name[4:]) for name in names if name[:4] == "card" and name[4:].isdigit())
     return [f"card{number}" for number in numbers if is_amd(f"{drm}/card{number}/device")]

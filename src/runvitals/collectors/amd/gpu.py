@@ -1,4 +1,4 @@
-"""One AMD GPU under its index: its card in sysfs, its place in ROCm's topology, and what is known of it."""
+"""One AMD GPU: its card in sysfs, its KFD node, and what programs report about it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class AmdGpu:
     """A GPU, or a partition of one.
 
     Args:
-        card: its files in sysfs, None where only a program tells of it.
-        node: its place in ROCm's topology, None where there is none.
+        card: its files in sysfs, None if only a program reports it.
+        node: its KFD node, None if there is none.
 
-    ``lasting`` is what a program told of it and holds until its next answer, ``seen_s`` when each reading was
-    written last.
+    ``lasting`` are values from a program, kept until it reports them again. ``seen_s`` is the time at which
+    each reading was last written.
     """
 
     __slots__ = ("card", "lasting", "node", "partition", "pci", "seen_s", "source", "title", "unique_id")
@@ -38,10 +38,10 @@ class AmdGpu:
 
     @property
     def identity(self) -> str:
-        """Its PCI address, and for later partitions their number."""
+        """Its PCI address, with the partition's number for all but the first."""
         return f"{self.pci}#{self.partition}" if self.partition else self.pci
 
-    def told_by(self, program: str) -> None:
+    def add_source(self, program: str) -> None:
         if program not in self.source:
             self.source = f"{self.source}, {program}".strip(", ")
 
@@ -49,16 +49,16 @@ class AmdGpu:
         return all(name in self.seen_s for name in names)
 
     def missing(self, mono_s: float, names: Iterable[str], patience_s: float) -> list[str]:
-        """Those of some readings that have not been written for a while."""
+        """The readings of `names` that have not been written for `patience_s`."""
         never = float("-inf")
         return [name for name in names if mono_s - self.seen_s.get(name, never) > patience_s]
 
     def shares_board(self, other: AmdGpu) -> bool:
-        """Whether two are dies of one package, as far as their numbers tell."""
+        """Whether two GPUs are dies of one package, judged by their unique ids."""
         return bool(self.unique_id) and self.unique_id == other.unique_id
 
     def fact(self) -> dict[str, object]:
-        """What it is, for the facts about the machine."""
+        """Identity and properties, for the facts about the machine."""
         card = self.card
         memory = (card.memory_bytes if card is not None else None) or self.lasting.get("memoryTotalBytes")
         memory = memory or (self.node.memory_bytes if self.node is not None else None)
@@ -81,8 +81,8 @@ class AmdGpu:
 def arrange(cards: Sequence[AmdCard], nodes: Sequence[KfdNode]) -> list[AmdGpu]:
     """GPUs in the order of PCI addresses, each followed by its partitions.
 
-    A partition's card is no PCI device; ROCm's topology knows it by its render node, and which GPU it belongs
-    to by the unique number, or the address but for the function.
+    A partition's card is not a PCI device. Its KFD node is found by the render node, and its GPU by the
+    unique id, or by the PCI address without the function.
     """
     whole = [AmdGpu(card, _node_of(card, nodes)) for card in cards if card.pci]
     parts = [AmdGpu(card, _node_of(card, nodes)) for card in cards if not card.pci]

@@ -1,9 +1,10 @@
-"""The driver's binary table of readings, `gpu_metrics`: 4 bytes of size and revision, then what that says.
+"""The driver's binary table of readings, `gpu_metrics`: 4 bytes of size and revision, then fields.
 
-Layouts are those of the kernel's ``kgd_pp_interface.h`` (natural alignment). A field of ones is no value.
-Reading it has the firmware fill the whole table, 1 ms on some chips, so it is asked only for what no file
-holds: the energy of Instinct cards, how busy each partition is, the use of chips whose own file for it fails,
-and the clocks of APUs, whose files mark none while they idle.
+The layouts are those of the kernel's ``kgd_pp_interface.h`` (natural alignment). A field with all bits set
+has no value. A read makes the firmware fill the whole table, which takes 1 ms on some chips. So it is used
+only
+for readings without a file: the energy of Instinct cards, the utilization of partitions and of chips whose
+own file for it fails, and the clocks of APUs, whose files mark none while idle.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The accumulator's unit in revisions 1.4 and later; earlier ones do not say theirs.
+# The unit of the energy accumulator since revision 1.4. Earlier revisions do not define it.
 JOULES = 2.0**-16
 _DIES = 8
 _PARTITIONS = 8
 
-# (format, content) -> (offset, struct code, factor) of each reading.
+# (format, content revision) -> (offset, struct code, factor) of each reading.
 _HALF = "<H"
 _EARLY = {"gpu": (16, _HALF, 1.0), "memory": (18, _HALF, 1.0)}
 _LATE = {"gpu": (12, _HALF, 1.0), "memory": (14, _HALF, 1.0)}
-# Clocks now, and their means, of which an APU may have either.
+# Current clocks, and their averages. An APU may have either.
 _APU = {
     "gpu": (28, _HALF, 1.0),
     "graphicsClock": (76, _HALF, 1.0),
@@ -55,15 +56,15 @@ LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
     },
 }
 _MEANS = {"meanGraphicsClock": "graphicsClock", "meanMemoryClock": "memoryClock"}
-# (format, content) -> offset of the number of partitions, of the first partition, size of each, which begins
-# with the use of its dies.
+# (format, content revision) -> offset of the number of partitions, offset of the first partition, size of a
+# partition, which begins with the utilization of its dies.
 PARTITIONS = {(1, 6): (306, 312, 168), (1, 7): (338, 344, 232), (1, 8): (338, 344, 376)}
 
 
 class GpuMetrics:
-    """The table of one card.
+    """The `gpu_metrics` file of one card.
 
-    ``partitions`` is the use of each partition, %, as of the last `read`.
+    ``partitions`` is the utilization of each partition in %, as of the last `read`.
     """
 
     __slots__ = ("_file", "_path", "partitions")
@@ -74,7 +75,7 @@ class GpuMetrics:
         self.partitions: list[float] = []
 
     def read(self) -> dict[str, float]:
-        """The readings it has; none where it cannot be read, or is of a revision that is not known here."""
+        """The readings of the table; {} if it cannot be read or has an unknown revision."""
         self.partitions = []
         try:
             if self._file is None:
@@ -93,7 +94,7 @@ class GpuMetrics:
 
 
 def decode(table: bytes) -> dict[str, float]:
-    """The readings of a table.
+    """Decode the readings of a table.
 
     Example:
         >>> decode(bytes([20, 0, 1, 3]) + bytes(12) + bytes([97, 0, 255, 255]))
@@ -104,7 +105,7 @@ def decode(table: bytes) -> dict[str, float]:
         try:
             (value,) = unpack_from(code, table, offset)
         except StructError:
-            continue  # shorter than its revision says
+            continue  # shorter than its revision defines
         if value not in SENTINELS:
             found[reading] = value * factor
     for mean, clock in _MEANS.items():
@@ -115,7 +116,7 @@ def decode(table: bytes) -> dict[str, float]:
 
 
 def partitions(table: bytes) -> list[float]:
-    """How busy each partition is, %, as the mean over its dies."""
+    """Utilization of each partition in %, the mean over its dies."""
     layout = PARTITIONS.get(_revision(table))
     if layout is None:
         return []

@@ -1,4 +1,6 @@
-"""The GPUs as ROCm's runtime sees them (/sys/class/kfd): the order of HIP's numbers, partitions, users."""
+"""AMD's compute driver KFD (/sys/class/kfd): nodes in the order of HIP's indices, partitions, process
+memory.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Heaps of device memory: visible to the host, and not.
+# Heap types of device memory: visible to the host, and private.
 _LOCAL_HEAPS = ("1", "2")
 
 
 class KfdNode:
-    """A GPU, or a partition of one, in the driver's topology.
+    """A KFD node: a GPU, or a partition of one.
 
     Args:
-        number: its place in the topology, which HIP's numbers follow.
-        gpu_id: what its files of processes are named after.
+        number: its index in the topology, whose order HIP's indices follow.
+        gpu_id: the id in the names of its per-process files.
     """
 
     __slots__ = ("gpu_id", "memory_bytes", "number", "pci", "render_minor", "title", "unique_id")
@@ -38,7 +40,7 @@ class KfdNode:
 
 
 def find_nodes(root: str) -> list[KfdNode]:
-    """The GPUs among the nodes, in their order; none where ROCm's driver is not there."""
+    """The GPUs among the nodes, in order; empty without KFD."""
     folder = root + "/sys/class/kfd/kfd/topology/nodes"
     try:
         numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())
@@ -46,7 +48,7 @@ def find_nodes(root: str) -> list[KfdNode]:
         return []
     nodes = []
     for number in numbers:
-        # Nodes that a container may not use cannot be read there; CPUs are nodes without a GPU's id.
+        # Nodes that a container may not use cannot be read. CPUs are nodes without a gpu_id.
         gpu_id = (read_text(f"{folder}/{number}/gpu_id") or "0").strip()
         if gpu_id == "0":
             continue
@@ -58,10 +60,10 @@ def find_nodes(root: str) -> list[KfdNode]:
 
 
 def visible(nodes: Sequence[KfdNode], environ: Mapping[str, str]) -> list[KfdNode]:
-    """The GPUs that HIP shows to a process with these variables; the first is its GPU 0.
+    """The GPUs that HIP shows to a process with these environment variables; the first is its GPU 0.
 
-    ROCR_VISIBLE_DEVICES (numbers, or ``GPU-<unique id>``) is applied first, then HIP_VISIBLE_DEVICES, or else
-    CUDA_VISIBLE_DEVICES, on what is left. What follows the first wrong entry is not seen.
+    ROCR_VISIBLE_DEVICES (indices, or ``GPU-<unique id>``) is applied first, then HIP_VISIBLE_DEVICES, or else
+    CUDA_VISIBLE_DEVICES, to the remaining GPUs. Entries after the first invalid one are ignored.
 
     Example:
         >>> environ = {"ROCR_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "1"}
@@ -77,13 +79,13 @@ def visible(nodes: Sequence[KfdNode], environ: Mapping[str, str]) -> list[KfdNod
 
 
 def process_memory(root: str, pid: int, node: KfdNode) -> float | None:
-    """Bytes of a GPU's memory that a process has through ROCm, or None where it uses none."""
+    """Bytes of GPU memory that a process uses through ROCm; None if it uses none."""
     text = read_text(f"{root}/sys/class/kfd/kfd/proc/{pid}/vram_{node.gpu_id}")
     return float(text) if text is not None and text.strip().isdigit() else None
 
 
 def all_memory(root: str, node: KfdNode) -> float | None:
-    """Bytes of a GPU's memory that all processes have through ROCm, or None where that is not told."""
+    """Bytes of GPU memory that all processes use through ROCm; None if unknown."""
     try:
         pids = os.listdir(f"{root}/sys/class/kfd/kfd/proc")
     except OSError:

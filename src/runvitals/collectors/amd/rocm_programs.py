@@ -10,9 +10,9 @@ ROCM_BIN = "/opt/rocm/bin/"
 
 
 def find_rocm_program(name: str) -> list[str]:
-    """The paths of a ROCm program: the one on PATH, then the one in /opt/rocm/bin if that is another.
+    """The paths of a ROCm program: the one on PATH, and the one in /opt/rocm/bin if they differ.
 
-    Hygon's toolkit ships a `rocm-smi` for Hygon's cards, which have a collector of their own; it is left out.
+    Hygon's toolkit has a `rocm-smi` for Hygon's cards, which have another collector; it is left out.
     """
     found = (find(name, ROCM_BIN + name), find(ROCM_BIN + name))
     return list(dict.fromkeys(path for path in found if path is not None and not _is_hygon(path)))

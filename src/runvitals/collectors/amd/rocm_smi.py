@@ -1,7 +1,7 @@
-"""What `rocm-smi -a --showmeminfo vram gtt --json` prints, ROCm 4.3 to 7.
+"""Parses `rocm-smi -a --showmeminfo vram gtt --json` of ROCm 4.3 to 7.
 
-One object per card, all values texts, units in the keys: ``{"card0": {"GPU use (%)": "7", …}, "system": …}``.
-Names changed over the years, so they are compared in lower case and without their unit.
+One object per card. All values are texts, and units are in the keys: ``{"card0": {"GPU use (%)": "7", …},
+"system": …}``. Names vary between versions, so they are compared in lower case and without the unit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 ARGUMENTS = ("-a", "--showmeminfo", "vram", "gtt", "--json")
 
-# reading -> (unit, spellings; the first that has a value counts).
+# reading -> (unit, spellings; the first one with a value is used).
 #
-# "GPU memory use" is how busy the memory controller is, not how full the memory: a card with 12 % of its
-# memory in use has shown 0 there.
+# "GPU memory use" is the load of the memory controller, not the share of memory in use: it has been 0 on a
+# card with 12 % of its memory in use.
 NAMES = {
     "gpu": ("%", ("gpu use",)),
     "memory": ("%", ("gpu memory read/write activity", "gpu memory use")),
@@ -50,7 +50,7 @@ NAMES = {
 
 
 def parse(answer: Any) -> list[AmdGpuReport]:
-    """The cards of an answer in its order; none where it speaks of none.
+    """The cards in the output; empty if there are none.
 
     Raises:
         ValueError: it is not an object.
@@ -64,7 +64,7 @@ def parse(answer: Any) -> list[AmdGpuReport]:
     elif isinstance(answer, dict):
         merged = answer
     else:
-        raise ValueError(f"rocm-smi answered with no object of cards: {answer!r:.80}")
+        raise ValueError(f"invalid rocm-smi output: expected an object of cards, got {answer!r:.80}")
     devices = []
     for name, card in merged.items():
         index = whole(name[4:], MOST_GPUS) if name[:4].lower() == "card" else None
@@ -77,7 +77,7 @@ def _card(index: int, card: dict[str, Any]) -> AmdGpuReport:
     values: dict[str, tuple[str | None, Any]] = {}
     for key, value in card.items():
         name, unit = _name_and_unit(str(key))
-        # "Fan speed (level)" and "Fan speed (%)": the one without a unit of ours does not cover the other.
+        # "Fan speed (level)" must not hide "Fan speed (%)": keep the one with a known unit.
         if name not in values or unit is not None:
             values[name] = (unit, value)
     device = AmdGpuReport(index)

@@ -1,7 +1,7 @@
-"""The cards that the amdgpu driver shows under /sys/class/drm, and their readings.
+"""The cards of the amdgpu driver in /sys/class/drm, and their readings.
 
-No root, no ROCm and no other process is needed, and a reading costs 5 to 20 µs. Files that a card does not
-have are keys it does not have; files that fail are left alone for a while and tried again, each by itself.
+This needs no root, no ROCm and no other process. A reading costs 5 to 20 µs. Readings whose files do not
+exist are missing. Each file that fails is retried independently, with increasing pauses.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST_PAUSE_S = 300.0
-# What changes seldom is read seldom: limits, error counts, the table of which energy is one entry.
+# Read less often: limits, error counts, and gpu_metrics, which holds the energy.
 SELDOM_S = 10.0
 METRICS_S = 5.0
 
 
 class AmdCard:
-    """A GPU's folder under /sys/class/drm, who it is, and its files.
+    """A GPU's folder in /sys/class/drm: its identity and its files.
 
     Args:
         drm: the folder of all cards.
@@ -50,13 +50,13 @@ class AmdCard:
         table = f"{self.folder}/gpu_metrics"
         self._metrics = GpuMetrics(table) if os.path.exists(table) else None
         self._metrics_at_s = float("-inf")
-        # What the table told last of an APU's clocks: it is read every few seconds only.
+        # The APU's clocks from gpu_metrics, which is read only every few seconds.
         self._clocks: dict[str, float] = {}
 
     def read(self, mono_s: float) -> dict[str, float]:
-        """This moment's readings; none of a card that sleeps, which a question would wake up.
+        """The current readings; {} for a card that is asleep, which reading would wake up.
 
-        `lost` says afterwards whether not one of its files could be read: it has gone, or is being reset.
+        Sets `lost` if none of its files could be read: the card is gone, or is being reset.
         """
         status = read_text(self._resting)
         self.asleep = status in ("suspended", "suspending")
@@ -76,7 +76,7 @@ class AmdCard:
         return device.readings
 
     def partitions(self) -> list[float]:
-        """How busy each partition is, %, of the table of this moment; empty where it does not tell."""
+        """Utilization of each partition in %, from the last gpu_metrics; empty if it has none."""
         return [] if self._metrics is None else self._metrics.partitions
 
     def close(self) -> None:
@@ -110,12 +110,12 @@ class AmdCard:
 class CardFile:
     """One file and the reading in it.
 
-    A file that fails is left alone for 1, 2, 4 … 300 s: drivers answer EBUSY, EOPNOTSUPP or ENODATA for a
-    time, and a card may come back.
+    A file that fails is retried after 1, 2, 4 … 300 s: drivers return EBUSY, EOPNOTSUPP or ENODATA for a
+    while, and a card may come back.
 
     Args:
-        parse: text -> value, or None where it holds none.
-        every_s: a gauge that hardly changes is read this often, and repeated in between.
+        parse: text -> value, or None if there is none.
+        every_s: a gauge that rarely changes is read this often; in between, its last value is written again.
     """
 
     __slots__ = (
@@ -162,7 +162,7 @@ class CardFile:
 
 
 def find_cards(root: str) -> list[AmdCard]:
-    """The cards that amdgpu drives, in the order of their PCI addresses, which is that of rocm-smi.
+    """The cards that amdgpu drives, in the order of their PCI addresses, as rocm-smi lists them.
 
     Example:
         >>> [card.pci for card in find_cards("")]
@@ -173,7 +173,7 @@ def find_cards(root: str) -> list[AmdCard]:
 
 
 def pci_of(folder: str) -> str:
-    """``0000:03:00.0``, or "" for a device that is not on the PCI bus."""
+    """``0000:03:00.0``, or "" if the device is not on the PCI bus."""
     for line in (read_text(f"{folder}/uevent") or "").split("\n"):
         if line.startswith("PCI_SLOT_NAME="):
             return line[14:].strip().lower()
@@ -182,7 +182,7 @@ def pci_of(folder: str) -> str:
 
 
 def pci_order(pci: str) -> tuple[int, ...]:
-    """What PCI addresses are sorted by; those that are none come last.
+    """Sort key for PCI addresses; invalid ones come last.
 
     >>> pci_order("0000:0c:00.1") < pci_order("0000:83:00.0") < pci_order("")
     True
@@ -210,8 +210,8 @@ def _files(folder: str) -> list[CardFile]:
     for monitor in _monitors(folder):
         files += _sensors(monitor + "/")
     files += [
-        CardFile("graphicsClock", device + "pp_dpm_sclk", _marked_clock),
-        CardFile("memoryClock", device + "pp_dpm_mclk", _marked_clock),
+        CardFile("graphicsClock", device + "pp_dpm_sclk", _active_clock),
+        CardFile("memoryClock", device + "pp_dpm_mclk", _active_clock),
     ]
     return [file for file in files if os.path.exists(file._path)]
 
@@ -229,7 +229,7 @@ def _sensors(monitor: str) -> list[CardFile]:
     labels = {"edge": "edgeTemp", "junction": "junctionTemp", "mem": "memoryTemp", "": "edgeTemp"}
     for number in range(1, 5):
         label = (read_text(f"{monitor}temp{number}_label") or "").strip().lower()
-        # Cards with one sensor have no label for it: it is that of the rim.
+        # Cards with one sensor do not label it. It is the edge sensor.
         if label in labels and (label or number == 1):
             files.append(CardFile(labels[label], f"{monitor}temp{number}_input", _thousandths))
     return files
@@ -244,7 +244,7 @@ def _monitors(folder: str) -> list[str]:
 
 
 def _is_apu(folder: str) -> bool:
-    """Whether it shares the host's memory: such have no memory controller of their own to be busy."""
+    """Whether it is an APU, which shares the host's memory and memory controller."""
     shares = os.path.exists(f"{folder}/mem_info_gtt_total")
     return shares and not os.path.exists(f"{folder}/mem_busy_percent")
 
@@ -285,8 +285,10 @@ def _share_of_255(text: bytes) -> float | None:
     return None if value is None else value * 100.0 / 255.0
 
 
-def _marked_clock(text: bytes) -> float | None:
-    """MHz of the line with the star, of ``0: 500Mhz\\n1: 800Mhz *\\n``; an idle chip may mark none."""
+def _active_clock(text: bytes) -> float | None:
+    """The active clock in MHz, the line with ``*`` in ``0: 500Mhz\\n1: 800Mhz *\\n``; idle chips may mark
+    none.
+    """
     for line in text.split(b"\n"):
         if line.rstrip().endswith(b"*"):
             digits = line.partition(b":")[2].strip(b" *").lower()

@@ -62,7 +62,7 @@ class AmdPrograms:
         self._resume_s = float("-inf")
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
-        """The GPUs of an answer that has come since the last call, else None."""
+        """The GPUs of a new answer since the last call, else None."""
         if mono_s < self._resume_s:
             return None
         program = self._programs[self._turn]
@@ -74,7 +74,7 @@ class AmdPrograms:
         if devices is None:
             return None
         if not devices:
-            self._next(mono_s, f"{program.name} sees no GPU")
+            self._next(mono_s, f"{program.name} lists no GPU")
             return None
         self.name = program.name
         self.failure = ""
@@ -82,7 +82,7 @@ class AmdPrograms:
         return devices
 
     def pause(self, mono_s: float) -> None:
-        """Ask no more for a while: the answers hold nothing that is missing."""
+        """Do not run programs for a while: their output has nothing that is missing."""
         self._resume_s = mono_s + PAUSE_S
         self.close()
 
@@ -102,7 +102,7 @@ class AmdPrograms:
 
 
 class AmdSmi:
-    """`amd-smi`: readings again and again, names and limits now and then."""
+    """`amd-smi`: readings continuously, names and limits occasionally."""
 
     name = "amd-smi"
 
@@ -116,7 +116,7 @@ class AmdSmi:
         output = _output(self._metric, mono_s)
         if output is None:
             return None
-        devices = _understood(amd_smi.parse_metric(lenient_json.find(output)), output)
+        devices = _with_readings(amd_smi.parse_metric(lenient_json.find(output)), output)
         for device in devices:
             known = self._known.get(device.index)
             if known is not None:
@@ -131,7 +131,7 @@ class AmdSmi:
         self._static.close()
 
     def _read_static(self, mono_s: float) -> None:
-        # Without it limits and addresses stay what they were, or unknown; everything else goes on.
+        # If it fails, limits and addresses keep their values, or stay unknown.
         try:
             output = _output(self._static, mono_s)
             if output is not None:
@@ -141,7 +141,7 @@ class AmdSmi:
 
 
 class RocmSmi:
-    """`rocm-smi`, of ROCm 4 to 7."""
+    """`rocm-smi` of ROCm 4 to 7."""
 
     name = "rocm-smi"
 
@@ -150,17 +150,17 @@ class RocmSmi:
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         output = _output(self._tool, mono_s)
-        return None if output is None else _understood(rocm_smi.parse(lenient_json.find(output)), output)
+        return None if output is None else _with_readings(rocm_smi.parse(lenient_json.find(output)), output)
 
     def close(self) -> None:
         self._tool.close()
 
 
 class AmdSmiLibrary:
-    """The Python module `amdsmi`, in a child that goes on printing.
+    """The Python module `amdsmi`, in a child process that prints continuously.
 
     Args:
-        folder: where the module lies.
+        folder: the folder of the module.
     """
 
     name = "amdsmi"
@@ -176,7 +176,7 @@ class AmdSmiLibrary:
         if not lines:
             if self._silent.due(mono_s):
                 if not self._heard:
-                    raise ToolFailed(f"the library in {self._stream.argv[-1]} does not answer")
+                    raise ToolFailed(f"the library in {self._stream.argv[-1]} did not respond")
                 self._heard = False
             return None
         self._heard = True
@@ -190,7 +190,7 @@ class AmdSmiLibrary:
 
 
 def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
-    """The programs that are on this machine, in the order of preference."""
+    """The programs installed on this machine, in order of preference."""
     found: list[AmdProgram] = []
     for folder in (*sys.path, *LIBRARY_FOLDERS):
         if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
@@ -202,7 +202,7 @@ def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
 
 
 def _output(tool: Tool, mono_s: float) -> bytes | None:
-    """What it printed. One that printed JSON and crashed afterwards has answered."""
+    """Its output. A program that printed JSON and then crashed counts as successful."""
     try:
         return tool.output(mono_s)
     except ToolFailed as failed:
@@ -211,12 +211,12 @@ def _output(tool: Tool, mono_s: float) -> bytes | None:
         return failed.output
 
 
-def _understood(devices: list[AmdGpuReport], output: bytes) -> list[AmdGpuReport]:
-    """The GPUs of an answer. ValueError, with its first lines, where it tells of none, or nothing that we
-    know.
+def _with_readings(devices: list[AmdGpuReport], output: bytes) -> list[AmdGpuReport]:
+    """The GPUs of the output. Raises ValueError, with the output's first lines, if it has none, or none with
+    a known reading.
     """
     if not any(device.readings for device in devices):
-        what = "tells of no reading of its GPUs that is understood" if devices else "sees no GPU"
+        what = "reports no known reading of its GPUs" if devices else "lists no GPU"
         raise ValueError(f"{what}; it printed {first_lines(output)}")
     return devices
 

@@ -43,7 +43,7 @@ def parse(output: bytes) -> list[IoregGpu]:
     entries = _of_list(text) if "<plist" in text else _of_tree(text)
     found = [IoregGpu(entry, entry["PerformanceStatistics"]) for entry in entries]
     if not found:
-        raise ValueError("ioreg shows no GPU with PerformanceStatistics")
+        raise ValueError("ioreg lists no GPU with PerformanceStatistics")
     return [gpu for gpu in found if gpu.is_apples] or found
 
 

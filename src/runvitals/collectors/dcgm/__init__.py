@@ -1,1 +1,1 @@
-"""NVIDIA GPUs as the DCGM exporter tells of them, directly or through a Prometheus that has asked it."""
+"""NVIDIA GPUs as reported by the DCGM exporter, read directly or through a Prometheus server."""

@@ -131,7 +131,7 @@ class Nvidia:
         session = NvmlSession(self._nvml, self._members, self._numbers)
         if not session.devices and not session.problems:
             session.close()
-            raise NoGpu("the driver answers, but shows no GPU")
+            raise NoGpu("the driver answers, but lists no GPU")
         self._session = session
         if self._missing_uuids(session) or session.problems:
             self._look.failed(tick.mono_s)
@@ -152,7 +152,7 @@ class Nvidia:
         is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
         absent = _missing(session.devices)
         for place, reason in session.problems.items():
-            absent[f"GPU at place {place}"] = reason
+            absent[f"GPU {place} of the driver's list"] = reason
         for uuid in sorted(self._missing_uuids(session)):
             absent[f"GPU {self._numbers[uuid]}"] = f"lost ({uuid})"
         if is_hidden:

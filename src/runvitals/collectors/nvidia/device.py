@@ -1,4 +1,4 @@
-"""One GPU: who it is, and everything that is read of it."""
+"""One NVIDIA GPU: its identity and all its readings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper",
     10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
-# Of these there are no readings for single processes: those of the whole GPU stand for them, while a process
-# of the run is on it.
+# NVML has no readings of these for single processes. The value of the whole GPU is written instead, while a
+# process of the run is on it.
 SHARED = ("temp", "powerWatts", "powerPercent", "smClock", "memoryClock", "graphicsClock")
 SHARED_COUNTERS = ("correctedMemoryErrors", "unCorrectedMemoryErrors")
 
@@ -40,11 +40,13 @@ class NvmlPciInfo(ctypes.Structure):
 
 
 class NvidiaGpu:
-    """A GPU with its slices.
+    """A GPU with its MIG slices.
 
     Args:
-        place: where it stands in the driver's list, which is in the order of the PCI bus.
-        index: the number in its keys: its place when it was first seen.
+        place: index in the driver's list, which is in PCI bus order.
+        members: the processes of the run.
+
+    ``index`` is the number in its keys: its place when it was first seen.
 
     Raises:
         NvmlError: it cannot be opened.
@@ -77,21 +79,21 @@ class NvidiaGpu:
         self.number(place)
 
     def number(self, index: int) -> None:
-        """Set the number in its keys."""
+        """Set the number used in its keys."""
         self.index = index
         self._prefix = f"gpu.{index}."
         self._process_prefix = f"gpu.process.{index}."
 
     @property
     def in_use(self) -> bool | None:
-        """Whether a process of the run is on it; None = not known yet."""
+        """Whether a process of the run uses it; None if not known yet."""
         return self._usage.in_use
 
     def sample(self, tick: Tick) -> None:
         """Write its readings into the tick.
 
         Raises:
-            NvmlError: with a code of DEVICE_GONE: it was lost.
+            NvmlError: the GPU is lost (a code in DEVICE_GONE).
         """
         readings = self._readings
         readings.sample(tick.mono_s)
@@ -121,18 +123,18 @@ class NvidiaGpu:
             tick.gauges[prefix + name] = value
 
     def missing(self) -> dict[str, str]:
-        """Why a reading is not there, by its name."""
+        """Reading -> why it is missing."""
         missing = {**self._readings.missing(), **self._usage.missing()}
         if self._profile is None:
-            missing["smActive"] = "profiling counters need a GPU of the Hopper generation or newer, or DCGM"
+            missing["smActive"] = "profiling counters need a Hopper or newer GPU, or DCGM"
         elif self._profile_backoff.reason:
             missing["smActive"] = self._profile_backoff.reason
         for place, reason in self.slice_problems.items():
-            missing[f"slice at place {place}"] = reason
+            missing[f"slice {place}"] = reason
         return missing
 
     def facts(self) -> dict[str, object]:
-        """Who it is, for the facts about the machine."""
+        """Identity and properties, for the facts about the machine."""
         nvml, handle = self._nvml, self.handle
         about: dict[str, object] = {
             "index": self.index,
@@ -161,7 +163,7 @@ class NvidiaGpu:
         return about
 
     def free(self) -> None:
-        """Give back what the library holds for it."""
+        """Free the library's resources."""
         if self._profile is not None:
             self._profile.free()
         for slice in self.slices:
@@ -169,7 +171,9 @@ class NvidiaGpu:
 
 
 def _pci(nvml: Nvml, handle: object) -> str:
-    """As sysfs spells it: `0000:3b:00.0`; the driver writes eight digits of domain, and capitals."""
+    """The PCI address in sysfs notation (`0000:3b:00.0`). The driver uses an 8-digit domain and upper
+    case.
+    """
     info = NvmlPciInfo()
     if nvml.code("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(info)):
         return ""

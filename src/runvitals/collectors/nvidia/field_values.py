@@ -1,4 +1,4 @@
-"""Many readings of a device in one call: NVML's field values."""
+"""NVML's field values: many readings of a device in one call."""
 
 from __future__ import annotations
 
@@ -21,52 +21,52 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.nvidia.nvml import Nvml
 
-# nvmlFieldValue_t: field, scope, timestamp µs, latency µs, type of the value, return code, value.
+# nvmlFieldValue_t: field, scope, timestamp µs, latency µs, value type, return code, value.
 _FIELD = Struct("=IIqqIi8s")
-# nvmlValueType_t: how the eight bytes of a value are to be read.
+# nvmlValueType_t: the type of the eight bytes of a value.
 _ULONG = "=I" if ctypes.sizeof(ctypes.c_ulong) == 4 else "=Q"
 _TYPES = tuple(Struct(code) for code in ("=d", "=I", _ULONG, "=Q", "=q", "=i", "=H"))
 _BLANKS = frozenset((0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFF0, 0x7FFFFFFFFFFFFFF2))
 ALL_LINKS = 0xFFFFFFFF
-# What a field of another generation of devices or drivers answers, at each call.
+# Codes of fields that this generation of devices or drivers lacks.
 _FOR_GOOD = frozenset((NOT_SUPPORTED, INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND, FUNCTION_NOT_FOUND))
-# Such a field is asked for again this much later: a driver can be changed under a long run.
+# Such fields are retried after this time: the driver may be updated during a long run.
 AGAIN_S = 300.0
 
 
 class FieldValues:
-    """A set of fields of one device; those that the device lacks are not asked for again for a while.
+    """A set of fields of one device. Fields that the device lacks are left out of the calls for AGAIN_S.
 
     Args:
-        wanted: (field, scope) pairs; the scope is 0, or a link's number, or ALL_LINKS.
+        wanted: (field, scope) pairs; the scope is 0, a link number, or ALL_LINKS.
 
     Example:
         >>> FieldValues([(83, 0), (82, 0)]).read(nvml, handle, mono_s)
         {83: 129931554972, 82: 54}
     """
 
-    __slots__ = ("_asked", "_buffer", "_retry_at_s", "_wanted", "missing")
+    __slots__ = ("_buffer", "_count", "_retry_at_s", "_wanted", "missing")
 
     def __init__(self, wanted: Iterable[tuple[int, int]]) -> None:
         self._wanted = tuple(wanted)
-        self._asked = 0
+        self._count = 0
         self._buffer = ctypes.create_string_buffer(0)
         self._retry_at_s = float("-inf")
-        # Return code by field, of those that are not there.
+        # Field -> return code, of the missing ones.
         self.missing: dict[int, int] = {}
 
     def read(self, nvml: Nvml, handle: object, mono_s: float) -> dict[int, float]:
-        """Value by field.
+        """Field -> value. Fields without a value are left out.
 
         Raises:
-            NvmlError: of the call as a whole; a field without a value is only left out.
+            NvmlError: the call as a whole failed.
         """
         if mono_s >= self._retry_at_s:
             self._retry_at_s = mono_s + AGAIN_S
-            self._ask_for(self._wanted)
-        elif not self._asked:
+            self._request(self._wanted)
+        elif not self._count:
             return {}
-        nvml.call("nvmlDeviceGetFieldValues", handle, ctypes.c_int(self._asked), self._buffer)
+        nvml.call("nvmlDeviceGetFieldValues", handle, ctypes.c_int(self._count), self._buffer)
         values: dict[int, float] = {}
         missing: dict[int, int] = {}
         for field, _, _, _, kind, code, raw in _FIELD.iter_unpack(self._buffer.raw):
@@ -80,12 +80,12 @@ class FieldValues:
                 missing[field] = code
         if missing:
             self.missing = {**self.missing, **missing}
-            self._ask_for([pair for pair in self._wanted if pair[0] not in self.missing])
+            self._request([pair for pair in self._wanted if pair[0] not in self.missing])
         return values
 
-    def _ask_for(self, pairs: Iterable[tuple[int, int]]) -> None:
+    def _request(self, pairs: Iterable[tuple[int, int]]) -> None:
         data = b"".join(_FIELD.pack(field, scope, 0, 0, 0, 0, b"") for field, scope in pairs)
         if len(data) == len(self._wanted) * _FIELD.size:
             self.missing = {}
-        self._asked = len(data) // _FIELD.size
+        self._count = len(data) // _FIELD.size
         self._buffer = ctypes.create_string_buffer(data, len(data))

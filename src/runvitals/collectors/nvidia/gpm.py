@@ -1,6 +1,7 @@
-"""Profiling counters of Hopper and newer GPUs (NVML calls them GPM): how busy the parts of the chip are.
+"""Profiling counters of Hopper and newer GPUs (GPM in NVML): how busy the units of the chip are.
 
-Two samples of counters make one reading. Each tick's sample is kept for the next one, so nothing waits.
+A reading compares two samples of the counters. The sample of each tick is kept for the next, so no call
+waits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.nvidia.nvml import Nvml
 
-# Number of a metric, factor to our unit, end of the key.
+# Metric id, factor to our unit, end of the key.
 METRICS = (
     (1, 1.0, "graphicsActive"),
     (2, 1.0, "smActive"),
@@ -30,18 +31,18 @@ METRICS = (
     (60, MIB, "nvlinkRxBytes"),
     (61, MIB, "nvlinkTxBytes"),
 )
-# A slice has no links of its own.
+# A slice has no links.
 SLICE_METRICS = METRICS[:9]
-# Counters of a shorter time are too coarse; the library's header asks for 100 ms.
+# NVML's header requires at least 100 ms between samples; shorter intervals are too coarse.
 LEAST_S = 0.09
-# A sample older than this says little about now: the monitor was asleep, or the device away.
+# An older sample says little about the present: the monitor was suspended, or the device was unavailable.
 OLDEST_S = 120.0
-# The library of some later driver may look at all the entries there can be (334 today).
+# A later library may read as many entries as there can be (334 today).
 _ROOM = 512
 
 
 class GpmMetric(ctypes.Structure):
-    """nvmlGpmMetric_t: its last three pointers are names, which nobody reads here."""
+    """nvmlGpmMetric_t. Its last three pointers are names, which are not used here."""
 
     _fields_ = [
         ("number", ctypes.c_uint),
@@ -52,7 +53,7 @@ class GpmMetric(ctypes.Structure):
 
 
 class GpmMetricsGet(ctypes.Structure):
-    """nvmlGpmMetricsGet_t: two samples, and the metrics wanted of them."""
+    """nvmlGpmMetricsGet_t: two samples, and the metrics to compute from them."""
 
     _fields_ = [
         ("version", ctypes.c_uint),
@@ -68,7 +69,7 @@ class GpmSupport(ctypes.Structure):
 
 
 def open_profile(nvml: Nvml, handle: object, gpu_instance: int | None = None) -> GpmProfile | None:
-    """The profiling counters of a GPU, or of one slice of it; None where it has none."""
+    """The profiling counters of a GPU or of one of its slices; None if it has none."""
     support = GpmSupport(1, 0)
     code = nvml.code("nvmlGpmQueryDeviceSupport", handle, ctypes.byref(support))
     if code or not support.is_supported:
@@ -76,20 +77,20 @@ def open_profile(nvml: Nvml, handle: object, gpu_instance: int | None = None) ->
     try:
         return GpmProfile(nvml, handle, gpu_instance)
     except NvmlError:
-        return None  # the library has no room for samples
+        return None  # the library could not allocate the samples
 
 
 class GpmProfile:
-    """The profiling counters of one GPU, or of one slice of it.
+    """The profiling counters of one GPU or of one of its slices.
 
     Args:
-        gpu_instance: the slice's number; None for a whole GPU.
+        gpu_instance: the slice's GPU instance id; None for a whole GPU.
 
     Raises:
-        NvmlError: no room for the samples.
+        NvmlError: the samples could not be allocated.
     """
 
-    __slots__ = ("_handle", "_instance", "_newer", "_newer_s", "_nvml", "_older", "_question")
+    __slots__ = ("_handle", "_instance", "_newer", "_newer_s", "_nvml", "_older", "_request")
 
     def __init__(self, nvml: Nvml, handle: object, gpu_instance: int | None = None) -> None:
         self._nvml = nvml
@@ -101,15 +102,15 @@ class GpmProfile:
         nvml.call("nvmlGpmSampleAlloc", ctypes.byref(self._older))
         nvml.call("nvmlGpmSampleAlloc", ctypes.byref(self._newer))
         wanted = METRICS if gpu_instance is None else SLICE_METRICS
-        self._question = GpmMetricsGet(1, len(wanted))
-        for entry, (number, _, _) in zip(self._question.metrics, wanted, strict=False):
+        self._request = GpmMetricsGet(1, len(wanted))
+        for entry, (number, _, _) in zip(self._request.metrics, wanted, strict=False):
             entry.number = number
 
     def read(self, mono_s: float) -> dict[str, float]:
-        """Value by the end of the key, over the time since the last call; nothing at the first.
+        """Values by the end of the key, over the time since the last call; {} at the first call.
 
         Raises:
-            NvmlError: the device does not answer.
+            NvmlError: the device reports an error.
         """
         before_s = self._newer_s
         if before_s is not None and mono_s - before_s < LEAST_S:
@@ -127,20 +128,20 @@ class GpmProfile:
         return self._compare()
 
     def free(self) -> None:
-        """Give the samples back, while the library is still initialized."""
+        """Free the samples. NVML must still be initialized."""
         for sample in (self._older, self._newer):
             self._nvml.code("nvmlGpmSampleFree", sample)
 
     def _compare(self) -> dict[str, float]:
-        question = self._question
-        question.older = self._older
-        question.newer = self._newer
-        self._nvml.call("nvmlGpmMetricsGet", ctypes.byref(question))
+        request = self._request
+        request.older = self._older
+        request.newer = self._newer
+        self._nvml.call("nvmlGpmMetricsGet", ctypes.byref(request))
         wanted = METRICS if self._instance is None else SLICE_METRICS
         found = {}
-        for entry, (_, factor, key) in zip(question.metrics, wanted, strict=False):
+        for entry, (_, factor, key) in zip(request.metrics, wanted, strict=False):
             value = entry.value
-            # Also what is no number; a share can come out a little over 100.
+            # The comparison also drops NaN. A share can be slightly above 100.
             if entry.code == 0 and 0.0 <= value < 1e12:
                 found[key] = min(value, 100.0) if factor == 1.0 else value * factor
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-# Paths of nvidia-smi that may not be on PATH.
+# Paths of nvidia-smi, which may not be on PATH.
 NVIDIA_SMI = (
     "/usr/bin/nvidia-smi",
     "/usr/lib/wsl/lib/nvidia-smi",
@@ -15,7 +15,7 @@ NVIDIA_SMI = (
 
 
 def windows_library() -> str | None:
-    """The path of nvml.dll, or None. Older drivers keep it outside of Windows' system folder."""
+    """The path of nvml.dll, or None. Older drivers install it outside Windows' system folder."""
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")
     programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
     places = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")

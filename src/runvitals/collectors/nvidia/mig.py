@@ -1,7 +1,7 @@
-"""Slices of a GPU (multi-instance GPU): each is a device of its own, with memory and counters of its own.
+"""MIG slices of a GPU (multi-instance GPU). Each is a device with its own memory and counters.
 
-Temperature, power and clocks are the whole board's. How busy a slice is tell the profiling counters alone
-(Hopper and newer); the usual utilization has no value on a GPU that is cut into slices.
+Temperature, power and clocks exist for the whole board only. The load of a slice comes from the profiling
+counters (Hopper and newer): NVML's utilization has no value on a GPU with MIG enabled.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class MigSlice:
     """One slice.
 
     Args:
-        parent: handle of the GPU it is cut from.
-        handle: its own.
-        gpu_instance, compute_instance: its two numbers, as `nvidia-smi -L` and the exporters count them.
+        parent: handle of the GPU.
+        handle: handle of the slice.
+        gpu_instance, compute_instance: its ids, as in `nvidia-smi -L` and the exporters.
     """
 
     __slots__ = (
@@ -61,10 +61,10 @@ class MigSlice:
         self._profile = gpm.open_profile(nvml, parent, gpu_instance)
 
     def sample(self, mono_s: float) -> dict[str, float]:
-        """Values by the key's end, `mig.1.0.memoryAllocatedBytes`.
+        """Values by the end of the key: `mig.1.0.memoryAllocatedBytes`.
 
         Raises:
-            NvmlError: with a code of DEVICE_GONE.
+            NvmlError: with a code in DEVICE_GONE.
         """
         values = try_read(self._memory, self._memory_backoff, mono_s)
         values.update(try_read(self._profile_values, self._profile_backoff, mono_s))
@@ -96,14 +96,14 @@ class MigSlice:
 
 
 def is_enabled(nvml: Nvml, handle: object) -> bool:
-    """Whether a GPU is cut into slices now."""
+    """Whether MIG is enabled on a GPU."""
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.code("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
     return code == 0 and current.value == 1
 
 
 def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
-    """The slices of a GPU, and, by place, why some could not be opened. Places without a slice are usual."""
+    """The slices of a GPU, and place -> error for those that could not be opened. Empty places are normal."""
     found: list[MigSlice] = []
     problems: dict[int, str] = {}
     if not is_enabled(nvml, handle):
@@ -128,6 +128,6 @@ def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
 
 
 def _profile_name(nvml: Nvml, handle: object) -> str:
-    """`NVIDIA H100 80GB HBM3 MIG 1g.10gb` → `1g.10gb`; the whole name where it says no more."""
+    """`NVIDIA H100 80GB HBM3 MIG 1g.10gb` → `1g.10gb` ; the whole name if it has no " MIG "."""
     name = nvml.text("nvmlDeviceGetName", handle)
     return name.partition(" MIG ")[2] or name

@@ -1,7 +1,7 @@
-"""NVML, the driver's own library, called directly through ctypes.
+"""NVML, the driver's library, called through ctypes.
 
-The usual binding (`nvidia-ml-py`) declares a thousand functions and structures: importing it costs 140 ms
-and 5.7 MB, where ctypes and the thirty calls that are made here cost 4 ms and 0.7 MB, and need no package.
+The usual binding (`nvidia-ml-py`) declares a thousand functions and structures: importing it costs 140 ms and
+5.7 MB. ctypes and the thirty functions used here cost 4 ms and 0.7 MB, and need no package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# What NVML's functions return. All others than these only need their text.
+# NVML return codes. Of all others only the text is used.
 UNINITIALIZED = 1
 INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
@@ -36,26 +36,26 @@ TEXTS = {
     NOT_SUPPORTED: "not supported by the device or its driver",
     NO_PERMISSION: "no permission",
     NOT_FOUND: "not found",
-    INSUFFICIENT_SIZE: "more than there was room for",
+    INSUFFICIENT_SIZE: "the result is larger than the buffer",
     DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
     TIMEOUT: "the driver did not answer in time",
-    FUNCTION_NOT_FOUND: "the driver is too old to have it",
+    FUNCTION_NOT_FOUND: "the driver is too old for this function",
     GPU_IS_LOST: "the GPU has fallen off the bus",
     RESET_REQUIRED: "the GPU needs a reset",
     17: "the operating system has blocked the request",
-    LIBRARY_MISMATCH: "library and kernel module are of different versions: reboot, or reload the module",
+    LIBRARY_MISMATCH: "library and kernel module versions differ: reboot, or reload the module",
     20: "out of memory",
     21: "no data yet",
-    25: "the driver does not know this version of the question",
+    25: "the driver does not support this version of the argument",
     GPU_NOT_FOUND: "no such GPU",
-    UNKNOWN: "unknown error (in a container: it has lost its devices; start it again)",
+    UNKNOWN: "unknown error (in a container: it has lost its devices; restart it)",
 }  # fmt: skip
 
-# What NVML writes where it has no value.
+# NVML's values for "no value".
 BLANK_UINT = 0xFFFFFFFF
 BLANK_ULONG = 0xFFFFFFFFFFFFFFFF
 
-_PLACES = (
+_PATHS = (
     "libnvidia-ml.so.1",
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
@@ -67,11 +67,11 @@ _PLACES = (
 
 
 class NvmlError(Exception):
-    """A call that did not succeed.
+    """An NVML call failed.
 
     Args:
-        code: what the function returned.
-        function: its name.
+        code: the return code.
+        function: the function's name.
     """
 
     def __init__(self, code: int, function: str) -> None:
@@ -80,22 +80,22 @@ class NvmlError(Exception):
 
     @property
     def reason(self) -> str:
-        """What is wrong, in words, without the function's name."""
+        """The error text, without the function's name."""
         return TEXTS.get(self.code, f"NVML error {self.code}")
 
 
 def load() -> ctypes.CDLL:
-    """The driver's library.
+    """Load the driver's library.
 
     Raises:
-        OSError: it cannot be found or loaded; the text is the dynamic linker's.
+        OSError: it cannot be found or loaded; the text is that of the dynamic linker.
     """
     if sys.platform == "win32":
         from runvitals.collectors.nvidia.locations import windows_library
 
         return ctypes.CDLL(windows_library() or "nvml.dll")
     first: OSError | None = None
-    for place in _PLACES:
+    for place in _PATHS:
         try:
             return ctypes.CDLL(place)
         except OSError as error:
@@ -105,12 +105,12 @@ def load() -> ctypes.CDLL:
 
 
 class Nvml:
-    """NVML's functions with their return codes as exceptions.
+    """Calls NVML's functions and turns return codes into exceptions.
 
-    The numbers a call returns are written into one place that all calls share, so one thread at a time only.
+    All calls share the buffers for results: use an instance in one thread at a time.
 
     Args:
-        library: what holds the functions as attributes: a ctypes library.
+        library: an object with the functions as attributes, such as a ctypes library.
 
     Example:
         >>> nvml = Nvml(load())
@@ -131,7 +131,7 @@ class Nvml:
         self._text = ctypes.create_string_buffer(128)
 
     def code(self, function: str, *arguments: Any) -> int:
-        """Call, and hand out what the function returned; FUNCTION_NOT_FOUND where the library lacks it."""
+        """Call, and return the return code; FUNCTION_NOT_FOUND if the library lacks the function."""
         known = self._functions.get(function)
         if known is None:
             try:
@@ -142,17 +142,17 @@ class Nvml:
         return known(*arguments)
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call.
+        """Call a function.
 
         Raises:
-            NvmlError: for every return code but success.
+            NvmlError: for every return code except success.
         """
         code = self.code(function, *arguments)
         if code:
             raise NvmlError(code, function)
 
     def uint(self, function: str, *arguments: Any) -> int:
-        """The number a function writes through its last argument, an `unsigned int *`."""
+        """The number that a function writes through its last argument, an `unsigned int *`."""
         self.call(function, *arguments, self._uint_ref)
         value = self._uint.value
         if value == BLANK_UINT:
@@ -160,7 +160,7 @@ class Nvml:
         return value
 
     def ulong(self, function: str, *arguments: Any) -> int:
-        """The number a function writes through its last argument, an `unsigned long long *`."""
+        """The number that a function writes through its last argument, an `unsigned long long *`."""
         self.call(function, *arguments, self._ulong_ref)
         value = self._ulong.value
         if value == BLANK_ULONG:
@@ -168,12 +168,12 @@ class Nvml:
         return value
 
     def text(self, function: str, *arguments: Any) -> str:
-        """The text a function writes into a buffer given with its size."""
+        """The text that a function writes into a buffer given with its size."""
         self.call(function, *arguments, self._text, ctypes.c_uint(128))
         return self._text.value.decode("utf-8", "replace")
 
     def first(self, functions: tuple[str, ...], *arguments: Any) -> None:
-        """Call the first of several versions of one function that the library has."""
+        """Call the first version of a function that the library has."""
         for function in functions:
             code = self.code(function, *arguments)
             if code == 0:

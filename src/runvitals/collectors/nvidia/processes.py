@@ -1,8 +1,7 @@
-"""What the processes of a run use of each GPU: their own memory and their own share of its time.
+"""What the processes of a run use of each GPU: their memory and their share of its time.
 
-NVML names processes by the numbers of the host. Where the monitor lives in a PID namespace of its own (most
-containers), those numbers are somebody else's here, and no number is taken for one of ours unless that is
-certain.
+NVML reports the PIDs of the host. If the monitor runs in another PID namespace (as in most containers), the
+same PID there is another process. A PID is attributed to the run only if that is certain.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.collectors.nvidia.nvml import Nvml
 
-# Lists of processes hold the driver's lock while the application waits for it: 1 % of the time for those of
-# CUDA, 0.1 % for those that draw, of which a run has none as a rule.
+# Listing processes holds a driver lock that blocks the application: 1 % of the time for compute processes,
+# 0.1 % for graphics processes, which a run rarely has.
 COMPUTE_SHARE = 0.01
 GRAPHICS_SHARE = 0.001
 GRAPHICS_EVERY_S = 10.0
@@ -36,17 +35,17 @@ GRAPHICS_EVERY_S = 10.0
 COMPUTE_LISTS = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
 GRAPHICS_LISTS = ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2")
 UNKNOWN_MEMORY = 0xFFFFFFFFFFFFFFFF
-# The inode of the kernel's first PID namespace, the host's (PROC_PID_INIT_INO).
+# The inode of the initial PID namespace, that of the host (PROC_PID_INIT_INO).
 HOST_NAMESPACE = "pid:[4026531836]"
 
 HIDDEN = (
-    "the driver names processes by the host's numbers, which this PID namespace hides; start the container "
-    "with --pid=host (in Kubernetes hostPID: true)"
+    "the driver reports the PIDs of the host, which are not visible in this PID namespace; start the "
+    "container with --pid=host (in Kubernetes hostPID: true)"
 )
 
 
 class NvmlProcessInfo(ctypes.Structure):
-    """nvmlProcessInfo_t since its second version."""
+    """nvmlProcessInfo_t, version 2 and later."""
 
     _fields_ = [
         ("pid", ctypes.c_uint),
@@ -57,7 +56,7 @@ class NvmlProcessInfo(ctypes.Structure):
 
 
 class NvmlProcessUtilization(ctypes.Structure):
-    """nvmlProcessUtilizationSample_t: percent of a time that ended at `time_us`."""
+    """nvmlProcessUtilizationSample_t: percent of an interval that ended at `time_us`."""
 
     _fields_ = [
         ("pid", ctypes.c_uint),
@@ -70,11 +69,11 @@ class NvmlProcessUtilization(ctypes.Structure):
 
 
 class RunGpuProcesses:
-    """The processes of a run, and which of them a number of the driver's means.
+    """The processes of a run, and which PIDs reported by the driver belong to them.
 
     Args:
         proc: procfs of our own PID namespace.
-        host_proc: procfs of the host, where it is mounted; else the same as `proc`.
+        host_proc: procfs of the host if it is mounted, else `proc`.
     """
 
     __slots__ = ("_host_proc", "_is_host", "_namespace", "_proc", "_processes", "pids")
@@ -84,45 +83,48 @@ class RunGpuProcesses:
         self._proc = proc
         self._host_proc = host_proc
         self._namespace = _link(f"{proc}/self/ns/pid")
-        # Where there is no procfs at all (Windows), there are no namespaces either.
+        # Without a procfs (Windows) there are no namespaces either.
         self._is_host = self._namespace == HOST_NAMESPACE or not os.path.exists(proc)
         self.pids: set[int] = set()
 
     def refresh(self, mono_s: float) -> None:
-        """Take in who has joined, and forget who has gone."""
+        """Update the list of the run's processes."""
         self.pids = self._processes.pids(mono_s)
 
     def has(self, number: int) -> bool:
-        """Whether the process that the driver gives this number is one of ours.
+        """Whether a PID reported by the driver belongs to the run.
 
-        Outside the host's namespace one of the same number is only if it has a GPU open: some drivers
-        translate the numbers, most do not.
+        Outside the host's PID namespace an equal PID counts only if that process has a GPU open: some drivers
+        translate PIDs, most do not.
         """
         if number in self.pids and (self._is_host or opens_gpu(self._proc, number)):
             return True
         return self._is_ours_on_host(number)
 
     def may_be_hidden(self) -> bool:
-        """Whether a member has a GPU open and the driver's numbers may mean others."""
+        """Whether a process of the run has a GPU open and the driver's PIDs may be those of other
+        processes.
+        """
         return not self._is_host and any(opens_gpu(self._proc, pid) for pid in self.pids)
 
     def _is_ours_on_host(self, number: int) -> bool:
-        """By the host's procfs, if it is mounted: `NSpid:` lists a process' numbers, the host's first."""
+        """Look the PID up in the host's procfs: `NSpid:` lists the PIDs of a process, the host's first."""
         if self._host_proc == self._proc:
             return False
         text = read_text(f"{self._host_proc}/{number}/status") or ""
         numbers = text.partition("\nNSpid:")[2].partition("\n")[0].split()
         if not numbers or int(numbers[-1]) not in self.pids:
             return False
-        # Several containers have a process 7: it is ours only in our own namespace.
+        # Several containers may have a process 7. It is ours only in our own namespace.
         return _link(f"{self._host_proc}/{number}/ns/pid") == self._namespace
 
 
 class GpuProcessUsage:
     """What the run's processes use of one GPU.
 
-    After `sample`, `in_use` is whether any is on it (None = unknown yet), and `values` holds, by the key's
-    end, what was read at this moment.
+    `sample` fills `values`, by the end of the key, and sets `in_use`: whether any of them uses the GPU (None
+        if
+    not known yet).
     """
 
     __slots__ = (
@@ -149,7 +151,7 @@ class GpuProcessUsage:
         """Read what is due.
 
         Raises:
-            NvmlError: with a code of DEVICE_GONE.
+            NvmlError: with a code in DEVICE_GONE.
         """
         self.values = {}
         if not self._paced.due(mono_s):
@@ -163,7 +165,7 @@ class GpuProcessUsage:
             self._paced.end(mono_s, began_ns)
 
     def missing(self) -> dict[str, str]:
-        """Why a reading is not there, by its name."""
+        """Reading -> why it is missing."""
         return {name: backoff.reason for name, backoff in self._backoffs.items() if backoff.reason}
 
     def _memory(self, mono_s: float) -> dict[str, float]:
@@ -176,7 +178,7 @@ class GpuProcessUsage:
                     raise
             finally:
                 self._graphics.end(mono_s, began_ns)
-        # A process may compute and draw; its memory is the same in both lists.
+        # A process that computes and draws is in both lists, with the same memory.
         listed = {**self._drawing, **self._list(COMPUTE_LISTS)}
         ours = {pid: used for pid, used in listed.items() if self._members.has(pid)}
         self.in_use = bool(ours)
@@ -189,7 +191,7 @@ class GpuProcessUsage:
         return values
 
     def _list(self, functions: tuple[str, ...]) -> dict[int, int | None]:
-        """Process number -> bytes, None where the driver does not tell (Windows, WSL)."""
+        """PID -> bytes; None if the driver does not report them (Windows, WSL)."""
         for _ in range(3):
             count = ctypes.c_uint(len(self._processes))
             try:
@@ -202,14 +204,14 @@ class GpuProcessUsage:
             found: dict[int, int | None] = {}
             for process in self._processes[: count.value]:
                 used = None if process.memory_bytes == UNKNOWN_MEMORY else process.memory_bytes
-                # On a GPU in slices a process is listed once for each slice it uses.
+                # With MIG, a process is listed once for each slice that it uses.
                 before = found.get(process.pid)
                 found[process.pid] = used if before is None else before + (used or 0)
             return found
         raise NvmlError(INSUFFICIENT_SIZE, functions[0])
 
     def _busy(self, mono_s: float) -> dict[str, float]:
-        """Shares of our processes, each the mean of its samples since the last call, together at most 100."""
+        """The run's share of the GPU: each process' mean since the last call, added up, at most 100."""
         of_ours: dict[int, list[tuple[int, ...]]] = {}
         for sample in self._samples():
             self._last_us = max(self._last_us, sample.time_us)
@@ -223,7 +225,7 @@ class GpuProcessUsage:
         return {name: min(total, 100.0) for name, total in totals.items()}
 
     def _samples(self) -> list[NvmlProcessUtilization]:
-        """Of processes that did anything on this GPU since the last call; none is listed that did nothing."""
+        """Samples of the processes that used this GPU since the last call. Idle ones are not listed."""
         function = "nvmlDeviceGetProcessUtilization"
         since = ctypes.c_ulonglong(self._last_us)
         for _ in range(3):
@@ -244,7 +246,7 @@ def opens_gpu(proc: str, pid: int) -> bool:
     folder = f"{proc}/{pid}/fd"
     try:
         names = os.listdir(folder)
-    except OSError:  # gone, or another user's
+    except OSError:  # the process has ended, or belongs to another user
         return False
     return any(_link(f"{folder}/{name}").startswith("/dev/nvidia") for name in names)
 
@@ -252,7 +254,7 @@ def opens_gpu(proc: str, pid: int) -> bool:
 def _link(path: str) -> str:
     try:
         return os.readlink(path)
-    except OSError:  # gone, forbidden, or a sandbox without it
+    except OSError:  # ended, no permission, or a sandbox without /proc/PID/ns
         return ""
 
 

@@ -1,4 +1,4 @@
-"""What is read of one GPU: each reading by itself, so that one that fails takes no other with it."""
+"""The readings of one GPU. Each fails and is retried independently of the others."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Read = Callable[["NvmlReadings"], None]
 
 FOR_GOOD = frozenset((NOT_SUPPORTED, FUNCTION_NOT_FOUND, NO_PERMISSION))
-# After these nothing else can be read of this device either.
+# After one of these codes, no other reading of the device can succeed either.
 DEVICE_GONE = frozenset((GPU_IS_LOST, UNINITIALIZED))
-# What hardly changes or costs much: 0.1 % of the time, and not more often than this.
+# Readings that rarely change or are expensive: 0.1 % of the time, and not more often than this.
 SLOW_EVERY_S = 10.0
 SLOW_SHARE = 0.001
 
@@ -51,7 +51,7 @@ SLOW_FIELDS = (
     (PCIE_REPLAYS, 0), (REMAPPED_CORRECTABLE, 0), (REMAPPED_UNCORRECTABLE, 0), (REMAP_PENDING, 0),
     (REMAP_FAILED, 0),
 )  # fmt: skip
-# Field, what it is a sum of, and the key of its growth per second.
+# Field, unit of the field in bytes, key of its growth per second.
 _FLOWS = (
     (PCIE_BYTES_SENT, 1.0, "pcieTxBytes"), (PCIE_BYTES_RECEIVED, 1.0, "pcieRxBytes"),
     (LINK_KIB_SENT, 1024.0, "nvlinkTxBytes"), (LINK_KIB_RECEIVED, 1024.0, "nvlinkRxBytes"),
@@ -71,13 +71,13 @@ class NvmlUtilization(ctypes.Structure):
 
 
 class NvmlMemory(ctypes.Structure):
-    """The first version: what the driver keeps for itself counts as used."""
+    """Version 1: memory reserved by the driver counts as used."""
 
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
 class NvmlMemory2(ctypes.Structure):
-    """The second version, which tells apart what the driver keeps for itself."""
+    """Version 2, which reports memory reserved by the driver separately."""
 
     _fields_ = [
         ("version", ctypes.c_uint),
@@ -92,10 +92,10 @@ MEMORY_2 = 2 << 24 | ctypes.sizeof(NvmlMemory2)
 
 
 def memory_of(nvml: Nvml, handle: object) -> tuple[int, int]:
-    """(used, all) bytes of a device or a slice of one.
+    """(used, total) bytes of a device or of a MIG slice.
 
     Raises:
-        NvmlError: also where the device has no memory of its own, and answers 0.
+        NvmlError: also if the device has no memory of its own and reports 0.
     """
     second = NvmlMemory2(MEMORY_2)
     code = nvml.code("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(second))
@@ -113,10 +113,10 @@ def memory_of(nvml: Nvml, handle: object) -> tuple[int, int]:
 
 
 def try_read(read: Callable[[float], dict[str, float]], backoff: Retries, mono_s: float) -> dict[str, float]:
-    """What `read` finds; nothing where it fails, or has failed not long ago.
+    """Call `read`; return {} if it fails, or if it has failed recently.
 
     Raises:
-        NvmlError: with a code of DEVICE_GONE.
+        NvmlError: with a code in DEVICE_GONE.
     """
     if not backoff.due(mono_s):
         return {}
@@ -136,10 +136,10 @@ class NvmlReadings:
 
     Args:
         nvml: the library.
-        handle: the device's.
-        has_profile: whether its profiling counters tell the traffic on its links.
+        handle: the device.
+        has_profile: whether profiling counters measure its link traffic.
 
-    After `sample`, `values` and `counters` hold what was read, by the last part of the key: `temp`.
+    `sample` fills `values` and `counters`, by the last part of the key: `temp`.
     """
 
     __slots__ = (
@@ -164,10 +164,10 @@ class NvmlReadings:
         self._throttled = throttling.ThrottledTime()
 
     def sample(self, mono_s: float) -> None:
-        """Read what is due.
+        """Read what is due. A reading that fails is left out and retried later.
 
         Raises:
-            NvmlError: with a code of DEVICE_GONE; what else fails is left out and asked for again later.
+            NvmlError: with a code in DEVICE_GONE.
         """
         self.mono_s = mono_s
         self.values = {}
@@ -182,7 +182,7 @@ class NvmlReadings:
             self.values["powerPercent"] = self.values["powerWatts"] * 100.0 / self._limit_watts
 
     def missing(self) -> dict[str, str]:
-        """Why a reading is not there, by its name."""
+        """Reading -> why it is missing."""
         return {name: backoff.reason for name, backoff in self._backoffs.items() if backoff.reason}
 
     def _read(self, table: tuple[tuple[str, Read], ...]) -> None:
@@ -199,12 +199,12 @@ class NvmlReadings:
             else:
                 backoff.worked()
 
-    # -- the fast ones
+    # -- read at every sample
 
     def _utilization(self) -> None:
         busy = NvmlUtilization()
         self.nvml.call("nvmlDeviceGetUtilizationRates", self.handle, ctypes.byref(busy))
-        if busy.gpu > 100 or busy.memory > 100:  # a parent of slices answers with the mark for "no value"
+        if busy.gpu > 100 or busy.memory > 100:  # a GPU with MIG enabled returns "no value"
             raise NvmlError(NOT_SUPPORTED, "nvmlDeviceGetUtilizationRates")
         self.values["gpu"] = float(busy.gpu)
         self.values["memory"] = float(busy.memory)
@@ -254,7 +254,7 @@ class NvmlReadings:
         energy = found.get(ENERGY_MILLIJOULES)
         if energy is not None:
             self.counters["energyJoules"] = energy / 1000.0
-        # Boards whose memory has no sensor answer 0.
+        # Boards without a memory sensor report 0.
         if 0 < found.get(MEMORY_TEMPERATURE, 0) < 200:
             self.values["memoryTemp"] = float(found[MEMORY_TEMPERATURE])
         self._throttled.note_counters(found)
@@ -271,12 +271,12 @@ class NvmlReadings:
                 continue
             before_s, before = self._link_totals.get(field, (self.mono_s, total))
             self._link_totals[field] = self.mono_s, total
-            # Counters may wrap, and start anew with the driver: no speed for that interval.
+            # A counter may wrap, and restarts with the driver: no rate for that interval.
             if self.mono_s > before_s and total >= before:
                 self.values[key] = (total - before) * unit / (self.mono_s - before_s)
 
     def _pcie_throughput(self) -> None:
-        """For drivers without counters: each of the two questions holds the thread for 20 ms."""
+        """For drivers without counters. Each of the two calls blocks the thread for 20 ms."""
         if not self._windows.due(self.mono_s):
             return
         began_ns = self._windows.begin()
@@ -287,7 +287,7 @@ class NvmlReadings:
         finally:
             self._windows.end(self.mono_s, began_ns)
 
-    # -- the slow ones
+    # -- read rarely
 
     def _power_limit(self) -> None:
         self._limit_watts = None

@@ -1,8 +1,8 @@
-"""NVIDIA GPUs by `nvidia-smi -q -x`: the way out where the driver's library cannot be loaded.
+"""NVIDIA GPUs read with `nvidia-smi -q -x`, for machines on which the driver's library cannot be loaded.
 
-So it is where a wrapper hands the tool into a container, on hosts that keep the library to themselves, and in
-some installations of the Windows Subsystem for Linux. The keys are those of the library's source. Energy,
-traffic on NVLink and profiling counters are not in the document.
+This is the case where a wrapper passes the tool into a container, on hosts that keep the library private, and
+in some installations of the Windows Subsystem for Linux. The keys are those of the NVML source. Energy,
+NVLink traffic and profiling counters are not in the tool's output.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
     from runvitals.collectors.nvidia.smi_xml import SmiGpuLog, SmiLog
 
-# The tool takes 20 ms of CPU for one GPU, a second where the driver must wake the GPU first.
+# A call takes 20 ms of CPU for one GPU, and a second if the driver has to wake the GPU first.
 EVERY_S, TIMEOUT_S = 2.0, 20.0
-# Where nothing shows that a GPU is here, and the tool knows of none either, it is seldom asked again.
+# If there is no other sign of a GPU and the tool lists none, it is rarely called again.
 SELDOM_S = 300.0
-# Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
+# After a pause due to failures, readings older than this are dropped: they do not belong to this tick.
 STALE_S = 10.0
 MOST_BYTES, MOST_GPUS = 4 << 20, 256
 
 _POWER = ("gpu_power_readings", "power_readings")
 _LINK = "pci.pci_gpu_link_info"
-# Key, its unit, and the fields that tell it, best first.
+# Key, its unit, and its fields in order of preference.
 _GAUGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("gpu", "%", ("utilization.gpu_util",)),
     ("memory", "%", ("utilization.memory_util",)),
@@ -76,9 +76,9 @@ _COUNTERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "ecc_errors.volatile.dram_uncorrectable", "ecc_errors.volatile.double_bit.device_memory",
     )),
 )  # fmt: skip
-# More than the whole is told where there is no value.
+# Larger values mean "no value".
 _SHARES = ("gpu", "memory", "encoderUtilization", "decoderUtilization")
-# What a reason's elements have in common, its bit and its counter with NVML, and the reason in a key.
+# Part of the names of a reason's elements, its bit and counter in NVML, its name in a key.
 _REASONS = (
     ("sw_power_cap", 0x4, 74, "swPowerCap"),
     ("hw_slowdown", 0x8, 0, "hwSlowdown"),
@@ -91,16 +91,16 @@ _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 class NvidiaSmi:
-    """`gpu.{i}.…`, `gpu.{i}.mig.…` and `gpu.process.{i}.…` of all GPUs that nvidia-smi shows.
+    """`gpu.{i}.…`, `gpu.{i}.mig.…` and `gpu.process.{i}.…` of all GPUs that nvidia-smi lists.
 
     Args:
-        path: of nvidia-smi.
-        why: the library is not asked.
-        certain: whether something else shows that there is a GPU. Where nothing does, a tool that finds none
-            is no failure.
+        path: path of nvidia-smi.
+        why: why the library is not used.
+        certain: whether there is another sign of a GPU. Without one, a tool that lists no GPU is not a
+            failure.
 
     Raises:
-        ToolFailed: by `sample`: the tool failed or was not understood; again at each call until it answers.
+        ToolFailed: by `sample`: the tool failed or its output is invalid. Raised at each call until it works.
     """
 
     name = "nvidia"
@@ -120,15 +120,15 @@ class NvidiaSmi:
 
     @property
     def pending(self) -> bool:
-        """Whether the first answer is under way."""
+        """Whether the first call is in progress."""
         return not self._cards and self._tool.running
 
     def sample(self, tick: Tick) -> None:
-        """Write the newest answer, if there is one."""
+        """Write the newest readings, if there are any."""
         if not self._certain and self._failed and not (self._tool.running or self._seldom.due(tick.mono_s)):
             return
         try:
-            log = self._ask(tick.mono_s)
+            log = self._read_output(tick.mono_s)
         except (ToolFailed, ValueError) as error:
             self._failed = str(error)
             if self._certain:
@@ -139,18 +139,18 @@ class NvidiaSmi:
         if log is not None:
             self._write(tick, log)
         elif self._failed and self._certain:
-            raise ToolFailed(self._failed)  # no news is not good news
+            raise ToolFailed(self._failed)  # still failing, with no newer output
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop the running call."""
         self._tool.close()
 
-    def _ask(self, mono_s: float) -> SmiLog | None:
+    def _read_output(self, mono_s: float) -> SmiLog | None:
         try:
             output = self._tool.output(mono_s)
             log = None if output is None else smi_xml.read(output)
         except ToolFailed as failed:
-            # Where one GPU is lost it tells of the others, and exits with an error.
+            # If a GPU is lost, it reports the others and exits with an error.
             log = _read_or_none(failed.output) if failed.has_ended else None
             if log is None:
                 raise
@@ -159,32 +159,34 @@ class NvidiaSmi:
         if log is None:
             return None
         if not log.gpus:
-            raise ToolFailed(f"{self._tool.argv[0]} answers, but shows no GPU")
+            raise ToolFailed(f"{self._tool.argv[0]} works, but lists no GPU")
         if len(log.gpus) > MOST_GPUS:
-            raise ToolFailed(f"{self._tool.argv[0]} tells of {len(log.gpus)} GPUs")
+            raise ToolFailed(
+                f"{self._tool.argv[0]} lists {len(log.gpus)} GPUs; at most {MOST_GPUS} are supported"
+            )
         self._certain = True
         was_failing, self._failed = bool(self._failed), ""
         return None if was_failing and mono_s - self._tool.moment_s > STALE_S else log
 
     def _write(self, tick: Tick, log: SmiLog) -> None:
         self._members.refresh(tick.mono_s)
-        here = self._known(log, tick)
+        here = self._match(log, tick)
         for card, gpu in here:
             card.read(gpu, self._tool.moment_s, self._members)
             card.write(tick)
-        self._tell(log, [card for card, _ in here])
+        self._update_facts(log, [card for card, _ in here])
 
-    def _known(self, log: SmiLog, tick: Tick) -> list[tuple[SmiGpu, SmiGpuLog]]:
-        """The GPUs of an answer, each with what is known of it; tells which are lost, and which are back.
+    def _match(self, log: SmiLog, tick: Tick) -> list[tuple[SmiGpu, SmiGpuLog]]:
+        """The GPUs of the output, each with its state. Records events for GPUs that are lost or back.
 
-        A GPU keeps its number when one before it falls off the bus.
+        A GPU keeps its index when one before it falls off the bus.
         """
         here: list[tuple[SmiGpu, SmiGpuLog]] = []
         for place, gpu in enumerate(log.gpus):
             who = _identity(gpu) or str(place)
             card = self._cards.get(who)
             if card is None and any(known.is_at(who) for known in self._cards.values()):
-                continue  # it tells its address, and no more: lost, and not another
+                continue  # only its address: a known GPU that is lost, not a new one
             if card is None:
                 taken = {known.index for known in self._cards.values()}
                 card = self._cards[who] = SmiGpu(place if place not in taken else max(taken) + 1, who)
@@ -196,11 +198,13 @@ class NvidiaSmi:
         for who, card in self._cards.items():
             if who not in shown and not card.is_lost:
                 card.is_lost = True
-                tick.events.append(_event("device_lost", "error", card, "is no longer told of by nvidia-smi"))
+                tick.events.append(
+                    _event("device_lost", "error", card, "is no longer reported by nvidia-smi")
+                )
         return here
 
-    def _tell(self, log: SmiLog, cards: list[SmiGpu]) -> None:
-        """Put what is known of the GPUs, and of what they lack, where the monitor finds it."""
+    def _update_facts(self, log: SmiLog, cards: list[SmiGpu]) -> None:
+        """Update `facts` and `absent`."""
         is_hidden = not any(card.in_use for card in cards) and self._members.may_be_hidden()
         absent = {"NVML": self._why}
         silent = [
@@ -209,7 +213,7 @@ class NvidiaSmi:
             if not any(key in card.gauges or key in card.counters for card in cards)
         ]
         if silent:
-            absent[", ".join(silent)] = "nvidia-smi does not tell"
+            absent[", ".join(silent)] = "not reported by nvidia-smi"
         for card in self._cards.values():
             if card.is_lost:
                 absent[f"GPU {card.index}"] = f"lost ({card.who})"
@@ -245,11 +249,11 @@ class NvidiaSmi:
 
 
 class SmiGpu:
-    """One GPU, from answer to answer.
+    """The state of one GPU between calls.
 
     Args:
         index: the number in its keys.
-        who: its UUID, else its address.
+        who: its UUID, or its PCI address if it has none.
     """
 
     def __init__(self, index: int, who: str) -> None:
@@ -268,7 +272,7 @@ class SmiGpu:
         return self.about.get("pci") == address
 
     def read(self, gpu: SmiGpuLog, moment_s: float, members: RunGpuProcesses) -> None:
-        """Take in what an answer tells of it, which was asked for at a moment."""
+        """Update from one output of the tool, which was called at `moment_s`."""
         fields = gpu.fields
         self.about = _about(gpu, self.who)
         self.slice_uuids = [part["uuid"] for part in gpu.slices if part.get("uuid", "").startswith("MIG-")]
@@ -280,7 +284,7 @@ class SmiGpu:
                 if value is not None and not (key in _SHARES and value > 100.0):
                     found[key] = value
         if not 0.0 < self.gauges.get("memoryTemp", 1.0) < 200.0:
-            del self.gauges["memoryTemp"]  # boards whose memory has no sensor answer 0
+            del self.gauges["memoryTemp"]  # boards without a memory sensor report 0
         self.gauges.update(_memory(fields))
         draw, limit = self.gauges.get("powerWatts"), self.gauges.get("enforcedPowerLimitWatts", 0.0)
         if draw is not None and limit > 0.0:
@@ -294,7 +298,7 @@ class SmiGpu:
         self._note_processes(gpu, members)
 
     def write(self, tick: Tick) -> None:
-        """Put its readings into a tick."""
+        """Write its readings into a tick."""
         prefix = f"gpu.{self.index}."
         for key, value in self.gauges.items():
             tick.gauges[prefix + key] = value
@@ -341,7 +345,7 @@ class SmiGpu:
                 self.counters[key] = seconds[key]
 
     def _note_processes(self, gpu: SmiGpuLog, members: RunGpuProcesses) -> None:
-        """Memory of the run's processes; one on several slices is listed once for each."""
+        """Memory of the run's processes. A process on several slices is listed once for each."""
         ours = [
             each
             for each in gpu.processes
@@ -362,13 +366,13 @@ class SmiGpu:
 def _read_or_none(output: bytes) -> SmiLog | None:
     try:
         log = smi_xml.read(output)
-    except ValueError:  # nothing but the complaint, which is told
+    except ValueError:  # the output is only the error message, which is reported
         return None
     return log if log.gpus else None
 
 
 def _value(text: str | None, unit: str) -> float | None:
-    """A field's number; None where it has none: "N/A", "[Unknown Error]", "GPU is lost" …"""
+    """A field's number; None if it has none: "N/A", "[Unknown Error]", "GPU is lost" …"""
     if text is None:
         return None
     if unit == "yes":
@@ -379,7 +383,7 @@ def _value(text: str | None, unit: str) -> float | None:
 
 
 def _memory(fields: Mapping[str, str]) -> dict[str, float]:
-    """Used bytes and their share of all; nothing of a GPU without memory of its own, which tells 0 of 0."""
+    """Used bytes and percent; nothing for a GPU without its own memory, which reports 0 of 0."""
     used = amount(fields.get("fb_memory_usage.used"), "bytes", "MiB")
     total = amount(fields.get("fb_memory_usage.total"), "bytes", "MiB")
     if used is None or total == 0.0:
@@ -400,7 +404,7 @@ def _address(gpu: SmiGpuLog) -> str:
 
 
 def _about(gpu: SmiGpuLog, who: str) -> dict[str, object]:
-    """Who a GPU is, for the facts about the machine."""
+    """Identity and properties of a GPU, for the facts about the machine."""
     fields = gpu.fields
     about: dict[str, object] = {
         "name": fields.get("product_name", "NVIDIA GPU"),

@@ -1,8 +1,8 @@
-"""What `nvidia-smi -q -x` prints, an XML document for all GPUs, as fields by the names of their elements.
+"""Parses the output of `nvidia-smi -q -x`, one XML document for all GPUs, into fields by element name.
 
-Read by hand rather than by an XML parser: names of processes are not always escaped, remarks stand before and
-behind the document, and four fifths of it (the clocks that could be set) are of no use here. Entities are not
-expanded, and nothing is fetched.
+Not an XML parser, because process names are not always escaped, messages are printed before and after the
+document, and four fifths of it (the supported clocks) are skipped. Entities are not expanded, nothing is
+fetched.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from runvitals.collectors.plumbing.excerpt import first_lines
 
 _BEGIN, _END = "<nvidia_smi_log", "</nvidia_smi_log>"
-# Names of processes need not be well-formed; the others are of no use, and most of the document.
+# Skipped elements: process names may not be well-formed; the others are unused, and most of the document.
 _SKIPPED = (
     "process_name", "supported_clocks", "accounted_processes", "max_clocks", "applications_clocks",
     "default_applications_clocks", "bar1_memory_usage", "cc_protected_memory_usage", "aggregate", "fabric",
@@ -22,8 +22,8 @@ _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 
 class SmiGpuLog:
-    """One GPU of the document: fields by path (``fb_memory_usage.used``); the same of its slices and of the
-    processes on it.
+    """One GPU of the document: its fields by path (``fb_memory_usage.used``), and those of its slices and
+    processes.
     """
 
     __slots__ = ("fields", "processes", "slices")
@@ -35,7 +35,7 @@ class SmiGpuLog:
 
 
 class SmiLog:
-    """The document: its own fields (``driver_version``), and the GPUs in the order of the PCI bus."""
+    """The document: its top-level fields (``driver_version``), and the GPUs in the order of the PCI bus."""
 
     __slots__ = ("fields", "gpus")
 
@@ -45,10 +45,10 @@ class SmiLog:
 
 
 def read(output: bytes) -> SmiLog:
-    """The last whole document in what was printed.
+    """Parse the last complete document in the output.
 
     Raises:
-        ValueError: there is none; with the first lines of what was printed.
+        ValueError: there is none; the text includes the first lines of the output.
 
     Example:
         >>> log = read(b"<nvidia_smi_log><gpu><temperature><gpu_temp>41 C</gpu_temp></temperature></gpu>"
@@ -60,8 +60,8 @@ def read(output: bytes) -> SmiLog:
     end = text.rfind(_END)
     start = text.rfind(_BEGIN, 0, max(end, 0))
     if start < 0:
-        what = "the document breaks off" if _BEGIN in text else "no document of nvidia-smi was printed"
-        raise ValueError(f"{what}; it printed {first_lines(output)}")
+        what = "the document is incomplete" if _BEGIN in text else "no XML document"
+        raise ValueError(f"invalid nvidia-smi output: {what}; it printed {first_lines(output)}")
     text = text[start:end]
     for tag in _SKIPPED:
         text = _without(text, tag)
@@ -69,7 +69,7 @@ def read(output: bytes) -> SmiLog:
 
 
 def _without(text: str, tag: str) -> str:
-    """The text without an element and what is in it, wherever it occurs."""
+    """The text without all elements of this name."""
     begin, end = f"<{tag}>", f"</{tag}>"
     parts = text.split(begin)
     if len(parts) == 1:
@@ -79,7 +79,7 @@ def _without(text: str, tag: str) -> str:
 
 def _read(text: str) -> SmiLog:
     log = SmiLog()
-    fields, depth = log.fields, 1  # where fields go at present, and how deep the names above them are
+    fields, depth = log.fields, 1  # target of the fields, and depth of its element
     path: list[str] = []
     for mark in text.split("<")[1:]:
         tag, _, after = mark.partition(">")
@@ -111,7 +111,7 @@ def _read(text: str) -> SmiLog:
 
 
 def _plain(value: str) -> str:
-    """Short, without escapes, and without what a terminal would obey."""
+    """Shorten, unescape, and replace control characters."""
     value = value[:_MOST_LETTERS]
     if "&" not in value and value.isprintable():
         return value

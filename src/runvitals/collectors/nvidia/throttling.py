@@ -1,4 +1,4 @@
-"""For how long a GPU's clocks were held down, and why."""
+"""How long a GPU's clocks were throttled, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.nvidia.nvml import Nvml
 
-# Fields that count nanoseconds, by the name of the reason in a key.
+# Field that counts nanoseconds, name of the reason in a key.
 _COUNTERS = (
     (74, "swPowerCap"),
     (76, "syncBoost"),
@@ -21,7 +21,7 @@ _COUNTERS = (
     (271, "hwPowerBrake"),
 )
 FIELDS = tuple(field for field, _ in _COUNTERS)
-# Bits of the reasons that hold now. Idle clocks and clocks that a person has set are no throttling.
+# Bits of the active reasons. Idle clocks and clocks set by a user are not throttling.
 _BITS = (
     (0x4, "swPowerCap"),
     (0x8, "hwSlowdown"),
@@ -32,13 +32,13 @@ _BITS = (
     (0x200, "boardLimit"),
     (0x400, "reliability"),
 )
-# A longer time between two looks is not counted as one long state: the monitor may have been asleep.
-LONGEST_LOOK_S = 60.0
+# At most this much time is counted between two reads: the monitor may have been suspended.
+LONGEST_INTERVAL_S = 60.0
 
 
 class ThrottledTime:
-    """Seconds by reason: the driver's own counters, which miss nothing; for a reason it does not count, the
-    time for which its bit was seen.
+    """Seconds by reason, from the driver's counters. For a reason without a counter, the time during which
+    its bit was set.
 
     Example:
         >>> throttled = ThrottledTime()
@@ -48,19 +48,19 @@ class ThrottledTime:
         1.0
     """
 
-    __slots__ = ("_bits", "_counted", "_looked_s", "_seen_s")
+    __slots__ = ("_bits", "_counted", "_read_s", "_seen_s")
 
     def __init__(self) -> None:
         self._counted: dict[str, float] = {}
         self._seen_s = {name: 0.0 for _, name in _BITS}
         self._bits = 0
-        self._looked_s: float | None = None
+        self._read_s: float | None = None
 
     def read_bits(self, nvml: Nvml, handle: object) -> int:
-        """The reasons that hold now.
+        """The bits of the active reasons.
 
         Raises:
-            NvmlError: the device does not tell.
+            NvmlError: the device does not report them.
         """
         for function in _REASON_FUNCTIONS:
             try:
@@ -71,27 +71,27 @@ class ThrottledTime:
         raise NvmlError(FUNCTION_NOT_FOUND, _REASON_FUNCTIONS[0])
 
     def note(self, bits: int, mono_s: float) -> None:
-        """What holds now has held since the last look as far as it was seen there."""
-        if self._looked_s is not None:
+        """Record the active reasons. The time since the last call counts for the reasons active then."""
+        if self._read_s is not None:
             for bit, name in _BITS:
                 if self._bits & bit:
-                    self._seen_s[name] += min(mono_s - self._looked_s, LONGEST_LOOK_S)
+                    self._seen_s[name] += min(mono_s - self._read_s, LONGEST_INTERVAL_S)
         self._bits = bits
-        self._looked_s = mono_s
+        self._read_s = mono_s
 
     def note_counters(self, found: Mapping[int, float]) -> None:
-        """The driver's counters, by field. One that is missing this time stays where it was."""
+        """Take the driver's counters, by field. A missing one keeps its value."""
         for field, name in _COUNTERS:
             if field in found:
                 self.count(name, found[field] / 1e9)
 
     def count(self, name: str, seconds: float) -> None:
-        """A running total that the driver keeps of one reason."""
+        """Set the driver's total for one reason."""
         self._counted[name] = seconds
 
     def seconds(self) -> dict[str, float]:
-        """Running totals by the end of their key."""
-        seen_s = {} if self._looked_s is None else self._seen_s
+        """Totals by the end of their key."""
+        seen_s = {} if self._read_s is None else self._seen_s
         totals = {**seen_s, **self._counted}
         return {f"throttle.{name}Seconds": seconds for name, seconds in totals.items()}
 

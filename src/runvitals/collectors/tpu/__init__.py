@@ -1,1 +1,1 @@
-"""Google TPUs: the chips on the bus, and what the runtime tells of them by gRPC."""
+"""Google TPUs: the chips on the PCI bus, and what the runtime reports through gRPC."""

@@ -290,7 +290,7 @@ class Smi:
 def _silent(vendor: Vendor, devices: Sequence[Device]) -> dict[str, str]:
     """Key -> why, of readings that no device has."""
     return {
-        reading.key: f"{vendor.programs[0]} does not tell"
+        reading.key: f"not reported by {vendor.programs[0]}"
         for reading in vendor.readings
         if reading.key != TOTAL and not any(device.has(reading.key) for device in devices)
     }

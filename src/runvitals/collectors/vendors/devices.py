@@ -141,7 +141,7 @@ class KnownDevices:
             return events
         for index in sorted(before.keys() - now.keys()):
             self._lost[index] = before[index]
-            text = f"{before[index]} is no longer told of by {self._teller}"
+            text = f"{before[index]} is no longer reported by {self._teller}"
             events.append(self._event("device_lost", "error", text))
         back = sorted(self._lost.keys() & now.keys())
         return events + [

@@ -36,7 +36,7 @@ class Npu:
     name = "npu"
 
     def __init__(self, folders: list[str], start: int) -> None:
-        self.absent = {"powerWatts": "the driver does not tell", "temp": "the driver does not tell"}
+        self.absent = {"powerWatts": "not reported by the driver", "temp": "not reported by the driver"}
         self.facts = {
             "accelerator_npu": [
                 {"index": start + number, "name": "Intel NPU", "pci": sysfs.link_name(folder)}

@@ -69,7 +69,7 @@ class Rockchip:
         for folder in (DEBUG, PROC):
             self._clock = self._clock or sysfs.first(scope.path(folder), ("freq",), 1e-6)
         self._heat = _zone(scope)
-        missing = {"powerWatts": "the driver does not tell", "memoryAllocatedBytes": "it is the host's"}
+        missing = {"powerWatts": "not reported by the driver", "memoryAllocatedBytes": "it is the host's"}
         missing |= {} if self._clock else {"graphicsClock": "this kernel has no file for it"}
         missing |= {} if self._heat else {"temp": "this kernel has no thermal zone for it"}
         self.absent = missing if load is not None else {"gpu": NO_LOAD, **missing}
