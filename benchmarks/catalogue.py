@@ -21,8 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from runvitals.model.ending import Ending
+from runvitals.model.run import State
 from runvitals.store.metadata import (
-    Ending,
     Filter,
     MetadataStore,
     Predicate,
@@ -92,9 +93,8 @@ def build(catalogue: MetadataStore, runs: int) -> None:
                 for w, ms in zip(joined, lasting, strict=True)
             ]
             catalogue.writers.heard(signs)
-            states = chance.choices(
-                ("finished", "failed", "crashed", "stopped"), (80, 10, 8, 1), k=len(joined)
-            )
+            ended: tuple[State, ...] = ("finished", "failed", "crashed", "stopped")
+            states = chance.choices(ended, (80, 10, 8, 1), k=len(joined))
             ends = [
                 WriterEnd(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
             ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runvitals.cli.formatting import duration, ending, inert, iso, moment, number, table
-from runvitals.model.run import Ending
+from runvitals.model.ending import Ending
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,9 @@ from runvitals.monitor.processes import (
     LEFT,
     NEVER,
     RUNNING,
-    Exit,
     Process,
     exit_of,
     handed_pidfd,
-    state_of,
-    verdict,
 )
 
 
@@ -95,27 +92,6 @@ def test_a_process_that_is_already_gone() -> None:
 def test_wait_statuses(status: int, exit_code: int | None, by_signal: int | None) -> None:
     ended = exit_of(status)
     assert (ended.exit_code, ended.signal) == (exit_code, by_signal)
-
-
-@pytest.mark.parametrize(
-    ("ended", "state"),
-    [
-        (Exit(0, None), "finished"),
-        (Exit(1, None), "failed"),
-        (Exit(None, 9), "crashed"),
-        (Exit(None, 2), "stopped"),
-        (Exit(None, 15), "stopped"),
-        (Exit(130, None), "stopped"),
-        (Exit(None, None), "finished"),
-    ],
-)
-def test_states(ended: Exit, state: str) -> None:
-    assert state_of(ended) == state
-
-
-def test_the_worst_of_all_ranks_is_the_verdict() -> None:
-    state, decisive = verdict([Exit(0, None), Exit(3, None), Exit(None, 9), Exit(None, 15)])
-    assert (state, decisive.signal) == ("crashed", 9)
 
 
 def test_running_left(child: subprocess.Popen[bytes]) -> None:

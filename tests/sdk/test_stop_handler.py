@@ -10,7 +10,7 @@ from subprocess import Popen
 
 import pytest
 
-from runvitals.monitor.processes import Exit, stop_signal, verdict
+from runvitals.monitor.processes import stop_signal
 from runvitals.sdk.stop_handler import StopHandler
 from tests.sdk.runs import Journals, Start, finished, line
 
@@ -151,17 +151,3 @@ def test_who_ignores_interrupts_is_terminated(train: Start) -> None:
     assert [line(process) for process in (ignoring, plain)] == ["up", "up"]
     assert stop_signal(ignoring.pid) == signal.SIGTERM
     assert stop_signal(plain.pid) == signal.SIGINT
-
-
-@pytest.mark.parametrize(
-    ("exit", "state"),
-    [
-        (Exit(0, None), "stopped"),
-        (Exit(1, None), "stopped"),
-        (Exit(None, 15), "stopped"),
-        (Exit(None, 11), "crashed"),
-    ],
-    ids=["well", "with an error", "terminated", "crashed"],
-)
-def test_the_end_that_was_asked_for_is_a_stop(exit: Exit, state: str) -> None:
-    assert verdict([exit], stop_asked=True)[0] == state

@@ -11,13 +11,13 @@ from runvitals.journal import frames
 from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
 from runvitals.journal.records import CONSOLE_HEAD, Record
+from runvitals.model.ending import Ending
 from runvitals.query.history import numbers
 from runvitals.query.series import WriterSamples
 from runvitals.server.app import create_app
 from runvitals.server.stored.library import StoredLibrary
 from runvitals.store.metadata import (
     ConsoleLine,
-    Ending,
     MetadataStore,
     RegisteredWriter,
     SectionUpdate,

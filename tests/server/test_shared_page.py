@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runvitals.model.ending import Ending
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import Ending, SectionUpdate, WriterEnd, WriterRegistration
+from runvitals.store.metadata import SectionUpdate, WriterEnd, WriterRegistration
 from tests.query.journals import Training
 from tests.server.browser import Browser
 from tests.server.stored_runs import Shared

@@ -22,11 +22,11 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import WriterTail
 from runvitals.journal.records import Record
 from runvitals.metrics import mlflow
+from runvitals.model.run_json import finite
 from runvitals.query.history import leaves
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.run_builder import RunBuilder
 from runvitals.query.run_handle import Names, find_run
-from runvitals.query.run_json import finite
 from runvitals.terminal import raw
 
 _SHOWN_KEYS = 20

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from math import isfinite
 
-from runvitals.model.run import Ending
+from runvitals.model.ending import Ending
 from runvitals.terminal import inert as inert
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
 from runvitals.model.run import Run
+from runvitals.model.run_json import finite, run_as_dict
 from runvitals.query.run_handle import now_ms
-from runvitals.query.run_json import finite, run_as_dict
 from runvitals.query.runs import RunList
 
 _SUMMARY_LETTERS = 50

@@ -9,9 +9,10 @@ from typing import Any
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
-from runvitals.model.run import Host, Run
+from runvitals.model.host import Host
+from runvitals.model.run import Run
+from runvitals.model.run_json import finite, run_as_dict
 from runvitals.query.run_handle import open_run
-from runvitals.query.run_json import finite, run_as_dict
 from runvitals.query.statistics import Statistics
 
 RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"

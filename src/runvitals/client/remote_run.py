@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from runvitals.client import responses
 from runvitals.client.connection import ApiConnection
-from runvitals.model.run import Event, Run, State
+from runvitals.model.event import Event
+from runvitals.model.run import Run, State
 from runvitals.query.run_handle import LoggedRow, Names, checked_names
 from runvitals.query.series import Columns
 from runvitals.query.statistics import Statistics

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from runvitals.model.run import Ending, Event, Host, Rank, Run
+from runvitals.model.ending import Ending
+from runvitals.model.event import Event
+from runvitals.model.host import Host
+from runvitals.model.run import Rank, Run
 from runvitals.query.run_handle import LoggedRow
 from runvitals.query.series import NAN, Column, Columns, Series
 from runvitals.query.statistics import Statistics
@@ -53,12 +56,16 @@ def run(answer: Mapping[str, Any]) -> Run:
     """The response of `/runs/{run}`."""
     spread = {
         **answer,
-        "ending": _known(Ending, answer),
-        "hosts": [_known(Host, {**host, "ending": _known(Ending, host)}) for host in answer["hosts"]],
+        "ending": _ending(answer),
+        "hosts": [_known(Host, {**host, "ending": _ending(host)}) for host in answer["hosts"]],
         "ranks": [_known(Rank, rank) for rank in answer["ranks"]],
         "events": events(answer["events"]),
     }
     return _known(Run, spread)
+
+
+def _ending(answer: Mapping[str, Any]) -> Ending:
+    return Ending(answer["state"], answer.get("exit_code"), answer.get("signal"), answer.get("out_of_memory"))
 
 
 def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:

@@ -18,6 +18,7 @@ from runvitals.doctor.examination import Report
 from runvitals.doctor.scrubber import Scrubber, kept_tokens
 from runvitals.environment import facts
 from runvitals.journal import paths
+from runvitals.model.run_json import run_as_dict
 from runvitals.query.runs import RunList
 from runvitals.relay.engine.cursor import cursors_of
 from runvitals.sdk.settings import SETTINGS, trace
@@ -172,7 +173,7 @@ def _runs(directory: str) -> list[dict[str, Any]]:
             "state": run.state,
             "started_ms": run.started_ms,
             "ended_ms": run.ended_ms,
-            "hosts": [asdict(host) for host in run.hosts],
+            "hosts": run_as_dict(run)["hosts"],
             "sources": run.sources,
             "lost_records": run.lost_records,
             "problems": run.problems,

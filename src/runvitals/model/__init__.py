@@ -1,6 +1,6 @@
-"""What is valid in a record: one definition for SDK, journal, relay and server.
+"""What runs and records are: shared by journal readers, the stores, the server and the relay.
 
-Whatever keeps these rules is taken by every reader and by the server. What breaks them is mended before it
-is written (`Mending`, `mended_name`, `mended_step`), and mended in the same way where an older journal is
-read, so that every place shows the same.
+`state`, `ending`, `run`, `host` and `event` describe a run. `records`, `names`, `values` and `limits` define
+which records are valid: what is not valid is corrected before it is written, and corrected in the same way
+where an older journal is read, so that every reader shows the same.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from runvitals.model.limits import DEPTH, INT64, STEP, TIME_MS
 from runvitals.model.names import mended_name
-from runvitals.model.state import ENDED_STATES
+from runvitals.model.state import ENDED_STATES, is_ended
 from runvitals.model.summary import is_state
 from runvitals.model.values import Mending, is_time, mended_step
 
@@ -150,7 +150,7 @@ def _check_lifecycle(value: Mapping[str, Any]) -> None:
     for name in ("what", *_NEEDED.get(what, ())) if isinstance(what, str) else ("what",):
         if value.get(name) is None:
             raise ValueError(f"{name} is missing")
-    if what == "end" and value["state"] not in ENDED_STATES:
+    if what == "end" and not is_ended(value["state"]):
         raise ValueError(f"state is {_shown(value['state'])}; {', '.join(ENDED_STATES)} are allowed")
 
 

@@ -1,41 +1,16 @@
-"""The data model of runs, as readers see them."""
+"""A run as readers see it, from journals and from a server alike."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from runvitals.model.ending import Ending
+from runvitals.model.event import Event
+from runvitals.model.host import Host
+
 State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The state of a run, or of a run on one host, and how it ended.
-
-    Args:
-        state: running, finished, failed (non-zero exit code), crashed (signal), stopped (on request), or lost
-            (no end record and no sign of life).
-        exit_code: of the program; None if a signal ended it or it is unknown.
-        signal: that ended the program, or None.
-        out_of_memory: whether the kernel killed it for memory; None if unknown.
-    """
-
-    state: State
-    exit_code: int | None = None
-    signal: int | None = None
-    out_of_memory: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host of a run. Times are ms UTC; `monitors` counts the monitor processes it had."""
-
-    name: str
-    ending: Ending
-    started_ms: int
-    last_ms: int
-    interval_s: float | None
-    monitors: int
+"""`runvitals.model.state` explains them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +26,6 @@ class Rank:
     signal: int | None = None
     out_of_memory: bool | None = None
     ended_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened: an alert, a marker, lost records, a failing collector."""
-
-    time_ms: int
-    name: str
-    level: str
-    text: str
-    host: str
-    rank: int | None = None
-    data: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,74 @@
-"""What state a run is in: the rule that every reader follows, whatever it keeps the records in.
+"""The state of a run, and the rule that determines it. Readers of journals, the metadata store and the
+monitor all use these functions.
 
-Of each host the newest monitor decides. Its `end` record gives the state; without one the host is running,
-or lost once it has been silent for longer than `silence_ms`. A run is running while any of its hosts is; else
-the gravest of its hosts' states is the run's.
+A run is in one of these states:
+
+    running   a host is running
+    finished  the program ended with exit code 0
+    failed    it ended with another exit code
+    crashed   a signal ended it, or it ended without announcing it
+    stopped   HUP, INT or TERM ended it, or a user requested the stop
+    lost      no end was recorded, and the writer has been silent for longer than `silence_ms`
+
+The rule, from the processes up to the run:
+
+1. **Process.** Its exit code or signal gives its state (`runvitals.model.ending.ProcessExit.state`).
+2. **Monitor.** When all processes of its host are over, the monitor records the worst of their states in an
+   `end` record. If a stop was requested, every state but `crashed` becomes `stopped` (`host_ending`).
+3. **Writers.** Only monitors determine a run's state. Where no monitor could be started, the training
+   processes do; where there are none either, every writer does, such as a client of the API
+   (`deciding_writers`).
+4. **Host.** Its newest writer decides: the state in its `end` record, else running or lost. Of training
+   processes the newest one with an `end` record decides: forked processes write too, but record no end.
+5. **Run.** It is running while any host is. After that it has the worst state of its hosts: crashed, failed,
+   lost, stopped, finished, in this order (`worst`).
+
+How silence is measured is the one difference between readers. A reader of journals compares a writer's newest
+record with the time on the writer's clock. The metadata store uses the server's clock and the time at which
+the server last heard from the writer.
+
+The monitor imports this module: it loads nothing of the standard library.
 """
 
 from __future__ import annotations
 
+from runvitals.model.ending import Ending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Final, Protocol, TypeGuard, TypeVar
+
+    from runvitals.model.ending import ProcessExit
+    from runvitals.model.run import State
+
+    class StateWriter(Protocol):
+        """What the rule needs to know about a writer; `ending` is None until it has recorded its end."""
+
+        @property
+        def role(self) -> str: ...
+        @property
+        def host(self) -> str: ...
+        @property
+        def ending(self) -> Ending | None: ...
+
+    Writer = TypeVar("Writer", bound=StateWriter)
+
 MONITOR = "monitor"
 TRAIN = "train"
-RUNNING = "running"
-LOST = "lost"
-WORST_FIRST = ("crashed", "failed", "lost", "stopped", "finished")
-"""What the other hosts' states give way to, where no host is running any more."""
+RUNNING: Final = "running"
+LOST: Final = "lost"
+WORST_FIRST = ("crashed", "failed", LOST, "stopped", "finished")
 STATES = (RUNNING, *WORST_FIRST)
 ENDED_STATES = ("finished", "failed", "crashed", "stopped")
-"""What a writer's `end` record may say."""
+"""The states that an `end` record may have."""
 SILENT_INTERVALS = 5
 SILENT_MS = 10_000
+
+
+def is_ended(state: object) -> TypeGuard[State]:
+    """Whether an `end` record may have this state."""
+    return state in ENDED_STATES
 
 
 def silence_ms(interval_s: float | None) -> int:
@@ -28,3 +79,49 @@ def silence_ms(interval_s: float | None) -> int:
         (10000, 75000)
     """
     return max(int(SILENT_INTERVALS * 1000 * (interval_s or 1.0)), SILENT_MS)
+
+
+def worst(endings: Iterable[Ending]) -> Ending:
+    """The ending of a whole run from those of its hosts; the first one of several that are equally bad.
+
+    Example:
+        >>> worst([Ending("finished", 0), Ending("failed", 3), Ending("lost")])
+        Ending('failed', exit_code=3, signal=None, out_of_memory=None)
+    """
+    return min(endings, key=lambda ending: STATES.index(ending.state), default=Ending(LOST))
+
+
+def host_ending(exits: Iterable[ProcessExit], stop_requested: bool = False) -> Ending:
+    """The ending of a host whose processes are all over, as its monitor records it.
+
+    Args:
+        exits: how its processes ended. Without any, the host has finished.
+        stop_requested: whether a user requested the stop.
+    """
+    endings = [exit.ending() for exit in exits]
+    ending = worst(endings) if endings else Ending("finished", 0, None, False)
+    if stop_requested and ending.state != "crashed":
+        return Ending("stopped", ending.exit_code, ending.signal, ending.out_of_memory)
+    return ending
+
+
+def deciding_writers(writers: Iterable[Writer]) -> dict[str, list[Writer]]:
+    """By host, the writers whose role determines the state of a run, in the order given."""
+    writers = list(writers)
+    roles = {writer.role for writer in writers}
+    deciding = next((role for role in (MONITOR, TRAIN) if role in roles), None)
+    by_host: dict[str, list[Writer]] = {}
+    for writer in writers:
+        if deciding in (None, writer.role):
+            by_host.setdefault(writer.host, []).append(writer)
+    return by_host
+
+
+def deciding_writer(writers: Sequence[Writer]) -> Writer:
+    """The one that determines a host's state.
+
+    Args:
+        writers: of one host, as `deciding_writers` returns them, oldest first.
+    """
+    ended = [writer for writer in writers if writer.role == TRAIN and writer.ending is not None]
+    return (ended or writers)[-1]

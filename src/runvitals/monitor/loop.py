@@ -10,11 +10,13 @@ from struct import error as StructError
 from runvitals.journal import frames
 from runvitals.journal.clock import JUMP_MS
 from runvitals.journal.writer import NO_ROOM
+from runvitals.model.ending import ProcessExit
+from runvitals.model.state import host_ending
 from runvitals.monitor.clients import Client, Door
 from runvitals.monitor.journal_files import Disk
 from runvitals.monitor.oom_kills import MemoryKills
 from runvitals.monitor.poller import Descriptors
-from runvitals.monitor.processes import CLOSING, GONE, NEVER, Exit, Process, stop_signal, verdict
+from runvitals.monitor.processes import CLOSING, GONE, NEVER, Process, stop_signal
 from runvitals.monitor.sampler import Schedule
 
 TYPE_CHECKING = False
@@ -91,7 +93,7 @@ class Monitor:
         self._refused: set[str] = set()
         self._look_at_clock_s = 0.0
         self._system_ahead_ms = 0  # of the run's clock, as was told last
-        self._stop_asked = False
+        self._stop_requested = False
         self._interrupted: set[int] = set()
         self._door_waits_until_s = NEVER
         self._descriptors.watch(door.fd, self._open_door)
@@ -256,9 +258,9 @@ class Monitor:
         a second time would break into what it does at its end, and a relay that was started anew asks again.
         """
         pids = {process.pid for process in self._live} - self._interrupted
-        if self._stop_asked and not pids:
+        if self._stop_requested and not pids:
             return
-        self._stop_asked = True
+        self._stop_requested = True
         self._interrupted |= pids
         self.note(frames.EVENT, name="stop_requested", level="warning", text=text)
         for pid in pids:
@@ -315,7 +317,7 @@ class Monitor:
             self._finish(pid, message)
             self._answer(client)
         elif op == "exited":
-            how = Exit(_number(message, "exit_code"), _number(message, "signal", 1, 127))
+            how = ProcessExit(_number(message, "exit_code"), _number(message, "signal", 1, 127))
             for process in self._of(pid):
                 process.exit = how
                 self._gone(process)
@@ -346,7 +348,7 @@ class Monitor:
 
     def _finish(self, pid: int, message: dict[str, Any]) -> None:
         code = _number(message, "exit_code")
-        self._stop_asked = self._stop_asked or bool(message.get("stopped"))
+        self._stop_requested = self._stop_requested or bool(message.get("stopped"))
         for process in self._of(pid, "train"):
             if message.get("closing"):
                 process.close_down(code, self.clock())
@@ -396,57 +398,43 @@ class Monitor:
     def _record_exit(self, process: Process) -> None:
         exit = process.exit
         exit.out_of_memory = exit.signal == 9 and self._memory_kills.hit(process)
-        self.note(
-            frames.LIFECYCLE,
-            what="exit",
-            pid=process.pid,
-            exit_code=exit.exit_code,
-            signal=exit.signal,
-            out_of_memory=exit.out_of_memory,
-        )
+        self.note(frames.LIFECYCLE, what="exit", pid=process.pid, **exit.as_dict())
 
     # -- the end
 
     def _end(self) -> None:
         self.sample(self.clock())
         self._look_at_clock()
-        state, decisive = verdict([process.exit for process in self.processes], self._stop_asked)
-        ending = {
-            "t": self.journal.clock.now_ms(),
-            "what": "end",
-            "state": state,
-            "exit_code": decisive.exit_code,
-            "signal": decisive.signal,
-            "out_of_memory": decisive.out_of_memory,
-        }
-        is_recorded = self.journal.json(frames.LIFECYCLE, ending)
-        is_recorded = is_recorded or self._disk.reserve.write(frames.LIFECYCLE, ending)
+        ending = host_ending((process.exit for process in self.processes), self._stop_requested)
+        record = {"t": self.journal.clock.now_ms(), "what": "end", **ending.as_dict()}
+        is_recorded = self.journal.json(frames.LIFECYCLE, record)
+        is_recorded = is_recorded or self._disk.reserve.write(frames.LIFECYCLE, record)
         # Out of the way before the last word: whoever comes now must start a monitor of their own.
         self._descriptors.forget(self.door.fd)
         self.door.close()
         # Before anything that may take its time. Also to those that have not asked yet: a wrapper may be
         # about to, and finds the answer waiting.
         for client in self._clients.values():
-            client.send({"op": "done", "state": state})
+            client.send({"op": "done", "state": ending.state})
             self._descriptors.forget(client.fd)
             client.close()
         self.sampler.close()
         if not is_recorded:
-            self._retry_ending(ending)
+            self._retry_ending(record)
         self._disk.reserve.release()
         self._disk.abandon()
         self._disk.sync()
         self.journal.close()
 
-    def _retry_ending(self, ending: dict[str, object]) -> None:
-        """Try again to record the ending, for a while: others may make room on the disk."""
+    def _retry_ending(self, record: dict[str, object]) -> None:
+        """Try again to write the `end` record, for a while: others may make room on the disk."""
         until_s = self.clock() + ENDING_RETRY_S
         while self.clock() < until_s and self.journal.error is not None:
             if self.journal.error.errno not in NO_ROOM:
                 return
             self._descriptors.hear(_ENDING_RETRY_EVERY_S)
-            self.journal.lost -= 1  # the ending, which was counted when it failed
-            if self.journal.json(frames.LIFECYCLE, ending):
+            self.journal.lost -= 1  # the record, which was counted when it failed
+            if self.journal.json(frames.LIFECYCLE, record):
                 return
 
 

@@ -27,6 +27,7 @@ import os
 from errno import ESRCH
 
 from runvitals.collectors.base import PseudoFile, open_if_there
+from runvitals.model.ending import ProcessExit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _PIDFD_INFO_SIZE = 64
 _PIDFD_INFO_EXIT = 1 << 3
 
 _SIGINT, _SIGTERM = 2, 15
-_STOP_SIGNALS = frozenset({1, _SIGINT, _SIGTERM})  # HUP and these: somebody asked for the end
 
 
 RUNNING, CLOSING, LEFT, GONE = "running", "closing", "left", "gone"
@@ -54,26 +54,7 @@ _PF_EXITING = 0x4  # include/linux/sched.h
 _PENDING_KILL = 1 << 8  # of SIGKILL in a mask of signals
 
 
-class Exit:
-    """How a process ended: an exit code, or a signal, or (old kernel, already reaped) neither is known.
-
-    `silent`: neither is, and it did not say that it would end, as every interpreter does that is not killed.
-    """
-
-    __slots__ = ("exit_code", "out_of_memory", "signal", "silent")
-
-    def __init__(self, exit_code: int | None, signal: int | None) -> None:
-        self.exit_code = exit_code
-        self.signal = signal
-        self.out_of_memory = False
-        self.silent = False
-
-    @property
-    def known(self) -> bool:
-        return self.exit_code is not None or self.signal is not None
-
-
-def exit_of(wait_status: int) -> Exit:
+def exit_of(wait_status: int) -> ProcessExit:
     """Decode a wait status (wait(2)): code in the second byte, signal in the low seven bits.
 
     Example:
@@ -81,7 +62,7 @@ def exit_of(wait_status: int) -> Exit:
         (3, 9)
     """
     signal = wait_status & 0x7F
-    return Exit(None, signal) if signal else Exit(wait_status >> 8 & 0xFF, None)
+    return ProcessExit(None, signal) if signal else ProcessExit(wait_status >> 8 & 0xFF, None)
 
 
 class Process:
@@ -112,7 +93,7 @@ class Process:
         self.role = str(about.get("role", "train"))
         self.pidfd = pidfd
         self.state = RUNNING
-        self.exit = Exit(None, None)
+        self.exit = ProcessExit(None, None)
         self.short_of_memory = False
         self._said: int | None = None  # the exit code a closing process expects to end with
         self._closing_until_s = NEVER
@@ -147,7 +128,7 @@ class Process:
 
     def leave(self, exit_code: int | None) -> None:
         """It is done with the run."""
-        self.exit = Exit(exit_code or 0, None)
+        self.exit = ProcessExit(exit_code or 0, None)
         self._end(LEFT)
 
     def close_down(self, exit_code: int | None, now_s: float) -> None:
@@ -160,9 +141,9 @@ class Process:
     def vanish(self) -> None:
         """It has ended. What it said of its end counts where nothing else is known."""
         if not self.exit.known and self.state == CLOSING:
-            self.exit = Exit(self._said, None)
+            self.exit = ProcessExit(self._said, None)
         elif not self.exit.known:
-            self.exit.silent = True
+            self.exit.unannounced = True
         self._end(GONE)
 
     def look(self, now_s: float) -> bool:
@@ -174,7 +155,7 @@ class Process:
                 return True
             self.look_at_s = min(now_s + LOOK_S, self._closing_until_s)
         if now_s >= self._closing_until_s:
-            self.exit = Exit(self._said, None)
+            self.exit = ProcessExit(self._said, None)
             self._end(LEFT)
         return False
 
@@ -219,7 +200,7 @@ class Process:
             return True
         return text.rpartition(b")")[2].split()[0] in (b"Z", b"X")
 
-    def learn_exit(self) -> Exit:
+    def learn_exit(self) -> ProcessExit:
         """How it ended, by whatever still knows: the kernel after the reaping, the zombie's stat line before
         it.
         """
@@ -302,33 +283,3 @@ def stop_signal(pid: int) -> int:
     except OSError:
         return _SIGINT  # no such file system, or the process is gone: the signal itself will tell
     return _SIGTERM if ignored and int(ignored[0], 16) & 1 << (_SIGINT - 1) else _SIGINT
-
-
-def state_of(exit: Exit) -> str:
-    """The state a run has when this is how its process ended."""
-    if exit.silent:
-        return "crashed"
-    if exit.signal is not None:
-        return "stopped" if exit.signal in _STOP_SIGNALS else "crashed"
-    if exit.exit_code in (128 + 2, 128 + 15):
-        return "stopped"  # a shell's word for a child that INT or TERM ended
-    return "failed" if exit.exit_code else "finished"
-
-
-_WORST_FIRST = ("crashed", "failed", "stopped", "finished")
-
-
-def verdict(exits: list[Exit], stop_asked: bool = False) -> tuple[str, Exit]:
-    """The state of the run on this host, and the exit that decided it: the worst of all processes.
-
-    Args:
-        stop_asked: a person asked for the end, so that any exit but a crash is what was asked for.
-
-    Example:
-        >>> verdict([Exit(0, None), Exit(None, 9)])[0]
-        'crashed'
-    """
-    ranked = sorted(exits, key=lambda exit: _WORST_FIRST.index(state_of(exit)))
-    decisive = ranked[0] if ranked else Exit(0, None)
-    state = state_of(decisive)
-    return ("stopped" if stop_asked and state != "crashed" else state), decisive

@@ -1,6 +1,8 @@
 """Reads runs, their series and their statistics from the journals in the data folder, running or ended."""
 
-from runvitals.model.run import Event, Host, Rank, Run
+from runvitals.model.event import Event
+from runvitals.model.host import Host
+from runvitals.model.run import Rank, Run
 from runvitals.query.run_handle import OpenRun, open_run
 from runvitals.query.runs import RunList
 from runvitals.query.series import Columns, Series

@@ -10,9 +10,12 @@ from runvitals.journal import frames
 from runvitals.journal.clock import Clock, boot_id, clock_of
 from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
+from runvitals.model.ending import Ending
+from runvitals.model.event import Event
+from runvitals.model.host import Host, hosts_of
 from runvitals.model.records import LOST, lost_records
-from runvitals.model.run import Ending, Event, Host, Rank, Run
-from runvitals.model.state import MONITOR, TRAIN, WORST_FIRST, silence_ms
+from runvitals.model.run import Rank, Run
+from runvitals.model.state import MONITOR, RUNNING, TRAIN, silence_ms, worst
 from runvitals.model.summary import Definitions, Tally, combined
 
 DEFAULT_PROJECT = "default"
@@ -43,6 +46,11 @@ class WriterFacts:
     def now_ms(self, now_ms: int) -> int:
         """The time on its clock at our `now_ms`. They differ if our clock was set since the run started."""
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
+
+    def is_alive(self, now_ms: int) -> bool:
+        """Whether its newest record is recent enough for it to count as running."""
+        silent_ms = self.now_ms(now_ms) - self.last_ms
+        return -_FUTURE_MS <= silent_ms <= silence_ms(self.interval_s)
 
 
 class MergedSection:
@@ -202,33 +210,19 @@ class RunBuilder:
         return merged.values if merged is not None else {}
 
     def hosts(self, now_ms: int) -> list[Host]:
-        """All hosts, in the order they joined. A host's newest monitor determines its state."""
-        role = MONITOR if any(writer.role == MONITOR for writer in self.writers.values()) else TRAIN
-        by_host: dict[str, list[WriterFacts]] = {}
-        for writer in sorted(self.writers.values(), key=lambda w: (w.started_ms, w.name)):
-            if writer.role == role:
-                by_host.setdefault(writer.host, []).append(writer)
-        return [
-            Host(
-                name=name,
-                ending=_ending(_telling(lives, role), now_ms),
-                started_ms=lives[0].started_ms,
-                last_ms=max(life.last_ms for life in lives),
-                interval_s=lives[-1].interval_s,
-                monitors=len(lives) if role == MONITOR else 0,
-            )
-            for name, lives in by_host.items()
-        ]
+        """All hosts, in the order they joined."""
+        writers = sorted(self.writers.values(), key=lambda writer: (writer.started_ms, writer.name))
+        return hosts_of(writers, lambda writer: writer.is_alive(now_ms))
 
     def run(self, now_ms: int) -> Run:
         """The run as it stands at `now_ms` (milliseconds UTC)."""
         hosts = self.hosts(now_ms)
-        ending = _worst([host.ending for host in hosts])
+        ending = worst(host.ending for host in hosts)
         started_ms = min(
             (writer.started_ms for writer in self.writers.values() if writer.started_ms), default=0
         )
         last_ms = max((writer.last_ms for writer in self.writers.values()), default=started_ms)
-        ended_ms = None if ending.state == "running" else last_ms
+        ended_ms = None if ending.state == RUNNING else last_ms
         newest = max(self.writers.values(), key=lambda writer: writer.last_ms, default=None)
         until_ms = ended_ms if ended_ms is not None else now_ms if newest is None else newest.now_ms(now_ms)
         about = self._section("run")
@@ -268,34 +262,9 @@ _FOLDS = {
 }
 
 
-def _telling(lives: list[WriterFacts], role: str) -> WriterFacts:
-    """The writer that determines its host's state: the newest monitor. If no monitor could be started, the
-    newest training process that recorded an end; forked processes write too, but record none.
-    """
-    ended = [life for life in lives if life.ending is not None] if role == TRAIN else []
-    return (ended or lives)[-1]
-
-
 @cache
 def _this_boot() -> str:
     return boot_id()
-
-
-def _ending(newest: WriterFacts, now_ms: int) -> Ending:
-    if newest.ending is not None:
-        return newest.ending
-    silent_ms = newest.now_ms(now_ms) - newest.last_ms
-    heard = -_FUTURE_MS <= silent_ms <= silence_ms(newest.interval_s)
-    return Ending("running" if heard else "lost")
-
-
-def _worst(endings: list[Ending]) -> Ending:
-    """The state of the whole run: running while any host is, else the worst of its hosts."""
-    for state in ("running", *WORST_FIRST):
-        for ending in endings:
-            if ending.state == state:
-                return ending
-    return Ending("lost")
 
 
 def _known(value: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
-from runvitals.model.run import Event, Run, State
+from runvitals.model.event import Event
+from runvitals.model.run import Run, State
 from runvitals.query import console
 from runvitals.query.console import ConsoleText
 from runvitals.query.reader import RunReader

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
+from runvitals.model.ending import ProcessExit
+from runvitals.model.state import host_ending
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.identity import Identity
@@ -183,10 +185,10 @@ class Attachment:
     def _write_end(self, message: Mapping[str, object]) -> None:
         """Record how the run ended, because no monitor could be started to do so."""
         code = message.get("exit_code")
-        state = "failed" if code else "stopped" if message.get("stopped") else "finished"
-        how = {"exit_code": code, "signal": None, "out_of_memory": False}
+        exit = ProcessExit(code if isinstance(code, int) else None, None)
+        ending = host_ending([exit], stop_requested=bool(message.get("stopped")))
         now_ms = self.clock.now_ms()
-        self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", "state": state, **how})
+        self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", **ending.as_dict()})
 
     def after_fork(self) -> None:
         """In a forked child: close the child's copy of the parent's connection."""

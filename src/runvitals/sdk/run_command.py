@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, boot_id
 from runvitals.journal.writer import Writer
-from runvitals.monitor.processes import Exit, state_of
+from runvitals.model.ending import ProcessExit
 from runvitals.sdk.attachment import host_name, monitor_spec
 from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
@@ -99,9 +99,8 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
     answer = monitor.ask(ended, values["finish_timeout"])
     if fallback is not None:
-        how = {"exit_code": exit_code, "signal": by_signal, "out_of_memory": False}
-        state = state_of(Exit(exit_code, by_signal))
-        fallback.json(frames.LIFECYCLE, {"t": clock.now_ms(), "what": "end", "state": state, **how})
+        ending = ProcessExit(exit_code, by_signal).ending()
+        fallback.json(frames.LIFECYCLE, {"t": clock.now_ms(), "what": "end", **ending.as_dict()})
         fallback.close()
     os.waitpid(pid, 0)
     wait_for_delivery(values, run_id, directory, say=not values["quiet"])

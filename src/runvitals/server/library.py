@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.metrics import DEFINITIONS
+from runvitals.model.event import Event
 from runvitals.model.filter import Filter
-from runvitals.model.run import Event, Run
+from runvitals.model.run import Run
 from runvitals.query.globs import glob
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.series import Series

@@ -17,6 +17,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.writer import Writer
 from runvitals.metrics import DEFINITIONS
+from runvitals.model.ending import ProcessExit
 from runvitals.protobuf import Malformed
 from runvitals.wandb_files.records import (
     Alert,
@@ -215,15 +216,15 @@ class _Import:
     def _end(self, ended: Exit | None, written_s: float) -> None:
         if ended is None and time.time() - written_s < _CRASHED_AFTER_S:
             return  # it may still be going on; what is not here is not known
-        exit_code = ended.exit_code if ended else None
-        state = "crashed" if ended is None else "failed" if ended.exit_code else "finished"
+        process_exit = ProcessExit(ended.exit_code if ended else None, None)
+        process_exit.unannounced = ended is None
         time_ms = self._last_ms
         if ended is not None:
             time_ms = max(time_ms, self._run.started_ms + 1000 * ended.runtime_s)
-        how = {"exit_code": exit_code, "signal": None, "out_of_memory": False}
-        self._note(frames.LIFECYCLE, time_ms, what="exit", pid=_PID, **how)
+        self._note(frames.LIFECYCLE, time_ms, what="exit", pid=_PID, **process_exit.as_dict())
+        end = {"t": time_ms, "what": "end", **process_exit.ending().as_dict()}
         for journal in self._monitors.values():
-            journal.json(frames.LIFECYCLE, {"t": time_ms, "what": "end", "state": state, **how})
+            journal.json(frames.LIFECYCLE, end)
 
     def _monitor(self, label: str) -> Writer:
         """The journal of a machine, which W&B knows by its label where several log to one run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import astuple
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 
 from runvitals.journal import frames
 from runvitals.journal.records import Record
+from runvitals.model.ending import Ending
 from runvitals.query.run_builder import RunBuilder
 from runvitals.store.metadata import (
-    Ending,
     Filter,
     MetadataStore,
     RunSort,
@@ -136,9 +135,9 @@ def test_the_same_as_readers_of_the_journal_say(
     for uid, facts in by_uid.items():
         expected, run_row = facts.run(now_ms), catalogue.runs.find(uid, now_ms)
         assert run_row is not None
-        assert astuple(run_row.ending) == astuple(expected.ending)
+        assert run_row.ending == expected.ending
         assert run_row.last_ms == max(writer.last_ms for writer in facts.writers.values())
         for name in ("started_ms", "ended_ms", "duration_ms"):
             assert getattr(run_row, name) == getattr(expected, name)
         seen = hosts(catalogue.writers.of_runs([run_row.id])[run_row.id], now_ms)
-        assert [astuple(host) for host in seen] == [astuple(host) for host in expected.hosts]
+        assert seen == expected.hosts

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runvitals.model.ending import Ending
 from runvitals.store.metadata import (
-    Ending,
     Filter,
     MetadataStore,
     RegisteredWriter,

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 import runvitals
 from runvitals.metrics import SUBJECTS
+from runvitals.model.run_json import run_as_dict
 from runvitals.query.key_filter import KeyFilter
-from runvitals.query.run_json import run_as_dict
 from runvitals.server.api import changes, fleet, models, series
 from runvitals.server.api.parameters import TheFilter, TheLibrary, TheRun
 from runvitals.server.api.responses import answer, json_bytes

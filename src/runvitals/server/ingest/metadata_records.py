@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from runvitals.model import records as valid
+from runvitals.model.ending import Ending
 from runvitals.model.limits import DEPTH
-from runvitals.model.state import ENDED_STATES, STATES
+from runvitals.model.state import ENDED_STATES, STATES, is_ended
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.errors import Refused, malformed, out_of_range, too_large
@@ -18,7 +19,6 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.store.metadata import (
     ConsoleLine,
     DeviceRecord,
-    Ending,
     SectionUpdate,
     StoredEvent,
     WatchedProcess,
@@ -215,7 +215,7 @@ def _gap(found: Notes, number: int, one: _Lifecycle) -> None:
 
 
 def _end(found: Notes, number: int, one: _Lifecycle) -> None:
-    if one.state not in ENDED_STATES:
+    if not is_ended(one.state):
         raise out_of_range(f"state {one.state!r}: {', '.join(ENDED_STATES)} are allowed")
     ending = Ending(one.state, one.exit_code, one.signal, one.out_of_memory)
     found.ends.append(WriterEnd(_NOBODY, ending, one.t))

@@ -18,8 +18,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from runvitals.model.run import Run
+from runvitals.model.run_json import run_as_dict
 from runvitals.query.rates import between, rate_of
-from runvitals.query.run_json import run_as_dict
 from runvitals.server.library import Position, RunView
 from runvitals.server.series import cursor
 

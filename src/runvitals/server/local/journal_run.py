@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from runvitals.buckets import Grid, reduce
-from runvitals.model.run import Event, Run
+from runvitals.model.event import Event
+from runvitals.model.run import Run
 from runvitals.model.state import TRAIN
 from runvitals.query.history import History
 from runvitals.query.reader import RunReader

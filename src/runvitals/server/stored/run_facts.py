@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from runvitals.model.event import Event
 from runvitals.model.records import LOST, lost_records
-from runvitals.model.run import Ending, Event, Host, Rank, Run, State
+from runvitals.model.run import Rank, Run
 from runvitals.model.state import MONITOR
 from runvitals.store import metadata as stored
 from runvitals.store.metadata import MetadataStore, RunRow, RunSections, StoredWriter, hosts
@@ -100,7 +101,7 @@ def _run(
         tags=said if set(said) == set(row.tags) else list(row.tags),
         notes=str(about.get("notes") or ""),
         command=_texts(about.get("command")) or next((words for words in commands if words), []),
-        ending=_ending(row.ending),
+        ending=row.ending,
         started_ms=row.started_ms,
         ended_ms=row.ended_ms,
         duration_ms=row.duration_ms,
@@ -109,23 +110,13 @@ def _run(
         settings=sections.shared.get("settings", {}),
         machines=machines,
         sources=sections.by_host.get("sources", {}),
-        hosts=[_host(one) for one in hosts(writers, now_ms)],
+        hosts=hosts(writers, now_ms),
         ranks=[],
         events=[],
         lost_records=0,
         problems=[],
         last=last,
         stop_requested_ms=row.stop_requested_ms,
-    )
-
-
-def _ending(ending: stored.Ending) -> Ending:
-    return Ending(cast(State, ending.state), ending.exit_code, ending.signal, ending.out_of_memory)
-
-
-def _host(host: stored.HostState) -> Host:
-    return Host(
-        host.name, _ending(host.ending), host.started_ms, host.last_ms, host.interval_s, host.monitors
     )
 
 

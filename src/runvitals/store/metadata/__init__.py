@@ -24,7 +24,7 @@ from runvitals.store.metadata.projects import Project, UnknownProject
 from runvitals.store.metadata.run_listing import RunPage, RunSort
 from runvitals.store.metadata.run_locks import UnknownRun
 from runvitals.store.metadata.run_rows import RunRow
-from runvitals.store.metadata.run_states import Ending, HostState, StoredWriter, hosts
+from runvitals.store.metadata.run_states import StoredWriter, hosts
 from runvitals.store.metadata.sections import RunSections, SectionUpdate
 from runvitals.store.metadata.tokens import AccessToken
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration
@@ -35,9 +35,7 @@ __all__ = [
     "ConsoleLine",
     "ConsolePage",
     "DeviceRecord",
-    "Ending",
     "Filter",
-    "HostState",
     "KeyList",
     "MetadataStore",
     "MetadataStoreError",

@@ -9,9 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from runvitals.model.ending import Ending
+from runvitals.model.run import State
 from runvitals.model.state import RUNNING
 from runvitals.store.metadata.database import among
-from runvitals.store.metadata.run_states import Ending
 from runvitals.store.metadata.tables import project, run, run_tag
 
 _NEAR_MS = 600_000
@@ -49,7 +50,7 @@ class RunRow:
     stop_requested_ms: int | None
 
     @property
-    def state(self) -> str:
+    def state(self) -> State:
         return self.ending.state
 
 

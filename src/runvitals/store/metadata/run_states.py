@@ -1,11 +1,11 @@
-"""The states of runs, computed from the last signs of life and the end records of their writers.
+"""The states of runs, computed from the `end` records of their writers and from when the server last heard
+from them.
 
-The rule is the journal's (`runvitals.model.state`), with one difference: whether a writer is silent is
-measured by when the server last heard from it, not by the times in its records. So a wrong clock does not
-make a run lost, a network outage makes it lost only while it lasts, and a journal delivered a week later does
-not make a run crashed.
+The rule is `runvitals.model.state`. A writer is silent if the server has not heard from it for too long; the
+times in its records do not matter. So a wrong clock does not make a run lost, a network outage makes it lost
+only while it lasts, and a journal delivered a week later does not make a run crashed.
 
-The state depends on the time of the query, so a run's row stores until when the run counts as running, and
+The state depends on the time of the query. So a run's row stores until when the run counts as running, and
 its state after that. No update is needed at the moment a run becomes lost.
 """
 
@@ -17,19 +17,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, select
 
-from runvitals.model.state import LOST, MONITOR, RUNNING, TRAIN, WORST_FIRST, silence_ms
+from runvitals.model.ending import Ending
+from runvitals.model.host import Host, hosts_of
+from runvitals.model.state import LOST, RUNNING, deciding_writer, deciding_writers, silence_ms, worst
 from runvitals.store.metadata.database import among, update_rows
-from runvitals.store.metadata.tables import run, writer
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a host's part of a run ended, or a whole run stands; None where it is not known."""
-
-    state: str
-    exit_code: int | None = None
-    signal: int | None = None
-    out_of_memory: bool | None = None
+from runvitals.store.metadata.tables import run
+from runvitals.store.metadata.tables import writer as writer_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +56,13 @@ class StoredWriter:
         return self.heard_ms + silence_ms(self.interval_s)
 
 
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """One host of a run, according to its newest monitor. `monitors`: how many monitors ran on it."""
-
-    name: str
-    ending: Ending
-    started_ms: int
-    last_ms: int
-    interval_s: float | None
-    monitors: int
-
-
 def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
     """The writers of runs, in the order in which they started."""
     found: dict[int, list[StoredWriter]] = {run_id: [] for run_id in run_ids}
     statement = (
-        select(writer)
-        .where(among(connection, writer.c.run_id, found))
-        .order_by(writer.c.started_ms, writer.c.name)
+        select(writer_table)
+        .where(among(connection, writer_table.c.run_id, found))
+        .order_by(writer_table.c.started_ms, writer_table.c.name)
     )
     for row in connection.execute(statement):
         values = row._asdict()
@@ -90,42 +71,13 @@ def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, li
     return found
 
 
-def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[HostState]:
-    """Every host of a run, in the order in which they joined, with their states at `now_ms`."""
-    role = _telling_role(writers)
-    return [
-        HostState(
-            name=name,
-            ending=_telling(lives).ending or Ending(RUNNING if now_ms <= lives[-1].alive_until_ms else LOST),
-            started_ms=lives[0].started_ms,
-            last_ms=max(life.last_ms for life in lives),
-            interval_s=lives[-1].interval_s,
-            monitors=len(lives) if role == MONITOR else 0,
-        )
-        for name, lives in _lives(writers, role).items()
-    ]
+def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
+    """The hosts of a run, in the order in which they joined, with their states at `now_ms`.
 
-
-def _telling(lives: Sequence[StoredWriter]) -> StoredWriter:
-    """The writer that tells how its host stands: the newest. Of training processes, where no monitor could be
-    started, the newest that told of its end: forked ones, which write too, tell of none.
+    Args:
+        writers: of the run, as `read_writers` returns them.
     """
-    ended = [life for life in lives if life.role == TRAIN and life.ending is not None]
-    return (ended or lives)[-1]
-
-
-def _telling_role(writers: Sequence[StoredWriter]) -> str | None:
-    """The role whose writers determine a run's state; None: all, if only clients of the API write."""
-    roles = {writer.role for writer in writers}
-    return next((role for role in (MONITOR, TRAIN) if role in roles), None)
-
-
-def _lives(writers: Sequence[StoredWriter], role: str | None) -> dict[str, list[StoredWriter]]:
-    by_host: dict[str, list[StoredWriter]] = {}
-    for one in writers:
-        if role in (None, one.role):
-            by_host.setdefault(one.host, []).append(one)
-    return by_host
+    return hosts_of(writers, lambda writer: now_ms <= writer.alive_until_ms)
 
 
 def restate(connection: Connection, run_ids: Iterable[int]) -> None:
@@ -134,15 +86,15 @@ def restate(connection: Connection, run_ids: Iterable[int]) -> None:
     for run_id, writers in read_writers(connection, run_ids).items():
         if not writers:
             continue
-        newest = [_telling(lives) for lives in _lives(writers, _telling_role(writers)).values()]
-        settled = _gravest([one.ending or Ending(LOST) for one in newest])
+        deciding = [deciding_writer(same_host) for same_host in deciding_writers(writers).values()]
+        settled = worst(writer.ending or Ending(LOST) for writer in deciding)
         rows.append(
             {
                 "which": run_id,
-                "started_ms": min(one.started_ms for one in writers),
-                "last_ms": max(one.last_ms for one in writers),
+                "started_ms": min(writer.started_ms for writer in writers),
+                "last_ms": max(writer.last_ms for writer in writers),
                 "alive_until_ms": max(
-                    (one.alive_until_ms for one in newest if one.ending is None), default=None
+                    (writer.alive_until_ms for writer in deciding if writer.ending is None), default=None
                 ),
                 "settled_state": settled.state,
                 "exit_code": settled.exit_code,
@@ -151,10 +103,6 @@ def restate(connection: Connection, run_ids: Iterable[int]) -> None:
             }
         )
     update_rows(connection, run, rows)
-
-
-def _gravest(endings: Sequence[Ending]) -> Ending:
-    return min(endings, key=lambda ending: WORST_FIRST.index(ending.state))
 
 
 def state_at(now_ms: int) -> ColumnElement[str]:

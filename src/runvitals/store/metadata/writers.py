@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, func, select, update
 
-from runvitals.model.state import ENDED_STATES
+from runvitals.model.ending import Ending
+from runvitals.model.state import ENDED_STATES, is_ended
 from runvitals.store.metadata.database import Database, among, insert
 from runvitals.store.metadata.run_locks import lock_known_runs, lock_runs
-from runvitals.store.metadata.run_states import Ending, StoredWriter, read_writers, restate
+from runvitals.store.metadata.run_states import StoredWriter, read_writers, restate
 from runvitals.store.metadata.tables import process, run, writer
 from runvitals.store.metadata.text import check_integers, checked_name
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration, join, joined
@@ -128,7 +129,7 @@ class WriterTable:
             ValueError: a state that is not an ending, or a number that cannot be stored.
         """
         for one in ends:
-            if one.ending.state not in ENDED_STATES:
+            if not is_ended(one.ending.state):
                 raise ValueError(
                     f"invalid ending {one.ending.state!r}; expected one of {', '.join(ENDED_STATES)}"
                 )
@@ -207,7 +208,7 @@ def _end(connection: Connection, ends: Sequence[WriterEnd]) -> None:
     runs = _lock_runs_of(connection, {one.writer_id for one in ends})
     rows = []
     for one in ends:
-        how = asdict(one.ending)
+        how = one.ending.as_dict()
         rows.append(
             {"which": one.writer_id, "new_last_ms": one.time_ms, "end_state": how.pop("state"), **how}
         )

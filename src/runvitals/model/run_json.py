@@ -11,13 +11,15 @@ from runvitals.model.run import Run
 
 def run_as_dict(run: Run) -> dict[str, Any]:
     """A run as a dict. The fields of `ending` (`state`, `exit_code` …) are inlined, also in hosts."""
-    plain = asdict(run)
-    hosts = [_spread(host) for host in plain.pop("hosts")]
-    return {"id": plain.pop("id"), **_spread(plain), "hosts": hosts}
+    fields = asdict(run)
+    run_id, ending = fields.pop("id"), fields.pop("ending")
+    hosts = [_host_as_dict(host) for host in fields.pop("hosts")]
+    return {"id": run_id, **ending.as_dict(), **fields, "hosts": hosts}
 
 
-def _spread(plain: dict[str, Any]) -> dict[str, Any]:
-    return {**plain.pop("ending"), **plain}
+def _host_as_dict(fields: dict[str, Any]) -> dict[str, Any]:
+    ending = fields.pop("ending")
+    return {**ending.as_dict(), **fields}
 
 
 def finite(value: Any) -> Any:
