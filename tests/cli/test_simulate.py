@@ -1,4 +1,4 @@
-"""`runvitals simulate`, as a process."""
+"""The command `runvitals simulate`, as a process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[Receiver]:
     receiver.close()
 
 
-def test_all_at_once_and_delivered_from_every_host(tmp_path: Path, server: Receiver) -> None:
+def test_maximum_speed_with_delivery_from_every_host(tmp_path: Path, server: Receiver) -> None:
     process = command(
         tmp_path, "--nodes", "2", "--hours", "0.01", "--speed", "max", RUNVITALS_SERVER=server.url
     )
@@ -47,7 +47,7 @@ def test_all_at_once_and_delivered_from_every_host(tmp_path: Path, server: Recei
     assert hosts["sim-0"] == "finished"
 
 
-def test_live_until_ctrl_c(tmp_path: Path) -> None:
+def test_live_simulation_stops_on_ctrl_c(tmp_path: Path) -> None:
     process = command(tmp_path, "--hours", "1", "--speed", "60")
     assert process.stdout is not None
     assert "simulated" in process.stdout.readline()
@@ -63,7 +63,7 @@ def test_live_until_ctrl_c(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [("--nodes", "0"), ("--hours", "-1"), ("--speed", "0"), ("--speed", "fast")]
 )
-def test_wrong_calls(tmp_path: Path, option: str, value: str) -> None:
+def test_invalid_options(tmp_path: Path, option: str, value: str) -> None:
     process = command(tmp_path, option, value)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 2

@@ -1,4 +1,4 @@
-"""What happens when, and which machines there are."""
+"""Scenarios, their load on devices, and the machine profiles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ HOUR_S = 3600.0
 
 
 @pytest.mark.parametrize("duration_s", [30.0, 600.0, HOUR_S, 24 * HOUR_S])
-def test_phases_follow_each_other_without_gaps(duration_s: float) -> None:
-    story = plan(duration_s, nodes=4, devices=8, seed=1)
-    assert (story.segments[0].start_s, story.segments[-1].end_s) == (0.0, pytest.approx(duration_s))
-    assert all(one.end_s == pytest.approx(following.start_s) for one, following in pairwise(story.segments))
-    assert {one.phase for one in story.segments} >= {"warm-up", "train", "checkpoint", "hang", "restart"}
+def test_phases_are_contiguous(duration_s: float) -> None:
+    scenario = plan(duration_s, nodes=4, devices=8, seed=1)
+    assert (scenario.segments[0].start_s, scenario.segments[-1].end_s) == (0.0, pytest.approx(duration_s))
+    assert all(
+        one.end_s == pytest.approx(following.start_s) for one, following in pairwise(scenario.segments)
+    )
+    assert {one.phase for one in scenario.segments} >= {"warm-up", "train", "checkpoint", "hang", "restart"}
 
 
-def test_every_trouble_comes_and_another_seed_moves_them() -> None:
+def test_every_kind_of_incident_occurs_at_times_that_depend_on_the_seed() -> None:
     kinds = [one.kind for one in plan(HOUR_S, nodes=4, devices=8, seed=0).incidents]
     assert kinds == [
         "data stall", "heat", "data stall", "straggler", "memory leak", "out of memory", "lost node",
@@ -32,23 +34,23 @@ def test_every_trouble_comes_and_another_seed_moves_them() -> None:
     assert plan(HOUR_S, 4, 8, seed=0) != plan(HOUR_S, 4, 8, seed=1)
 
 
-def test_one_host_is_not_lost_and_without_devices_none_is_too_warm() -> None:
+def test_no_lost_node_with_one_host_and_no_device_incidents_without_devices() -> None:
     alone = {one.kind for one in plan(HOUR_S, nodes=1, devices=0, seed=0).incidents}
     assert alone == {"data stall", "memory leak", "out of memory"}
 
 
-def test_the_straggler_is_slow_and_the_others_wait() -> None:
-    story = plan(HOUR_S, nodes=2, devices=4, seed=3)
-    slow = story.incident("straggler")
+def test_straggler_is_slow_and_other_devices_wait() -> None:
+    scenario = plan(HOUR_S, nodes=2, devices=4, seed=3)
+    slow = scenario.incident("straggler")
     assert slow is not None
-    block = ScenarioBlock(story, Noise(3), int(slow.start_s) + 2, 60, 1.0, 1.0)
+    block = ScenarioBlock(scenario, Noise(3), int(slow.start_s) + 2, 60, 1.0, 1.0)
     training = np.array([phase == "train" for phase in block.phases])
-    z = block.strand(40)
+    z = block.noise(40)
     culprit = block.load(slow.node, slow.device, z)
     other = block.load(slow.node, (slow.device + 1) % 4, z)
     assert culprit.clock[training].max() < 0.7 < other.clock.min()
     assert other.work[training].mean() < culprit.work[training].mean()
-    assert other.busy[training].mean() > 0.9  # by the driver's word it is as busy as ever
+    assert other.busy[training].mean() > 0.9  # the driver still reports full utilisation
 
 
 @pytest.mark.parametrize(
@@ -61,10 +63,10 @@ def test_profiles(name: str, count: int, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "b300x8", "h100x", "h100x0", "h100x65", "h100x-1", "cpux2", "m3x2"])
-def test_profiles_that_there_are_not(name: str) -> None:
+def test_invalid_profiles_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match=r"unknown profile|devices per host"):
         Profile.parse(name)
 
 
-def test_kinds_are_told_by_name() -> None:
+def test_names_of_kinds() -> None:
     assert set(KINDS) == {"h100", "a100", "mi300x", "trn2", "v5e", "m3", "ipu", "cpu"}

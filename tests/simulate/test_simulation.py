@@ -1,4 +1,4 @@
-"""Whole simulated runs, read back as any other run is."""
+"""Complete simulated runs, read back like any other run."""
 
 from __future__ import annotations
 
@@ -21,15 +21,20 @@ from tests.query.journals import T0
 END_MS = T0 + 3_600_000
 
 
-def begun(
-    folder: Path, profile: str = "h100x2", nodes: int = 1, story_s: float = 600.0, seed: int = 0, **given: Any
+def new_simulation(
+    folder: Path,
+    profile: str = "h100x2",
+    nodes: int = 1,
+    scenario_s: float = 600.0,
+    seed: int = 0,
+    **given: Any,
 ) -> Simulation:
     values = {**resolve({}, {"HOME": str(folder)}, "/"), "project": "simulated", "run_id": "sim", **given}
-    return begin(Profile.parse(profile), nodes, story_s, None, seed, values, str(folder), END_MS)
+    return begin(Profile.parse(profile), nodes, scenario_s, None, seed, values, str(folder), END_MS)
 
 
-def played(folder: Path, *args: Any, **given: Any) -> OpenRun:
-    simulation = begun(folder, *args, **given)
+def simulated_run(folder: Path, *args: Any, **given: Any) -> OpenRun:
+    simulation = new_simulation(folder, *args, **given)
     simulation.play()
     simulation.end("finished")
     return OpenRun(RunReader("sim", str(folder)), clock=lambda: END_MS + 60_000)
@@ -43,27 +48,27 @@ def records(folder: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_keys_and_values_are_those_of_the_catalogue(tmp_path: Path, kind: str) -> None:
-    run = played(tmp_path, kind)
+def test_keys_and_values_match_the_metric_definitions(tmp_path: Path, kind: str) -> None:
+    run = simulated_run(tmp_path, kind)
     assert (run.state, run.problems) == ("finished", [])
     columns = run.metrics()
     assert len(columns.series) > 60
     for series in columns.series:
         match = DEFINITIONS.find(series.key)
         assert match is not None, series.key
-        assert match.key == series.key, "another spelling than the canonical one"
+        assert match.key == series.key, "not the canonical spelling"
         values = np.asarray(series.values)
         assert np.isfinite(values).all(), series.key
         assert (values >= 0).all(), series.key
         if match.metric.unit == "%":
             assert values.max() <= 100.0 + 1e-9, series.key
         if match.metric.kind == "counter":
-            assert values[0] == 0.0, f"{series.key} does not begin at 0"
+            assert values[0] == 0.0, f"{series.key} does not start at 0"
             assert (np.diff(values) >= 0).all(), series.key
 
 
-def test_it_is_marked_as_simulated_everywhere(tmp_path: Path) -> None:
-    run = played(tmp_path)
+def test_run_is_marked_as_simulated(tmp_path: Path) -> None:
+    run = simulated_run(tmp_path)
     facts = run.facts
     assert facts.tags == ["simulated"]
     assert facts.name == "simulated h100x2"
@@ -75,14 +80,14 @@ def test_it_is_marked_as_simulated_everywhere(tmp_path: Path) -> None:
     assert facts.machines["sim-0"]["gpu_nvidia"][1]["name"] == "NVIDIA H100 80GB HBM3"
 
 
-def test_the_same_seed_gives_the_same_records_and_another_seed_others(tmp_path: Path) -> None:
+def test_records_depend_only_on_the_seed(tmp_path: Path) -> None:
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        played(tmp_path / name, seed=seed, story_s=120.0)
+        simulated_run(tmp_path / name, seed=seed, scenario_s=120.0)
     assert records(tmp_path / "a") == records(tmp_path / "b") != records(tmp_path / "c")
 
 
-def test_a_run_of_three_hosts_loses_one_and_a_rank_to_memory(tmp_path: Path) -> None:
-    run = played(tmp_path, nodes=3, story_s=900.0, seed=4)
+def test_lost_host_and_rank_out_of_memory(tmp_path: Path) -> None:
+    run = simulated_run(tmp_path, nodes=3, scenario_s=900.0, seed=4)
     assert {host.name: host.ending.state for host in run.facts.hosts} == {
         "sim-0": "finished", "sim-1": "finished", "sim-2": "lost",
     }  # fmt: skip
@@ -96,11 +101,11 @@ def test_a_run_of_three_hosts_loses_one_and_a_rank_to_memory(tmp_path: Path) -> 
     assert {rank.world_size for rank in run.facts.ranks if rank.rank is not None} == {4, 6}
 
 
-def test_one_gpu_gets_too_hot_and_is_held_back(tmp_path: Path) -> None:
-    simulation = begun(tmp_path, "h100x4", story_s=1800.0)
+def test_hot_gpu_is_throttled(tmp_path: Path) -> None:
+    simulation = new_simulation(tmp_path, "h100x4", scenario_s=1800.0)
     simulation.play()
     simulation.end("finished")
-    heat = simulation.story.incident("heat")
+    heat = simulation.scenario.incident("heat")
     assert heat is not None
     run = OpenRun(RunReader("sim", str(tmp_path)))
     held_s = {
@@ -113,15 +118,15 @@ def test_one_gpu_gets_too_hot_and_is_held_back(tmp_path: Path) -> None:
     assert max(run.metrics("gpu.*.temp")[f"gpu.{heat.device}.temp"].values) >= 85.0
 
 
-def test_the_loss_falls_and_steps_go_back_to_the_checkpoint_once(tmp_path: Path) -> None:
-    rows = [row for row in played(tmp_path, story_s=1800.0).history() if "train/loss" in row.data]
+def test_loss_falls_and_training_resumes_from_the_checkpoint_once(tmp_path: Path) -> None:
+    rows = [row for row in simulated_run(tmp_path, scenario_s=1800.0).history() if "train/loss" in row.data]
     assert rows[0].data["train/loss"] > 3.0 > rows[-1].data["train/loss"]
     steps = [row.step or 0 for row in rows]
     assert sum(later <= earlier for earlier, later in pairwise(steps)) == 1
 
 
-def test_full_files_are_sealed_and_read_as_before(tmp_path: Path) -> None:
-    run = played(tmp_path, "h100x8", story_s=2400.0)
+def test_full_files_are_sealed_and_remain_readable(tmp_path: Path) -> None:
+    run = simulated_run(tmp_path, "h100x8", scenario_s=2400.0)
     files = sorted(Path(run_dir("sim", str(tmp_path))).glob("monitor.*.rvj"))
     assert len(files) == 2
     assert files[0].stat().st_size < 3_000_000 < 4 * 1024 * 1024
@@ -129,17 +134,17 @@ def test_full_files_are_sealed_and_read_as_before(tmp_path: Path) -> None:
     assert run.problems == []
 
 
-def test_stopped_by_a_person(tmp_path: Path) -> None:
-    simulation = begun(tmp_path)
+def test_stopped_by_the_user(tmp_path: Path) -> None:
+    simulation = new_simulation(tmp_path)
     assert not simulation.play(lambda tick: tick < 300)
     totals = simulation.end("stopped")
     run = OpenRun(RunReader("sim", str(tmp_path)))
     assert (run.state, run.facts.signal, totals.samples, totals.lost) == ("stopped", 2, 300, 0)
 
 
-def test_a_run_that_is_there_is_not_touched(tmp_path: Path) -> None:
-    played(tmp_path, story_s=60.0)
+def test_existing_run_is_not_overwritten(tmp_path: Path) -> None:
+    simulated_run(tmp_path, scenario_s=60.0)
     before = records(tmp_path)
     with pytest.raises(ValueError, match="already exists"):
-        begun(tmp_path)
+        new_simulation(tmp_path)
     assert records(tmp_path) == before

@@ -79,7 +79,7 @@ def _speed(text: str) -> float | str:
 def run(arguments: argparse.Namespace) -> int:
     try:
         from runvitals.sdk.delivery import destinations
-        from runvitals.simulate import Profile, begin, on_time
+        from runvitals.simulate import Profile, begin, pacer
         from runvitals.simulate.delivery import Delivery
     except ModuleNotFoundError as error:
         print(f"runvitals: simulate requires {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
@@ -92,16 +92,16 @@ def run(arguments: argparse.Namespace) -> int:
     speed = None if arguments.speed == MAX else arguments.speed
     began_s = time.monotonic()
     folder = directory(arguments)
-    story_s = arguments.hours * 3600.0
-    simulation = begin(profile, arguments.nodes, story_s, speed, arguments.seed, values, folder)
-    run_id = simulation.place.run_id
+    scenario_s = arguments.hours * 3600.0
+    simulation = begin(profile, arguments.nodes, scenario_s, speed, arguments.seed, values, folder)
+    run_id = simulation.location.run_id
     print(f"simulated run {run_id} of project {values['project']}, recorded in {inert(folder)}", flush=True)
-    delivery = Delivery(simulation.place.folder, destinations(values))
+    delivery = Delivery(simulation.location.folder, destinations(values))
     # A flag instead of an exception, which could interrupt the writing of a record.
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    whole = simulation.play(on_time(0.0 if speed is None else simulation.place.interval_s, stop))
+    whole = simulation.play(pacer(0.0 if speed is None else simulation.location.interval_s, stop))
     totals = simulation.end("finished" if whole else "stopped")
     delivery.close()
     print(_summary(totals, time.monotonic() - began_s))

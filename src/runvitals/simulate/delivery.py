@@ -1,6 +1,6 @@
-"""Delivers a simulated run while it is written, as a relay would.
+"""Delivers a simulated run while it is written.
 
-A relay delivers the journals of its own host only, and a simulated run is of many.
+A relay cannot do this: it delivers the journals of its own host only, and a simulated run has several hosts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _EVERY_S = 2.0
 
 
 class Delivery:
-    """Delivers in a thread, until it is closed; then what is left.
+    """Delivers in a thread, and delivers the rest when it is closed.
 
     Args:
         folder: of the run.
-        destinations: where to, as the settings name them.
+        destinations: as in the settings.
 
     Attributes:
-        problem: why the last attempt failed, "" where it did not.
+        problem: why the last attempt failed, or "".
     """
 
     def __init__(self, folder: str, destinations: Iterable[str]) -> None:
@@ -36,7 +36,7 @@ class Delivery:
             self._thread.start()
 
     def close(self) -> None:
-        """Deliver what is left."""
+        """Stop the thread and deliver the rest."""
         self._ending.set()
         if self._destinations:
             self._thread.join()

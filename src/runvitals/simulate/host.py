@@ -1,20 +1,20 @@
-"""Simulated readings of a host: processors, memory, storage, network, and the run's processes."""
+"""Simulated readings of a host: CPU, memory, storage, network, and the run's processes."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from runvitals.simulate.block import ScenarioBlock
-from runvitals.simulate.load import Follower, Total, percent, rounded, share
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import LaggedValue, RunningTotal, percent, rounded, share
+from runvitals.simulate.noise import Floats, NoiseBlock
 from runvitals.simulate.profiles import Profile
 
 _MIB, _GIB = 2.0**20, 2.0**30
-_MOST_CORES = 32  # with keys of their own
+_MOST_CORES = 32  # hosts with more CPUs get no keys per core
 _DISK_GIB, _USED_GIB = 7000.0, 1830.0
 _BOOTED_S = 812_345.0
 _DISK_MIB_S = 4000.0
-_WORKERS = 8  # processes that load data, for each training process
+_WORKERS = 8  # data loading processes per training process
 _FABRIC_BYTES_S, _ETHERNET_BYTES_S = 24e9, 2.5e9
 
 Values = dict[str, Floats | float]
@@ -26,19 +26,24 @@ class SimulatedHost:
     Args:
         profile: its machine.
         node: its number.
-        nodes: how many there are; one alone has no traffic with others.
+        nodes: how many hosts the run has; a single one has no traffic between hosts.
     """
 
     def __init__(self, profile: Profile, node: int, nodes: int) -> None:
         self._kind, self._profile, self._node, self._alone = profile.kind, profile, node, nodes == 1
-        self._loads = {name: Follower(0.1, inertia_s) for name, inertia_s in _LOADS.items()}
-        self._io_pressure = Follower(0.0, 8.0)
-        self._uptime_s, self._cpu_s, self._io_s = Total(), Total(), Total()
-        self._in, self._out = Total(), Total()
-        self._sent, self._received, self._again, self._fabric = Total(), Total(), Total(), Total()
+        self._loads = {name: LaggedValue(0.1, inertia_s) for name, inertia_s in _LOADS.items()}
+        self._io_pressure = LaggedValue(0.0, 8.0)
+        self._uptime_s, self._cpu_s, self._io_s = RunningTotal(), RunningTotal(), RunningTotal()
+        self._in, self._out = RunningTotal(), RunningTotal()
+        self._sent, self._received, self._again, self._fabric = (
+            RunningTotal(),
+            RunningTotal(),
+            RunningTotal(),
+            RunningTotal(),
+        )
 
-    def read(self, block: ScenarioBlock, z: Strand) -> Values:
-        """The values of all keys, the same at every call, over the next block of samples."""
+    def read(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
+        """The values of all keys over the next block of samples. The keys are the same at every call."""
         return {
             **self._processors(block, z),
             **self._memory(block),
@@ -49,7 +54,7 @@ class SimulatedHost:
             "monitor.rssMB": 14.2,
         }
 
-    def _processors(self, block: ScenarioBlock, z: Strand) -> Values:
+    def _processors(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
         cpus, dt_s = self._kind.cpus, block.dt_s
         used = share(block.cpu + 0.015 * z[0])
         waiting = rounded(0.4 + 0.1 * np.abs(z[6]), 2)
@@ -72,15 +77,15 @@ class SimulatedHost:
     def _memory(self, block: ScenarioBlock) -> Values:
         total_gib, ranks = self._kind.memory_gib, self._profile.ranks
         rss_gib = 0.28 * total_gib * block.filling
-        for leak, during in block.trouble("memory leak"):
+        for leak, during in block.incidents("memory leak"):
             if leak.node == self._node:
                 grown = (0.95 * total_gib - rss_gib) * block.progress(leak) ** 1.5
                 rss_gib = np.where(during, rss_gib + grown, rss_gib)
         used_gib = np.minimum(rss_gib + 0.02 * total_gib, 0.995 * total_gib)
         kills = np.zeros(len(block.ticks))
-        for kill, _ in block.trouble("out of memory"):
+        for kill, _ in block.incidents("out of memory"):
             if kill.node == self._node:
-                kills = np.where(block.story_s >= kill.start_s, 1.0, 0.0)
+                kills = np.where(block.scenario_s >= kill.start_s, 1.0, 0.0)
         processes = np.where(block.filling > 0.2, 1.0 + ranks * (1 + _WORKERS), 1.0 + ranks)
         return {
             "memory_percent": rounded(100.0 * used_gib / total_gib, 3),
@@ -96,14 +101,14 @@ class SimulatedHost:
             "proc.memory.oomKills": kills,
         }
 
-    def _storage(self, block: ScenarioBlock, z: Strand) -> Values:
+    def _storage(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
         dt_s, disk = block.dt_s, self._kind.disk
         wanted = np.where(block.stalled, 55.0, 400.0 * block.iowait)
         pressure = rounded(np.maximum(self._io_pressure(wanted, block.lag_s) + 0.2 * z[4], 0.0), 2)
         read_mib_s = np.maximum(block.read_mib_s * (1.0 + 0.25 * z[2]), 0.0)
         written_mib_s = np.maximum(block.written_mib_s * (1.0 + 0.15 * z[3]), 0.0)
         read, written = self._in(read_mib_s * dt_s), self._out(written_mib_s * dt_s)
-        # Old checkpoints are deleted: a part of what is written stays.
+        # Old checkpoints are deleted, so only a part of what is written remains.
         used_gib = rounded(np.minimum(_USED_GIB + 40.0 * self._node + written * 2e-5, _DISK_GIB), 3)
         return {
             "io.pressureAvg10": pressure,
@@ -123,7 +128,7 @@ class SimulatedHost:
             f"disk.{disk}.utilization": percent((read_mib_s + written_mib_s) / _DISK_MIB_S),
         }
 
-    def _network(self, block: ScenarioBlock, z: Strand) -> Values:
+    def _network(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
         dt_s, nic = block.dt_s, self._kind.nic
         ports = 0 if self._alone else self._kind.ib_ports
         collective = np.maximum(block.traffic * (1.0 + 0.05 * z[8]), 0.0)
@@ -150,7 +155,7 @@ class SimulatedHost:
         return values
 
     def facts(self, name: str) -> dict[str, object]:
-        """What there is to say of this machine, as the facts about a real one have it."""
+        """The facts about this machine, in the same form as a real machine's."""
         kind = self._kind
         return {
             "hostname": name,

@@ -1,4 +1,4 @@
-"""The load of a device over a block of samples, and how its readings follow."""
+"""The load of a device over a block of samples, and helpers to derive its readings."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from runvitals.simulate.noise import Floats
 
 
 @dataclass(slots=True)
-class Load:
-    """What is asked of a device, sample by sample; all shares are from 0 to 1.
+class DeviceLoad:
+    """The load of a device, sample by sample. Shares are from 0 to 1.
 
     Args:
-        busy: share of the time in which anything runs on it.
-        work: how hard it then works, which is what takes power.
-        traffic: share of its links to other devices that is used.
-        filled: share of its memory that is used.
-        heat_c: by how much the air is warmer than it should be.
-        clock: share of its clock that it reaches.
-        dt_s: seconds since the sample before, as they are recorded: counters grow by them.
-        lag_s: seconds of the story that passed meanwhile: temperatures follow by them.
+        busy: share of the time during which anything runs.
+        work: intensity of the work, which determines power.
+        traffic: used share of the bandwidth to other devices.
+        filled: used share of its memory.
+        heat_c: excess air temperature.
+        clock: share of the nominal clock.
+        dt_s: recorded seconds since the previous sample, by which counters grow.
+        lag_s: simulated seconds since the previous sample, by which temperatures change.
     """
 
     busy: Floats
@@ -35,11 +35,11 @@ class Load:
     lag_s: float
 
 
-class Follower:
-    """A value that follows its target with some inertia, for whatever step of time.
+class LaggedValue:
+    """A value that follows its target with first-order lag.
 
     Example:
-        >>> Follower(30.0, inertia_s=20.0)(np.array([70.0, 70.0]), 20.0)
+        >>> LaggedValue(30.0, inertia_s=20.0)(np.array([70.0, 70.0]), 20.0)
         array([50., 60.])
     """
 
@@ -56,11 +56,11 @@ class Follower:
         return np.array(followed[1:])
 
 
-class Total:
-    """A counter: what was added to it so far, sample by sample.
+class RunningTotal:
+    """A counter: the cumulative sum, continued from block to block.
 
     Example:
-        >>> total = Total()
+        >>> total = RunningTotal()
         >>> total(np.array([0.0, 2.0])), total(np.array([3.0]))
         (array([0., 2.]), array([5.]))
     """
@@ -77,16 +77,16 @@ class Total:
 
 
 def share(values: Floats) -> Floats:
-    """Within 0 and 1."""
+    """Clip to 0 to 1."""
     return np.clip(values, 0.0, 1.0)
 
 
 def rounded(values: Floats, digits: int = 0) -> Floats:
-    """In the steps in which a driver counts."""
+    """Round to a driver's resolution."""
     counted: Floats = np.round(values, digits)
     return counted
 
 
 def percent(values: Floats, digits: int = 2) -> Floats:
-    """Shares as per cent, within 0 and 100."""
+    """Shares as percentages, clipped to 0 to 100."""
     return rounded(100.0 * share(values), digits)

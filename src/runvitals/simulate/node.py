@@ -1,4 +1,4 @@
-"""One simulated host: its devices and processes, and the journals that they write."""
+"""A simulated host: its devices and processes, and their journals."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from runvitals.simulate.profiles import MOST_DEVICES, Profile
 _LAUNCHER_PID = 4000
 _FIRST_PID = 4100
 _SIGKILL = 9
-# Streams of noise: the first ones are the training's, then each host and its devices have theirs.
+# Streams of noise: the first ones belong to the training, the others to hosts and their devices.
 _FIRST_STREAM = 16
 _HOST_SOURCES = ("process", "cpu", "load", "pressure", "memory", "cgroup", "disk", "filesystem", "network")
 
 
 @dataclass(frozen=True, slots=True)
 class RunLocation:
-    """Which run is written, and where to.
+    """The run to write, and where to.
 
     Args:
         folder: of the run.
         interval_s: between two samples.
-        start_ms: of the run, UTC.
+        start_ms: of the run, ms UTC.
     """
 
     run_id: str
@@ -51,26 +51,26 @@ class SimulatedProcess:
 
 
 class Node:
-    """One host of a simulated run. Its journals are those of a monitor, of a launcher that keeps what is
-    printed, and of the training processes.
+    """A host of a simulated run. It writes the journals of a monitor, of a launcher that records the output,
+    and of the training processes.
 
     Args:
-        place: which run.
+        location: the run, and where to write it.
         profile: its machine.
         number: of the host, from 0.
-        nodes: how many there are.
+        nodes: how many hosts the run has.
 
     Attributes:
-        values: how many were written.
+        values: number of values written.
     """
 
-    def __init__(self, place: RunLocation, profile: Profile, number: int, nodes: int) -> None:
+    def __init__(self, location: RunLocation, profile: Profile, number: int, nodes: int) -> None:
         self.name = f"sim-{number}"
         self.number = number
         self.values = 0
         self.host = SimulatedHost(profile, number, nodes)
         self.processes: list[SimulatedProcess] = []
-        self._place = place
+        self._location = location
         self._profile = profile
         self._devices = profile.devices()
         for device in self._devices:
@@ -79,54 +79,54 @@ class Node:
         self._keys: tuple[str, ...] = ()
         self._block: Floats = np.empty((0, 0))
         self._journal = self._writer(
-            f"monitor.{self.name}.{place.start_ms:x}", "monitor", place.start_ms, pid=_LAUNCHER_PID + 1,
-            interval_s=place.interval_s, boot_id="simulated",
+            f"monitor.{self.name}.{location.start_ms:x}", "monitor", location.start_ms, pid=_LAUNCHER_PID + 1,
+            interval_s=location.interval_s, boot_id="simulated",
         )  # fmt: skip
         self._console = self._writer(
-            f"console.{self.name}.{_LAUNCHER_PID}.{place.start_ms:x}", "console", place.start_ms,
+            f"console.{self.name}.{_LAUNCHER_PID}.{location.start_ms:x}", "console", location.start_ms,
             pid=_LAUNCHER_PID,
         )  # fmt: skip
         self._sealer: Sealer | None = None
         self._pids = _FIRST_PID
 
     def _writer(self, name: str, role: str, time_ms: int, **about: object) -> Writer:
-        place = self._place
-        head = {"run": place.run_id, "project": place.project, "host": self.name, "role": role}
-        return Writer(place.folder, name, {**head, "t": time_ms, "simulated": True, **about})
+        location = self._location
+        head = {"run": location.run_id, "project": location.project, "host": self.name, "role": role}
+        return Writer(location.folder, name, {**head, "t": time_ms, "simulated": True, **about})
 
     @property
     def journals(self) -> list[Writer]:
-        """Those that are open."""
+        """The open journals."""
         return [self._journal, self._console, *(process.journal for process in self.processes)]
 
     # -- the run
 
-    def begin(self, about: Mapping[str, object], settings: Mapping[str, object], told: str) -> None:
-        """Say what run this is, and that nothing of it is measured.
+    def begin(self, about: Mapping[str, object], settings: Mapping[str, object], notice: str) -> None:
+        """Record the description of the run, and that it is simulated.
 
         Args:
             about: name, project, tags, notes …
-            settings: as they are recorded.
-            told: in words, that it is simulated.
+            settings: to record.
+            notice: states that the run is simulated.
         """
-        time_ms = self._place.start_ms
+        time_ms = self._location.start_ms
         machine = self.host.facts(self.name)
         if self._devices:
             machine[self._profile.kind.fact] = [device.about for device in self._devices]
         names = (*_HOST_SOURCES, self._profile.kind.source)
         sources = {name: {"state": "on"} for name in names if name}
-        machine["simulated"] = told
+        machine["simulated"] = notice
         self.note(frames.INFO, time_ms, run=about, settings=settings, machine=machine, sources=sources)
-        self.event(time_ms, "simulated", "info", told)
+        self.event(time_ms, "simulated", "info", notice)
         self._attach(time_ms, _LAUNCHER_PID, role="command")
 
-    def look_ahead(self, block: ScenarioBlock) -> None:
-        """Work out the next block of samples, of the host and all its devices."""
+    def prepare(self, block: ScenarioBlock) -> None:
+        """Compute the next block of samples of the host and all its devices."""
         stream = _FIRST_STREAM + (1 + MOST_DEVICES) * self.number
-        read = self.host.read(block, block.strand(stream))
+        read = self.host.read(block, block.noise(stream))
         keys, values = list(read), list(read.values())
         for index, device in enumerate(self._devices):
-            z = block.strand(stream + 1 + index)
+            z = block.noise(stream + 1 + index)
             keys += device.keys
             values += device.read(block.load(self.number, index, z), z)
         self._keys = tuple(keys)
@@ -134,23 +134,23 @@ class Node:
         for column, value in enumerate(values):
             self._block[:, column] = value
 
-    def sample(self, time_ms: int, place: int) -> None:
-        """Write the sample that has this place in the block."""
-        row = self._block[place].tolist()
+    def sample(self, time_ms: int, index: int) -> None:
+        """Write the sample with this index in the block."""
+        row = self._block[index].tolist()
         self._journal.sample(time_ms, dict(zip(self._keys, row, strict=True)))
         self.values += len(row)
-        self._seal_a_little()
+        self._seal_step()
 
     def note(self, type: int, time_ms: int, **value: object) -> None:
-        """A record of the host's monitor."""
+        """Write a record of the host's monitor."""
         self._journal.json(type, {"t": time_ms, **value})
 
     def event(self, time_ms: int, name: str, level: str, text: str) -> None:
-        """An event of the host's monitor."""
+        """Write an event of the host's monitor."""
         self.note(frames.EVENT, time_ms, name=name, level=level, text=text)
 
     def print(self, time_ms: int, text: str, stream: int = 1) -> None:
-        """Something that the training prints: to stdout (1) or stderr (2)."""
+        """Record output of the training on stdout (1) or stderr (2)."""
         self._console.record(frames.CONSOLE, CONSOLE_HEAD.pack(stream, time_ms) + text.encode())
 
     # -- processes
@@ -176,31 +176,31 @@ class Node:
 
         Args:
             exit_code, signal: how they end.
-            killed: the place among them of one that the kernel kills for want of memory.
+            killed: index of the one that the kernel kills because the host is out of memory.
         """
-        for place, process in enumerate(self.processes):
+        for index, process in enumerate(self.processes):
             how: dict[str, object] = {"exit_code": exit_code, "signal": signal, "out_of_memory": False}
-            if place == killed:
+            if index == killed:
                 how = {"exit_code": None, "signal": _SIGKILL, "out_of_memory": True}
             self.note(frames.LIFECYCLE, time_ms, what="exit", pid=process.pid, **how)
             process.journal.close()
         self.processes = []
 
     def end(self, time_ms: int, state: str, exit_code: int | None, signal: int | None) -> None:
-        """The end of the run on this host."""
+        """Record the end of the run on this host."""
         self.stop(time_ms, exit_code, signal)
         how: dict[str, object] = {"exit_code": exit_code, "signal": signal, "out_of_memory": False}
         self.note(frames.LIFECYCLE, time_ms, what="exit", pid=_LAUNCHER_PID, **how)
         self.note(frames.LIFECYCLE, time_ms, what="end", state=state, **how)
 
     def close(self) -> None:
-        """Let go of the journals, sealed as far as a monitor would have."""
+        """Close the journals, after sealing full files as a monitor does."""
         while self._sealer is not None or self._journal.rotated:
-            self._seal_a_little()
+            self._seal_step()
         for journal in self.journals:
             journal.close()
 
-    def _seal_a_little(self) -> None:
+    def _seal_step(self) -> None:
         if self._sealer is None and self._journal.rotated:
             self._sealer = Sealer(self._journal.rotated.pop(0))
         if self._sealer is not None and not self._sealer.step():

@@ -1,4 +1,4 @@
-"""Cheap reproducible noise: slices of one table of normally distributed numbers."""
+"""Cheap, reproducible noise: slices of one table of normally distributed numbers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Floats = NDArray[np.float64]
 
 _SIZE = 8192
 _WIDTH = 64
-# Odd, so that the slices of following ticks have nothing in common.
+# Odd, so that the slices of successive ticks do not overlap.
 _STRIDE = 337
 _STREAM_STRIDE = 1021
 
 
 class Noise:
-    """A table of normally distributed numbers (mean 0, deviation 1, cut at ±3).
+    """A table of normally distributed numbers (mean 0, standard deviation 1, clipped at ±3).
 
     Args:
-        seed: another one gives other numbers.
+        seed: for the random numbers.
     """
 
     def __init__(self, seed: int) -> None:
@@ -29,16 +29,16 @@ class Noise:
         self.table: Floats = np.array(table)
 
 
-class Strand:
+class NoiseBlock:
     """Independent rows of noise over a block of ticks.
 
     Args:
-        noise: where they come from.
+        noise: the table.
         ticks: numbers of the samples.
-        stream: other numbers for each host and device.
+        stream: a different one for each host and device.
 
     Example:
-        >>> z = Strand(Noise(7), np.arange(256), 3)
+        >>> z = NoiseBlock(Noise(7), np.arange(256), 3)
         >>> z[0].shape
         (256,)
     """

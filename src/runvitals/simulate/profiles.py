@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runvitals.simulate.devices import Device, amd, apple, graphcore, nvidia, tpu, trainium
+from runvitals.simulate.devices import SimulatedDevice, amd, apple, graphcore, nvidia, tpu, trainium
 
 MOST_DEVICES = 64
-# By how much each place in a case is warmer than the coolest.
+# Excess temperature of each position in the chassis.
 _WARMER_C = (0.0, 2.5, 1.0, 4.0, 0.5, 3.0, 1.5, 5.0)
 
 
@@ -17,23 +17,23 @@ class Kind:
     """A kind of machine.
 
     Args:
-        title: for people.
-        count: accelerators of a host, where nobody says how many.
-        device: makes one of them: (index, count) → device; None for a machine without.
-        fact: the name of their list among the facts about a machine.
+        title: display name.
+        count: default number of accelerators per host.
+        device: creates one: (index, count) → device; None if it has no accelerators.
+        fact: name of their list in the facts about a machine.
         source: the collector that would read them.
         cpus, memory_gib: of the host.
-        processor: its model.
-        system: its operating system.
-        disk, nic: names of its disk and network interface.
-        ib_ports: InfiniBand ports for traffic between hosts.
-        step_s: seconds that one step of the training takes.
-        ranks_per_device: training processes a device has; 0: one for the whole host.
+        processor: CPU model.
+        system: operating system.
+        disk, nic: names of the disk and the network interface.
+        ib_ports: InfiniBand ports, for traffic between hosts.
+        step_s: duration of a training step in seconds.
+        ranks_per_device: training processes per device; 0: one for the whole host.
     """
 
     title: str
     count: int
-    device: Callable[[int, int], Device] | None
+    device: Callable[[int, int], SimulatedDevice] | None
     fact: str
     source: str
     cpus: int
@@ -53,28 +53,28 @@ def _warmer(index: int) -> float:
 
 KINDS: dict[str, Kind] = {
     "h100": Kind(
-        "NVIDIA H100", 8, lambda i, n: nvidia.Gpu(i, nvidia.H100, _warmer(i)), "gpu_nvidia", "nvidia",
+        "NVIDIA H100", 8, lambda i, n: nvidia.NvidiaGpu(i, nvidia.H100, _warmer(i)), "gpu_nvidia", "nvidia",
         224, 2048.0, "Intel Xeon Platinum 8480C", ib_ports=8,
     ),
     "a100": Kind(
-        "NVIDIA A100", 8, lambda i, n: nvidia.Gpu(i, nvidia.A100, _warmer(i)), "gpu_nvidia", "nvidia",
+        "NVIDIA A100", 8, lambda i, n: nvidia.NvidiaGpu(i, nvidia.A100, _warmer(i)), "gpu_nvidia", "nvidia",
         128, 1024.0, "AMD EPYC 7742", ib_ports=8, step_s=2.4,
     ),
     "mi300x": Kind(
-        "AMD MI300X", 8, lambda i, n: amd.Gpu(i, _warmer(i)), "gpu_amd", "amd",
+        "AMD MI300X", 8, lambda i, n: amd.AmdGpu(i, _warmer(i)), "gpu_amd", "amd",
         192, 2304.0, "AMD EPYC 9474F", ib_ports=8,
     ),
     "trn2": Kind(
-        "AWS Trainium2", 16, trainium.Cores, "trainium", "trainium",
+        "AWS Trainium2", 16, trainium.TrainiumChip, "trainium", "trainium",
         192, 2048.0, "Intel Xeon Platinum 8488C", "Amazon Linux 2023", nic="ens32",
         ranks_per_device=trainium.CORES_PER_CHIP,
     ),
     "v5e": Kind(
-        "Google TPU v5e", 8, lambda i, n: tpu.Chip(i), "tpu", "tpu",
+        "Google TPU v5e", 8, lambda i, n: tpu.TpuChip(i), "tpu", "tpu",
         224, 384.0, "AMD EPYC 7B12", nic="ens8", ranks_per_device=0,
     ),
     "m3": Kind(
-        "Apple M3 Max", 1, lambda i, n: apple.Chip(), "apple", "apple",
+        "Apple M3 Max", 1, lambda i, n: apple.AppleChip(), "apple", "apple",
         16, 64.0, "Apple M3 Max", "macOS 15.5", "disk0", "en0", step_s=0.4,
     ),
     "ipu": Kind(
@@ -90,7 +90,7 @@ _ALIASES = {"mi300": "mi300x"}
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A kind of machine with so many accelerators.
+    """A kind of machine and its number of accelerators.
 
     Example:
         >>> Profile.parse("h100x8").title
@@ -105,10 +105,10 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str) -> Profile:
-        """The profile of a name: KIND or KINDxCOUNT.
+        """Parse `KIND` or `KINDxCOUNT`.
 
         Raises:
-            ValueError: there is no such kind, or not so many; the text says what there is.
+            ValueError: unknown kind or unsupported count; the message lists what is allowed.
         """
         name, sign, digits = text, "", ""
         if text not in KINDS:
@@ -128,15 +128,15 @@ class Profile:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The display name."""
         return f"{self.count} × {self.kind.title}" if self.count > 1 else self.kind.title
 
     @property
     def ranks(self) -> int:
-        """Training processes of a host."""
+        """Number of training processes per host."""
         return max(1, self.count * self.kind.ranks_per_device)
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> list[SimulatedDevice]:
         """New devices of one host."""
         make = self.kind.device
         return [] if make is None else [make(index, self.count) for index in range(self.count)]

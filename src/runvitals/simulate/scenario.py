@@ -1,4 +1,4 @@
-"""What happens in a simulated run, and when: phases of training, and all that goes wrong in it."""
+"""The scenario of a simulated run: the phases of the training, and the incidents."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Phase = Literal["warm-up", "train", "evaluate", "checkpoint", "hang", "restart"]
-Trouble = Literal["data stall", "heat", "straggler", "memory leak", "out of memory", "lost node"]
+IncidentKind = Literal["data stall", "heat", "straggler", "memory leak", "out of memory", "lost node"]
 
-# Of the whole story, where each trouble lies; the seed moves it a little.
+# When each incident begins, as a share of the duration; the seed shifts it slightly.
 _STALLS = (0.17, 0.52)
 _HEAT, _STRAGGLER, _OUT_OF_MEMORY, _LOST_NODE = 0.30, 0.58, 0.72, 0.86
 _JITTER = 0.015
@@ -18,7 +18,7 @@ _JITTER = 0.015
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A phase of the training, seconds of the story."""
+    """A phase of the training. Times are simulated seconds since the start."""
 
     start_s: float
     end_s: float
@@ -27,9 +27,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that goes wrong, seconds of the story, on one device of one node (or on the whole node)."""
+    """A fault of one device of a node, or of the whole node. Times are simulated seconds since the start."""
 
-    kind: Trouble
+    kind: IncidentKind
     start_s: float
     end_s: float
     node: int
@@ -37,19 +37,19 @@ class Incident:
 
 
 @dataclass(slots=True)
-class Story:
-    """The plan of a run.
+class Scenario:
+    """The course of a run.
 
     Args:
-        duration_s: of the whole story.
-        segments: without gaps, in order.
-        incidents: in order of their beginning.
+        duration_s: simulated duration.
+        segments: in order, without gaps.
+        incidents: ordered by start.
 
     Example:
-        >>> story = plan(3600.0, nodes=4, devices=8, seed=0)
-        >>> story.phase(10.0)
+        >>> scenario = plan(3600.0, nodes=4, devices=8, seed=0)
+        >>> scenario.phase(10.0)
         'warm-up'
-        >>> [incident.kind for incident in story.incidents]
+        >>> [incident.kind for incident in scenario.incidents]
         ['data stall', 'heat', 'data stall', 'straggler', 'memory leak', 'out of memory', 'lost node']
     """
 
@@ -61,29 +61,29 @@ class Story:
     def __post_init__(self) -> None:
         self._starts = [segment.start_s for segment in self.segments]
 
-    def segment(self, story_s: float) -> Segment:
-        """The segment of a moment."""
-        return self.segments[max(0, bisect_right(self._starts, story_s) - 1)]
+    def segment(self, scenario_s: float) -> Segment:
+        """The segment at a time."""
+        return self.segments[max(0, bisect_right(self._starts, scenario_s) - 1)]
 
-    def phase(self, story_s: float) -> Phase:
-        """The phase of a moment."""
-        return self.segment(story_s).phase
+    def phase(self, scenario_s: float) -> Phase:
+        """The phase at a time."""
+        return self.segment(scenario_s).phase
 
-    def incident(self, kind: Trouble) -> Incident | None:
-        """The first incident of a kind, if there is any."""
-        return next((one for one in self.incidents if one.kind == kind), None)
+    def incident(self, kind: IncidentKind) -> Incident | None:
+        """The first incident of a kind, or None."""
+        return next((incident for incident in self.incidents if incident.kind == kind), None)
 
 
-def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Story:
-    """The story of a run: warm-up, then training, checkpoints and evaluations by turns, and every trouble.
+def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Scenario:
+    """Plan a run: warm-up, then training with checkpoints and evaluations, and one incident of each kind.
 
-    Data stalls come twice; a node is lost only where there is another.
+    Data stalls occur twice. A node is lost only if there are several.
 
     Args:
-        duration_s: of the story.
+        duration_s: simulated duration.
         nodes: hosts.
         devices: accelerators of a host, 0 for none.
-        seed: moves the troubles, and says whom they hit.
+        seed: determines when incidents happen and which devices they affect.
     """
     numbers = random.Random(seed)
     warm_s = min(0.04 * duration_s, 180.0)
@@ -91,18 +91,18 @@ def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Story:
     def moment(share: float) -> float:
         return duration_s * (share + _JITTER * numbers.uniform(-1.0, 1.0))
 
-    def anyone() -> tuple[int, int]:
+    def target() -> tuple[int, int]:
         return numbers.randrange(nodes), numbers.randrange(max(1, devices))
 
     incidents = [
-        Incident("data stall", at, at + min(0.035 * duration_s, 900.0), *anyone())
+        Incident("data stall", at, at + min(0.035 * duration_s, 900.0), *target())
         for at in map(moment, _STALLS)
     ]
     heat_s, slow_s, killed_s = moment(_HEAT), moment(_STRAGGLER), moment(_OUT_OF_MEMORY)
     if devices:
-        incidents.append(Incident("heat", heat_s, heat_s + 0.11 * duration_s, *anyone()))
-        incidents.append(Incident("straggler", slow_s, slow_s + 0.08 * duration_s, *anyone()))
-    node, device = anyone()
+        incidents.append(Incident("heat", heat_s, heat_s + 0.11 * duration_s, *target()))
+        incidents.append(Incident("straggler", slow_s, slow_s + 0.08 * duration_s, *target()))
+    node, device = target()
     incidents.append(Incident("memory leak", killed_s - 0.06 * duration_s, killed_s, node, device))
     incidents.append(Incident("out of memory", killed_s, killed_s + warm_s, node, device))
     segments = _cut(_cycles(duration_s, warm_s), killed_s, killed_s + warm_s, "restart")
@@ -113,11 +113,11 @@ def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Story:
         segments = _cut(segments, lost_s, lost_s + hung_s, "hang")
         segments = _cut(segments, lost_s + hung_s, lost_s + hung_s + warm_s, "restart")
     segments = _cut(segments, duration_s * 0.99, duration_s, "checkpoint")
-    return Story(duration_s, segments, sorted(incidents, key=lambda one: one.start_s))
+    return Scenario(duration_s, segments, sorted(incidents, key=lambda incident: incident.start_s))
 
 
 def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
-    """Warm-up; then training with a checkpoint after each stretch, and an evaluation after every second."""
+    """Warm-up, then cycles of training and checkpoint, with an evaluation after every second one."""
     cycle_s = min(max(duration_s / 14.0, 10.0), 1800.0)
     turns: list[tuple[Phase, float]] = [
         ("train", cycle_s), ("checkpoint", cycle_s * 0.05),
@@ -136,9 +136,9 @@ def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
 def _cut(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
     """The segments with another phase from `start_s` to `end_s`."""
     kept = [
-        Segment(piece_s, until_s, one.phase)
-        for one in segments
-        for piece_s, until_s in ((one.start_s, min(one.end_s, start_s)), (max(one.start_s, end_s), one.end_s))
-        if piece_s < until_s
+        Segment(from_s, until_s, old.phase)
+        for old in segments
+        for from_s, until_s in ((old.start_s, min(old.end_s, start_s)), (max(old.start_s, end_s), old.end_s))
+        if from_s < until_s
     ]
-    return sorted([*kept, Segment(start_s, end_s, phase)], key=lambda one: one.start_s)
+    return sorted([*kept, Segment(start_s, end_s, phase)], key=lambda segment: segment.start_s)

@@ -22,7 +22,7 @@ _RECORDED = ("sampling_interval", "process_tree", "disk_paths", "labels")
 def begin(
     profile: Profile,
     nodes: int,
-    story_s: float,
+    scenario_s: float,
     speed: float | None,
     seed: int,
     values: Mapping[str, Any],
@@ -34,42 +34,42 @@ def begin(
     Args:
         profile: the machine of every host.
         nodes: how many hosts.
-        story_s: seconds of the story.
-        speed: seconds of the story for each second on the record, which begins now; None: the record is as
-            long as the story, and ends now.
-        seed: another one gives another run.
+        scenario_s: simulated duration in seconds.
+        speed: simulated seconds per recorded second, with the first sample now; None records the simulated
+            duration, with the last sample now.
+        seed: different seeds give different runs.
         values: resolved settings.
         directory: the data folder.
-        now_ms: the time now, UTC; None: by the clock.
+        now_ms: the current time, ms UTC; default: the system clock.
 
     Raises:
-        ValueError: the settings name a run that is there already.
-        OSError: the folder cannot be written.
+        ValueError: the run that the settings name already exists.
+        OSError: the folder is not writable.
     """
     run_id = values["run_id"] or f"sim-{profile.name}-{new_run_id()}"
     folder = paths.run_dir(run_id, directory)
     if os.path.isdir(folder):
         raise ValueError(f"run {run_id} already exists; a simulation cannot resume a run")
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    start_ms = now_ms if speed is not None else now_ms - round(story_s * 1000.0)
-    place = RunLocation(run_id, values["project"], folder, values["sampling_interval"], start_ms)
+    start_ms = now_ms if speed is not None else now_ms - round(scenario_s * 1000.0)
+    location = RunLocation(run_id, values["project"], folder, values["sampling_interval"], start_ms)
     hosts = f", {nodes} hosts" if nodes > 1 else ""
-    told = f"{nodes} hosts, each {profile.title}" if nodes > 1 else profile.title
+    machines = f"{nodes} hosts, each {profile.title}" if nodes > 1 else profile.title
     about = {
         "project": values["project"],
         "name": values["name"] or f"simulated {profile.name}{hosts}",
         "tags": [TAG, *(tag for tag in values["tags"] if tag != TAG)],
-        "notes": values["notes"] or f"Simulated: {told}, seed {seed}. Nothing is measured.",
+        "notes": values["notes"] or f"Simulated: {machines}, seed {seed}. Nothing is measured.",
         "job_type": values["job_type"] or "simulation",
         **{key: values[key] for key in ("group",) if values[key]},
     }
     settings = {name: SETTINGS[name].shown(values[name]) for name in _RECORDED}
-    return Simulation(profile, nodes, story_s, speed or 1.0, seed, place, about, settings)
+    return Simulation(profile, nodes, scenario_s, speed or 1.0, seed, location, about, settings)
 
 
-def on_time(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
-    """Waits until a sample is due, on an absolute clock that begins with the first one; False once `stop` is
-    set. With an interval of 0 every sample is due.
+def pacer(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
+    """A function that waits until a sample is due, counted from the first call. It returns False once `stop`
+    is set. With an interval of 0 every sample is due immediately.
     """
     began_s = 0.0
 

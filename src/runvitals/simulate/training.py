@@ -1,4 +1,4 @@
-"""The simulated training itself: steps, loss, what it logs and prints."""
+"""The simulated training: steps, loss, logged rows and output."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class TrainingRow:
 
 
 class Training:
-    """Where the training stands.
+    """The progress of the training.
 
     Args:
         ranks: of the whole job.
-        step_s: what one step takes at best.
-        duration_s: of the story.
+        step_s: shortest duration of a step.
+        duration_s: simulated duration of the run.
 
     Attributes:
-        ranks: may shrink when a host is lost.
+        ranks: reduced when a host is lost.
     """
 
     def __init__(self, ranks: int, step_s: float, duration_s: float) -> None:
@@ -47,7 +47,7 @@ class Training:
 
     @property
     def config(self) -> dict[str, object]:
-        """Its hyper-parameters."""
+        """The hyper-parameters."""
         return {
             "simulated": True,
             "model": _MODEL,
@@ -59,17 +59,17 @@ class Training:
             "precision": "bf16",
         }
 
-    def advance(self, block: ScenarioBlock, place: int) -> TrainingRow | None:
-        """Go on to the sample that has this place in the block; a row where there is anything new to log."""
-        speed, phase = float(block.speed[place]), block.phases[place]
-        # With fewer ranks each step takes as long, and less is learned in it.
+    def advance(self, block: ScenarioBlock, index: int) -> TrainingRow | None:
+        """Advance to the sample with this index in the block; returns a row if there is a new step to log."""
+        speed, phase = float(block.speed[index]), block.phases[index]
+        # With fewer ranks a step takes as long but processes fewer tokens.
         self._step += speed * block.lag_s / self._step_s
         step = int(self._step)
         if phase == "evaluate" and self._evaluated == self._saved:
             return None
         if phase != "evaluate" and (step == self._logged or not speed):
             return None
-        z = block.whims[:, place].tolist()
+        z = block.training_noise[:, index].tolist()
         if phase == "evaluate":
             self._evaluated = self._saved
             return TrainingRow(step, {"eval/loss": round(self._loss(step) * 1.03 + 0.004 * z[0], 5)})
@@ -88,24 +88,24 @@ class Training:
         )
 
     def save(self) -> str:
-        """Write a checkpoint; what is printed of it."""
+        """Save a checkpoint; returns the line to print."""
         self._saved = self._step
         return f"saved checkpoint-{int(self._saved)} (26.1 GB)\n"
 
-    def go_back(self) -> str:
-        """Begin again from the last checkpoint; what is printed of it."""
+    def resume(self) -> str:
+        """Return to the last checkpoint; returns the line to print."""
         lost = int(self._step) - int(self._saved)
         self._step = self._saved
         self._logged = int(self._step) - 1
         return f"resuming from checkpoint-{int(self._saved)} with {self.ranks} ranks, {lost} steps lost\n"
 
-    def line(self, row: TrainingRow, story_s: float) -> str | None:
-        """What is printed of a row, or None: not every row is."""
+    def line(self, row: TrainingRow, scenario_s: float) -> str | None:
+        """The line to print for a row, or None. Training rows are printed at intervals."""
         if "eval/loss" in row.data:
             return f"evaluation at step {row.step}: loss {row.data['eval/loss']:.4f}\n"
-        if story_s - self._printed_s < _PRINT_EVERY_S:
+        if scenario_s - self._printed_s < _PRINT_EVERY_S:
             return None
-        self._printed_s = story_s
+        self._printed_s = scenario_s
         data = row.data
         return (
             f"step {row.step:>6}/{int(self._steps)}  loss {data['train/loss']:.4f}  "

@@ -1,28 +1,32 @@
-"""Simulated devices, one file a maker. Each has `keys`, and `read(load, z)`, which gives their values.
+"""Simulated devices, one file per vendor. Each has `keys`, and `read(load, z)`, which returns their values.
 
-The keys are those of the real collectors, in the units of the catalogue; values come in the steps in which
-real drivers count.
+Keys and units are those of the metric definitions, and values have the resolution of real drivers.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from runvitals.simulate.load import Load
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 
-class Device(Protocol):
-    """One device, or all of a maker's on a host that only make sense together.
+class SimulatedDevice(Protocol):
+    """A simulated device.
 
     Attributes:
-        keys: what it measures.
-        about: who it is, for the facts about the machine.
+        keys: its metrics.
+        about: its description in the facts about the machine.
     """
 
     keys: tuple[str, ...]
     about: dict[str, object]
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
-        """The values of `keys` over the next block of samples: an array, or a number that does not change."""
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """The values of `keys` over the next block of samples: for each key an array, or a constant.
+
+        Args:
+            load: of the device in these samples.
+            z: noise.
+        """
         ...

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runvitals.simulate.load import Follower, Load, Total, percent, rounded
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad, LaggedValue, RunningTotal, percent, rounded
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 NAME = "AMD Instinct MI300X"
 _MEMORY_BYTES = 206_141_652_992
@@ -20,12 +20,12 @@ _NAMES = (
 _OF_PROCESS = ("memoryAllocated", "memoryAllocatedBytes")
 
 
-class Gpu:
-    """One MI300X, as one device.
+class AmdGpu:
+    """An MI300X in SPX mode, in which it is a single device.
 
     Args:
         index: its number.
-        warmer_c: by how much it is warmer than its peers, for its place in the case.
+        warmer_c: excess temperature due to its position in the chassis.
     """
 
     def __init__(self, index: int, warmer_c: float) -> None:
@@ -41,11 +41,11 @@ class Gpu:
             "used": True,
         }
         self._cooled_c = 36.0 + warmer_c
-        self._power_w = Follower(_IDLE_W, 0.7)
-        self._temp_c = Follower(38.0 + warmer_c, 20.0)
-        self._energy_j = Total()
+        self._power_w = LaggedValue(_IDLE_W, 0.7)
+        self._temp_c = LaggedValue(38.0 + warmer_c, 20.0)
+        self._energy_j = RunningTotal()
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
         busy, lag_s = load.busy, load.lag_s
         wanted_w = _IDLE_W + (_LIMIT_W - _IDLE_W) * load.work * load.clock
         hot_c = self._temp_c(self._cooled_c + load.heat_c + 40.0 * wanted_w / _LIMIT_W, lag_s)

@@ -1,11 +1,11 @@
-"""A simulated Apple M3 Max: its GPU, its clusters of cores, its Neural Engine."""
+"""A simulated Apple M3 Max: GPU, CPU clusters and Neural Engine."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from runvitals.simulate.load import Follower, Load, percent, rounded, share
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad, LaggedValue, percent, rounded, share
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 NAME = "Apple M3 Max"
 _MEMORY_BYTES = 68_719_476_736.0
@@ -18,8 +18,8 @@ _KEYS = (
 )  # fmt: skip
 
 
-class Chip:
-    """The whole chip."""
+class AppleChip:
+    """An M3 Max."""
 
     def __init__(self) -> None:
         self.keys: tuple[str, ...] = _KEYS
@@ -30,10 +30,10 @@ class Chip:
             "gpu_cores": 40,
             "memory_gb": 64,
         }
-        self._gpu_w = Follower(0.1, 0.7)
-        self._gpu_c, self._cpu_c = Follower(38.0, 30.0), Follower(38.0, 30.0)
+        self._gpu_w = LaggedValue(0.1, 0.7)
+        self._gpu_c, self._cpu_c = LaggedValue(38.0, 30.0), LaggedValue(38.0, 30.0)
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
         busy, lag_s = load.busy, load.lag_s
         wanted_w = self._gpu_w(0.1 + 40.0 * load.work, lag_s)
         gpu_c = self._gpu_c(36.0 + load.heat_c + 1.25 * wanted_w, lag_s)

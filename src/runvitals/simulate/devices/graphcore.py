@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runvitals.simulate.load import Follower, Load, Total, percent, rounded, share
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad, LaggedValue, RunningTotal, percent, rounded, share
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 NAME = "Graphcore Bow IPU"
 _NAMES = (
@@ -19,17 +19,17 @@ class Ipu:
 
     Args:
         index: its number.
-        warmer_c: by how much it is warmer than its peers.
+        warmer_c: excess temperature due to its position in the chassis.
     """
 
     def __init__(self, index: int, warmer_c: float) -> None:
         self.keys = tuple(f"ipu.{index}.{name}" for name in _NAMES)
         self.about: dict[str, object] = {"index": index, "name": NAME}
         self._cooled_c = 24.0 + warmer_c
-        self._die_c = Follower(27.0 + warmer_c, 20.0)
-        self._busy_s, self._all_s = Total(), Total()
+        self._die_c = LaggedValue(27.0 + warmer_c, 20.0)
+        self._busy_s, self._all_s = RunningTotal(), RunningTotal()
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
         power_w = rounded(58.0 + 120.0 * load.work * load.clock + 2.0 * z[0], 3)
         die_c = self._die_c(self._cooled_c + load.heat_c + 0.09 * power_w, load.lag_s)
         busy = share(load.busy * 0.9 + 0.02 * z[1])

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runvitals.simulate.load import Follower, Load, Total, percent, rounded
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad, LaggedValue, RunningTotal, percent, rounded
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """A kind of GPU: watts, MHz, bytes; links in bytes a second."""
+class GpuModel:
+    """Properties of a GPU model. `link_bytes_s` is the NVLink bandwidth."""
 
     name: str
     memory_bytes: int
@@ -21,11 +21,11 @@ class Model:
     clock_mhz: float
     memory_clock_mhz: float
     link_bytes_s: float
-    profiles: bool  # Hopper and newer tell what their units do
+    profiles: bool  # has profiling metrics (Hopper and newer)
 
 
-H100 = Model("NVIDIA H100 80GB HBM3", 85_520_809_984, 72.0, 700.0, 1980.0, 2619.0, 450e9, True)
-A100 = Model("NVIDIA A100-SXM4-80GB", 85_899_345_920, 58.0, 400.0, 1410.0, 1593.0, 300e9, False)
+H100 = GpuModel("NVIDIA H100 80GB HBM3", 85_520_809_984, 72.0, 700.0, 1980.0, 2619.0, 450e9, True)
+A100 = GpuModel("NVIDIA A100-SXM4-80GB", 85_899_345_920, 58.0, 400.0, 1410.0, 1593.0, 300e9, False)
 
 _SLOWDOWN_C = 84.0
 _PCIE_BYTES_S = 25e9
@@ -40,16 +40,16 @@ _PROFILE = ("smActive", "smOccupancy", "pipeTensorActive", "dramActive", "pipeFp
 _OF_PROCESS = ("gpu", "memory", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "temp")
 
 
-class Gpu:
+class NvidiaGpu:
     """One GPU.
 
     Args:
         index: its number.
-        model: its kind.
-        warmer_c: by how much it is warmer than its peers, for its place in the case.
+        model: its properties.
+        warmer_c: excess temperature due to its position in the chassis.
     """
 
-    def __init__(self, index: int, model: Model, warmer_c: float) -> None:
+    def __init__(self, index: int, model: GpuModel, warmer_c: float) -> None:
         names = (*_NAMES, *_PROFILE) if model.profiles else _NAMES
         self.keys = (*(f"gpu.{index}.{n}" for n in names), *(f"gpu.process.{index}.{n}" for n in _OF_PROCESS))
         self.about: dict[str, object] = {
@@ -63,14 +63,19 @@ class Gpu:
         }
         self._model = model
         self._cooled_c = 29.0 + warmer_c
-        self._power_w = Follower(model.idle_w, 0.7)
-        self._temp_c = Follower(30.0 + warmer_c, 20.0)
-        self._energy_j, self._capped_s, self._hot_s, self._errors = Total(), Total(), Total(), Total()
+        self._power_w = LaggedValue(model.idle_w, 0.7)
+        self._temp_c = LaggedValue(30.0 + warmer_c, 20.0)
+        self._energy_j, self._capped_s, self._hot_s, self._errors = (
+            RunningTotal(),
+            RunningTotal(),
+            RunningTotal(),
+            RunningTotal(),
+        )
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
         model, busy, lag_s, dt_s = self._model, load.busy, load.lag_s, load.dt_s
         wanted_w = model.idle_w + (model.limit_w - model.idle_w) * load.work * load.clock
-        # What it would come to, if it were not slowed down to stay below.
+        # The temperature without thermal throttling.
         hot_c = self._temp_c(self._cooled_c + load.heat_c + 42.0 * wanted_w / model.limit_w, lag_s)
         slowed = np.clip((hot_c - _SLOWDOWN_C) / 25.0, 0.0, 0.6)
         clock = load.clock * (1.0 - slowed)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runvitals.simulate.load import Load, Total, percent, rounded, share
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad, RunningTotal, percent, rounded, share
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 NAME = "TPU v5e"
 _MEMORY_BYTES = 17_179_869_184.0
@@ -15,7 +15,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-class Chip:
+class TpuChip:
     """One chip.
 
     Args:
@@ -30,10 +30,10 @@ class Chip:
             "pci": f"0000:00:{4 + index:02x}.0",
             "memory_bytes": int(_MEMORY_BYTES),
         }
-        self._seconds = Total()
+        self._seconds = RunningTotal()
         self._worked_s = 0.0
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
         now_s = self._seconds(load.dt_s)
         worked_s = np.maximum.accumulate(np.where(load.busy > 0.02, now_s, self._worked_s))
         self._worked_s = float(worked_s[-1])

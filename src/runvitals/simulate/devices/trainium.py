@@ -1,12 +1,12 @@
-"""Simulated AWS Trainium: all NeuronCores of an instance, since its totals are of the whole runtime."""
+"""Simulated AWS Trainium chips."""
 
 from __future__ import annotations
 
-from runvitals.simulate.load import Load, percent, rounded
-from runvitals.simulate.noise import Floats, Strand
+from runvitals.simulate.load import DeviceLoad, percent, rounded
+from runvitals.simulate.noise import Floats, NoiseBlock
 
 NAME = "Trainium2"
-CORES_PER_CHIP = 4  # logical ones: two physical cores each
+CORES_PER_CHIP = 4  # logical cores of two physical cores each
 _CORE_BYTES = 24 * 2.0**30
 _CORE_USES = (
     ("tensors", 0.80), ("constants", 0.02), ("model_code", 0.05), ("model_shared_scratchpad", 0.11),
@@ -16,12 +16,12 @@ _HOST_USES = (("application_memory", 0.55), ("constants", 0.03), ("dma_buffers",
 _HOST_BYTES_PER_CORE = 0.9 * 2.0**30
 
 
-class Cores:
-    """All cores of one chip, and, of the first chip, the totals of the instance.
+class TrainiumChip:
+    """The NeuronCores of one chip. The first chip also reports the totals of the instance.
 
     Args:
         chip: its number.
-        chips: how many there are.
+        chips: how many the instance has.
     """
 
     def __init__(self, chip: int, chips: int) -> None:
@@ -40,7 +40,7 @@ class Cores:
             "memory_bytes": int(_CORE_BYTES * CORES_PER_CHIP),
         }
 
-    def read(self, load: Load, z: Strand) -> list[Floats | float]:
+    def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
         used = load.filled * _CORE_BYTES
         busy = load.busy * (0.35 + 0.6 * load.work * load.clock)
         uses: list[Floats | float] = [rounded(used * part) for _, part in _CORE_USES]
