@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runvitals.server.answer_memory import AnswerLimits
-from runvitals.server.http.connection import Bounds
+from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.ingest import Limits
+from runvitals.server.response_memory import ResponseLimits
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
@@ -64,13 +64,13 @@ def answered(connection: socket.socket) -> bytes:
 @contextmanager
 def serving(
     folder: Path,
-    bounds: Bounds | None = None,
+    bounds: ConnectionLimits | None = None,
     limits: Limits | None = None,
     token_required: bool = False,
-    answer_limits: AnswerLimits | None = None,
+    response_limits: ResponseLimits | None = None,
 ) -> Iterator[Served]:
     store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
-    app = SharedServer(store, catalogue, token_required, limits=limits, answer_limits=answer_limits)
+    app = SharedServer(store, catalogue, token_required, limits=limits, response_limits=response_limits)
     listener = listen(0)
     refused: list[tuple[int, str]] = []
     http = Server(app, bounds, lambda client, status, reason: refused.append((status, reason)))

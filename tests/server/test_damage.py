@@ -14,8 +14,8 @@ import pytest
 from runvitals.server import cached_read
 from runvitals.server.api.tables import samples
 from runvitals.server.api.tables.formats import Format
-from runvitals.server.api.tables.responses import CutOff, metrics_table
-from runvitals.server.library import Chosen
+from runvitals.server.api.tables.responses import IncompleteTable, metrics_table
+from runvitals.server.library import SeriesSelection
 from runvitals.server.stored import run as stored_run
 from runvitals.store.metadata import StoredEvent, WriterRegistration
 from tests.server.stored_runs import Shared
@@ -167,14 +167,14 @@ def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
 
     async def ask() -> None:
         run = await server.app.state.library.open("abc")
-        chosen = Chosen(keys=("memory",))
-        table = await metrics_table(run, chosen, None, None, None, form, server.now_ms)
+        selection = SeriesSelection(keys=("memory",))
+        table = await metrics_table(run, selection, None, None, None, form, server.now_ms)
         assert "runvitals-problems" not in table.headers
         _damage(tmp_path, 2, 1)
         async for piece in table.body_iterator:
             answered.extend(bytes(piece))
 
-    with pytest.raises(CutOff, match=r"samples of memory on node1 from .* cannot be read"):
+    with pytest.raises(IncompleteTable, match=r"samples of memory on node1 from .* cannot be read"):
         anyio.run(ask)
     if form == "csv":
         assert len(answered.splitlines()) == 1 + 4000

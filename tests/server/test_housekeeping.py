@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from runvitals.server import cached_read
-from runvitals.server.housekeeping import Housekeeping, Keeping
-from runvitals.server.self_metrics import Tally
+from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
+from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from tests.query.journals import T0
@@ -58,7 +58,7 @@ class Forgotten(list[int]):
         self += runs
 
 
-def housekeeping(server: Shared, keeping: Keeping) -> tuple[Housekeeping, Forgotten]:
+def housekeeping(server: Shared, keeping: RetentionPolicy) -> tuple[Housekeeping, Forgotten]:
     forgotten = Forgotten()
     found = Housekeeping(server.store, server.catalogue, keeping, forgotten, lambda: server.now_ms)
     return found, forgotten
@@ -74,7 +74,7 @@ def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
 ) -> None:
     run(server, "old", 120)
     run(server, "new", 10)
-    keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+    keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
     with caplog.at_level(logging.INFO, "runvitals.server"):
         keeper.look()
     assert (samples(server, "old"), samples(server, "new")) == (0, 1000)
@@ -87,7 +87,7 @@ def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
     assert keeper.kept.samples == 1000
     (line,) = caplog.records
     assert (line.getMessage(), line.fields["samples"]) == ("dropped samples beyond their age", 1000)  # type: ignore[attr-defined]
-    exposition = Tally().exposition(server.store.stats(), keeper.kept)
+    exposition = SelfMetrics().exposition(server.store.stats(), keeper.kept)
     assert "runvitals_housekeeping_dropped_samples_total 1000\n" in exposition
     assert f"runvitals_housekeeping_last_success_timestamp_seconds {server.now_ms / 1000}\n" in exposition
 
@@ -97,7 +97,7 @@ def test_beyond_its_size_the_store_drops_the_oldest(server: Shared) -> None:
         run(server, f"run{number}", days_ago, 50_000)
     server.store.compact()
     most = server.store.stats().size_bytes * 3 // 4
-    keeper, _ = housekeeping(server, Keeping(size_bytes=most))
+    keeper, _ = housekeeping(server, RetentionPolicy(size_bytes=most))
     keeper.look()
     assert server.store.stats().size_bytes <= most
     assert samples(server, "run0") == 0
@@ -107,7 +107,7 @@ def test_beyond_its_size_the_store_drops_the_oldest(server: Shared) -> None:
 
 def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: Shared) -> None:
     number, kept = run(server, "bad", 3), run(server, "good", 3)
-    keeper, forgotten = housekeeping(server, Keeping(trash_ms=30 * DAY_MS))
+    keeper, forgotten = housekeeping(server, RetentionPolicy(trash_ms=30 * DAY_MS))
     assert server.request("DELETE", "/api/v1/runs/bad", json={}).status_code == 200
     server.now_ms += 29 * DAY_MS
     keeper.look()
@@ -125,7 +125,7 @@ def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: Shared) -
 
 
 def test_it_looks_at_ages_once_an_hour(server: Shared) -> None:
-    keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+    keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
     keeper.look()
     run(server, "old", 120)
     server.now_ms += 30 * 60_000
@@ -141,7 +141,7 @@ def test_what_fails_is_told_and_done_later(
 ) -> None:
     """Whatever it is that fails; the thread goes on."""
     run(server, "old", 120)
-    keeper, _ = housekeeping(server, Keeping(samples_ms=90 * DAY_MS))
+    keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
     failing = SharedServer(server.store, server.catalogue, clock=lambda: server.now_ms)
     failing.threads.append(keeper.thread)
     client = Client(tmp_path)

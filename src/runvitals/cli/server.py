@@ -84,7 +84,7 @@ def places(arguments: argparse.Namespace) -> tuple[str, str]:
 def run(arguments: argparse.Namespace) -> int:
     try:
         from runvitals.server.clock import Clock
-        from runvitals.server.housekeeping import Housekeeping, Keeping
+        from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
         from runvitals.server.http import serve
         from runvitals.server.http.logs import configure
         from runvitals.server.shared_server import SharedServer
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         clock = Clock()
         app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token, clock=clock)
         stack.callback(app.close)
-        keeping = Keeping(arguments.keep, arguments.max_size, arguments.keep_deleted)
+        keeping = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         housekeeping = Housekeeping(store, catalogue, keeping, app.forget, clock.earliest)
         app.kept = housekeeping.kept
         app.threads.append(housekeeping.thread)

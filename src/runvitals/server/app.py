@@ -17,14 +17,13 @@ import runvitals
 from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
 from runvitals.query.run_handle import UnknownRun, now_ms
-from runvitals.server import page
+from runvitals.server import api, page
 from runvitals.server.access.same_origin import LoopbackOnly
-from runvitals.server.answer_memory import AnswerLimits, AnswerMemory, BoundedAnswers
-from runvitals.server.api import runs
-from runvitals.server.http.buffered_body import WholeBodies
+from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.library import Library
-from runvitals.server.live.feed import Feeds
+from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.library import JournalLibrary
+from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
 from runvitals.server.workers import MOST_S, Busy
 
 log = logging.getLogger("runvitals.server")
@@ -51,7 +50,7 @@ def create_app(
 
 
 def application(
-    library: Library, static: str = page.FOLDER, answer_limits: AnswerLimits | None = None
+    library: Library, static: str = page.FOLDER, response_limits: ResponseLimits | None = None
 ) -> FastAPI:
     """The API over a library, and the page. Who may use it is not decided here."""
     app = FastAPI(
@@ -64,14 +63,14 @@ def application(
     )
     app.state.library = library
     app.state.closing = anyio.Event()
-    app.state.feeds = Feeds(app.state.closing)
-    app.include_router(runs.router)
+    app.state.feeds = RunFeeds(app.state.closing)
+    app.include_router(api.router)
     app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))
-    app.state.answer_memory = AnswerMemory(answer_limits)
-    app.add_middleware(BoundedAnswers, memory=app.state.answer_memory)
+    app.state.response_memory = ResponseMemory(response_limits)
+    app.add_middleware(BoundedResponses, memory=app.state.response_memory)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
-    app.add_middleware(WholeBodies)
+    app.add_middleware(BufferedBodies)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(UnknownRun, _unknown_run)

@@ -25,7 +25,7 @@ log = logging.getLogger("runvitals.server")
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class RetentionPolicy:
     """What is kept; None: without limit.
 
     Args:
@@ -40,7 +40,7 @@ class Keeping:
 
 
 @dataclass(slots=True)
-class Kept:
+class HousekeepingTotals:
     """What housekeeping has done since the server began.
 
     Args:
@@ -70,7 +70,7 @@ class Housekeeping:
         self,
         store: SampleStore,
         catalogue: MetadataStore,
-        keeping: Keeping,
+        keeping: RetentionPolicy,
         forget: Callable[[Collection[int]], None],
         clock: Callable[[], int],
     ) -> None:
@@ -79,7 +79,7 @@ class Housekeeping:
         self._keeping = keeping
         self._forget = forget
         self._clock = clock
-        self.kept = Kept()
+        self.kept = HousekeepingTotals()
         self._old_due_ms = self._statistics_due_ms = 0
         self.thread = SupervisedThread("housekeeping", self._turn, every_s=_LOOK_MS / 1000)
 

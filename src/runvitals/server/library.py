@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.metrics import DEFINITIONS
@@ -26,7 +26,7 @@ class TooMuch(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SeriesSelection:
     """Which series of a run are meant; None and () mean all.
 
     Args:
@@ -86,7 +86,7 @@ class SeriesSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucketed:
+class BucketedSeries:
     """A series on a bucket grid."""
 
     key: str
@@ -96,11 +96,11 @@ class Bucketed:
 
 
 @dataclass(frozen=True, slots=True)
-class Charted:
+class ChartData:
     """Series between two times: the samples, or, where a series has too many of them, all on a grid."""
 
     samples: list[Series] = field(default_factory=list)
-    buckets: list[Bucketed] | None = None
+    buckets: list[BucketedSeries] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,22 +160,24 @@ class RunView(Protocol):
     def position(self) -> Position:
         """How far this view has come."""
 
-    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
+    def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
         """Which series there are, derived rates included, but for the first `skip`; that there are more than
         one answer holds is reported as a problem.
         """
 
-    def extent(self, chosen: Chosen) -> tuple[int, int] | None:
+    def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         """Times of the first and the last sample; None without any."""
 
-    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
+    def samples(
+        self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
+    ) -> list[Series]:
         """The samples from `t0` to `t1`, both included; series without one are left out.
 
         Raises:
             TooMuch: they are more than `at_most`, all series together.
         """
 
-    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
+    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
         """The samples, where no series has more than `max_points` from `t0` to `t1`; else their buckets."""
 
     def calls(self, names: Iterable[str]) -> list[Calls]:
@@ -293,3 +295,53 @@ class Library(Protocol):
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[FleetSeries]:
         """One metric over many runs, by group and bucket."""
+
+
+@runtime_checkable
+class EditableLibrary(Protocol):
+    """A library whose runs and projects can be changed: that of a shared server."""
+
+    async def stop(self, run_id: str) -> None:
+        """Record that a user requests the end of a run.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ValueError: it has ended.
+        """
+
+    async def delete(self, run_id: str) -> None:
+        """Move a run to the trash.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+
+    async def restore(self, run_id: str) -> None:
+        """Restore a run from the trash.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+
+    async def edit(self, run_id: str, values: dict[str, Any]) -> None:
+        """Set the name, notes, tags, group, job_type or project of a run.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ValueError: a value that cannot be stored.
+        """
+
+    async def rename_project(self, name: str, new_name: str) -> None:
+        """Rename a project.
+
+        Raises:
+            UnknownProject: no run was ever in it.
+            ValueError: there is a project of the new name.
+        """
+
+    async def delete_project(self, name: str) -> int:
+        """Move all runs of a project to the trash, and return their number.
+
+        Raises:
+            UnknownProject: no run was ever in it.
+        """

@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import accumulate
 
-from runvitals.server.housekeeping import Kept
+from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.store.samples.contract import StoreStats
 
 ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class Tally:
+class SelfMetrics:
     """Counts what was taken in and what was refused. One thread counts: that of the event loop.
 
     Example:
-        >>> tally = Tally()
+        >>> tally = SelfMetrics()
         >>> tally.ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
-        >>> "runvitals_ingest_points_total 600" in tally.exposition(store.stats(), Kept())
+        >>> "runvitals_ingest_points_total 600" in tally.exposition(store.stats(), HousekeepingTotals())
         True
     """
 
@@ -43,7 +43,7 @@ class Tally:
         self._refused[status] += 1
 
     def exposition(
-        self, store: StoreStats, kept: Kept, threads: Mapping[str, str | None] | None = None
+        self, store: StoreStats, kept: HousekeepingTotals, threads: Mapping[str, str | None] | None = None
     ) -> str:
         """Everything, with how the store fares, what housekeeping has done, and which threads fail."""
         lines = []

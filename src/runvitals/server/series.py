@@ -12,7 +12,15 @@ from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
 from runvitals.metrics import SUBJECTS, mlflow
 from runvitals.query.key_filter import find, unit
 from runvitals.query.series import Series
-from runvitals.server.library import Bucketed, Calls, Chosen, Position, RunView, SeriesSummary, TooMuch
+from runvitals.server.library import (
+    BucketedSeries,
+    Calls,
+    Position,
+    RunView,
+    SeriesSelection,
+    SeriesSummary,
+    TooMuch,
+)
 
 MAX_RAW_VALUES = 2_000_000
 """Numbers in one answer: 40 MB of JSON, half a second of work. More is for `runvitals export`."""
@@ -22,7 +30,7 @@ STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n 
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 
 
-def infos(found: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
+def series_infos(found: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
     """The `SeriesInfo` of each of a run's series."""
     with_host_memory = {one.host for one in found if one.key == mlflow.OF_HOST}
     return [{**_info(one), "mlflow": _in_mlflow(one.key, one.host in with_host_memory)} for one in found]
@@ -50,7 +58,7 @@ def _info(series: SeriesSummary) -> dict[str, Any]:
 
 
 def metrics(
-    view: RunView, chosen: Chosen, t0: int | None, t1: int | None, max_points: int | None
+    view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None, max_points: int | None
 ) -> dict[str, Any]:
     """The `Metrics` answer.
 
@@ -65,14 +73,14 @@ def metrics(
     """
     problems = view.note_problems()
     position = view.position()
-    start, end = stretch(view, chosen, t0, t1)
+    start, end = stretch(view, selection, t0, t1)
     answer: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
     if max_points is None:
-        raw = view.samples(chosen, start, end, MAX_RAW_VALUES)
+        raw = view.samples(selection, start, end, MAX_RAW_VALUES)
         answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
         return {**answer, "problems": list(problems)}
     on = grid(start, end, max_points)
-    found = view.charted(chosen, start, end, on, max_points)
+    found = view.charted(selection, start, end, on, max_points)
     if found.buckets is None:
         answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(found.samples)}
     else:
@@ -81,7 +89,7 @@ def metrics(
     return {**answer, "problems": list(problems)}
 
 
-def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> tuple[int, int]:
+def stretch(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
     """The times that are meant where some are left open: from the first sample, to the last.
 
     Raises:
@@ -91,7 +99,7 @@ def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> tu
         if t1 < t0:
             raise ValueError(f"t1 ({t1}) lies before t0 ({t0})")
         return t0, t1
-    extent = view.extent(chosen)
+    extent = view.extent(selection)
     if t0 is not None:
         return t0, max(t0, extent[1] if extent else t0)
     if t1 is not None:
@@ -111,7 +119,7 @@ def _raw_groups(series: Iterable[Series]) -> list[dict[str, Any]]:
     return list(groups.values())
 
 
-def _bucket_groups(series: Iterable[Bucketed]) -> list[dict[str, Any]]:
+def _bucket_groups(series: Iterable[BucketedSeries]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bytes, bytes], dict[str, Any]] = {}
     for one in series:
         deadline.check()

@@ -22,14 +22,14 @@ from runvitals.server.access.same_origin import (
     is_for_loopback,
 )
 from runvitals.server.access.token_required import TokenRequired
-from runvitals.server.answer_memory import AnswerLimits, AnswerMemory
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
-from runvitals.server.housekeeping import Kept
+from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
 from runvitals.server.ingest.openapi import describe
-from runvitals.server.self_metrics import Tally
+from runvitals.server.response_memory import ResponseLimits, ResponseMemory
+from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.stored.library import StoredLibrary
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.contract import SampleStore, StoreError, StoreStats
@@ -38,8 +38,8 @@ from runvitals.store.supervised_thread import SupervisedThread
 _LOOK_S = 2.0
 
 
-class DirectIngest:
-    """Samples of writers that are known, taken in without the framework: see `connection.Direct`."""
+class IngestFastPath:
+    """Samples of writers that are known, taken in without the framework: see `connection.FastPath`."""
 
     path = PATH.encode("ascii")
 
@@ -56,10 +56,10 @@ class SharedServer:
         clock: the time now, ms UTC.
         static: the folder of the built page.
 
-        answer_limits: of the memory of answers that are being sent.
+        response_limits: of the memory of answers that are being sent.
 
     Attributes:
-        answer_memory: what those answers hold.
+        response_memory: what those answers hold.
         kept: what housekeeping has done, for `/metrics`; the caller may set it.
         threads: those whose failures `/readyz` and `/metrics` report; the caller may add to them.
 
@@ -76,11 +76,11 @@ class SharedServer:
         clock: Callable[[], int] | None = None,
         limits: Limits | None = None,
         static: str = page.FOLDER,
-        answer_limits: AnswerLimits | None = None,
+        response_limits: ResponseLimits | None = None,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
-        self.tally = Tally()
-        self.kept = Kept()
+        self.tally = SelfMetrics()
+        self.kept = HousekeepingTotals()
         self._store = store
         self._recorder = Recorder(store, catalogue, clock, limits)
         self._catalogue = catalogue
@@ -91,22 +91,24 @@ class SharedServer:
         self._looking.start()
         self._ingest = Ingest(self._recorder, limits, self.tally)
         self._api = self._with_health(
-            application(StoredLibrary(store, catalogue, clock, self._recorder.version), static, answer_limits)
+            application(
+                StoredLibrary(store, catalogue, clock, self._recorder.version), static, response_limits
+            )
         )
         describe(self._api)
-        self.answer_memory: AnswerMemory = self._api.state.answer_memory
+        self.response_memory: ResponseMemory = self._api.state.response_memory
         self.closing = self._api.state.closing
         if token_required:
             entrance = TokenRequired(self._ingest, catalogue.tokens, clock)
             self._for_programs: ASGIApp = entrance
-            self.direct = DirectIngest(self._ingest, entrance.admits)
+            self.fast_path = IngestFastPath(self._ingest, entrance.admits)
             # Behind a proxy that speaks TLS, addresses that a page is sent to begin with https.
             guarded: Any = Guarded(SameOrigin(TokenRequired(self._api, catalogue.tokens, clock)))
             behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn has types of its own for the same
             self._for_pages: ASGIApp = behind_proxy
         else:
             self._for_programs = LoopbackNames(self._ingest)
-            self.direct = DirectIngest(self._ingest, is_for_loopback)
+            self.fast_path = IngestFastPath(self._ingest, is_for_loopback)
             self._for_pages = LoopbackOnly(self._api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,8 @@
-"""Every call that the shared server's OpenAPI document describes, with what it allows and what not."""
+"""The OpenAPI document, and every operation of it with valid and invalid parameters."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0, Training
+from tests.server.client import Client
 from tests.server.stored_runs import Shared
 
 EXAMPLES = 5
@@ -79,3 +81,28 @@ def test_no_call_fails_and_every_answer_is_as_described(schema: Any) -> None:
             case.call_and_validate(checks=CHECKS)
 
         answered()
+
+
+def test_the_document_describes_every_response(client: Client) -> None:
+    described = client.ask("openapi.json")
+    answers = {
+        f"{method} {path}": operation["responses"]["200"]["content"]
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert answers.pop("get /api/v1/runs/{run}/live").keys() == {"text/event-stream"}
+    assert len(answers) >= 18
+    for call, content in answers.items():
+        schema = content["application/json"]["schema"]
+        assert "$ref" in json.dumps(schema) or schema["items"] == {"type": "string"}, call
+
+
+def test_only_calls_that_name_something_list_404(client: Client) -> None:
+    listing = {
+        path
+        for path, operations in client.ask("openapi.json")["paths"].items()
+        for operation in operations.values()
+        if "404" in operation["responses"]
+    }
+    assert listing
+    assert all("{" in path for path in listing)

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runvitals.server.http.connection import Bounds
+from runvitals.server.http.connection import ConnectionLimits
 from tests.server.serving import Served, answered, serving
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
@@ -27,7 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    bounds = Bounds(head_s=1, body_s=1, idle_s=1, unread_s=1, refused_s=1)
+    bounds = ConnectionLimits(head_s=1, body_s=1, idle_s=1, unread_s=1, refused_s=1)
     with serving(tmp_path_factory.mktemp("impatient"), bounds) as served:
         yield served
 
@@ -94,7 +94,7 @@ def test_heads_up_to_the_limit_are_read(served: Served) -> None:
 
 
 def test_incomplete_heads_share_a_limit(tmp_path: Path) -> None:
-    with serving(tmp_path, Bounds(heads_bytes=500_000)) as served:
+    with serving(tmp_path, ConnectionLimits(heads_bytes=500_000)) as served:
         waiting = [served.connect() for _ in range(40)]
         deadline_s = time.monotonic() + 20
         for connection in waiting:
@@ -167,7 +167,7 @@ def test_who_does_not_read_what_was_asked_for_is_sent_away(impatient: Served) ->
 
 
 def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: Path) -> None:
-    with serving(tmp_path, Bounds(connections=4)) as served:
+    with serving(tmp_path, ConnectionLimits(connections=4)) as served:
         used = [served.connect() for _ in range(4)]
         for connection in used:
             connection.sendall(GET + b"\r\n")
@@ -181,7 +181,7 @@ def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: 
 
 
 def test_connections_that_ask_for_nothing_make_room_for_others(tmp_path: Path) -> None:
-    with serving(tmp_path, Bounds(connections=4, silent_s=0.0)) as served:
+    with serving(tmp_path, ConnectionLimits(connections=4, silent_s=0.0)) as served:
         silent = [served.connect() for _ in range(4)]
         deadline_s = time.monotonic() + 20
         while len(served.http.server_state.connections) < 4:

@@ -43,7 +43,7 @@ def served(tmp_path: Any) -> Iterator[Served]:
 def taken(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each request whether it went past the framework."""
     found: list[bool] = []
-    direct = served.app.direct
+    direct = served.app.fast_path
     post = direct.post
 
     def noting(*what: Any) -> bool:

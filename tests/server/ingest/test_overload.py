@@ -12,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from runvitals.server.http.connection import Bounds
+from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.ingest import PATH, Limits
 from runvitals.server.ingest.sample_commits import Commits
 from runvitals.store.samples.contract import CommitAck, SampleBatch
@@ -102,7 +102,7 @@ def test_while_the_disk_does_nothing_what_is_in_flight_is_bounded(tmp_path: Path
 def test_clients_that_take_their_time_are_sent_away(tmp_path: Path, length: int) -> None:
     head = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with (
-        serving(tmp_path, Bounds(body_s=0.3), Limits(body_s=0.3)) as served,
+        serving(tmp_path, ConnectionLimits(body_s=0.3), Limits(body_s=0.3)) as served,
         served.connect() as connection,
     ):
         connection.sendall(head + b'content-length: %d\r\n\r\n{"run": ' % length)

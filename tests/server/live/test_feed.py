@@ -16,7 +16,7 @@ from runvitals.query.reader import RunReader
 from runvitals.query.run_handle import UnknownRun
 from runvitals.server.library import RunView, Version
 from runvitals.server.live import feed as feeds
-from runvitals.server.live.feed import Feeds
+from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.follower import Follower
 from runvitals.server.local.journal_run import JournalView
 from tests.query.journals import T0, Training
@@ -82,7 +82,7 @@ def test_what_is_new_is_found_out_once_for_all(tmp_path: Path, training: Trainin
     async def many() -> None:
         opened = Opened(tmp_path)
         closing = anyio.Event()
-        all_feeds = Feeds(closing)
+        all_feeds = RunFeeds(closing)
         clients = [all_feeds.stream(opened, follower()) for _ in range(50)]
         for client in clients:
             told = await news(client)
@@ -105,7 +105,7 @@ def test_nobody_gets_anything_twice_or_misses_it(tmp_path: Path, training: Train
     async def coming_and_going() -> None:
         opened = Opened(tmp_path, tells=False)
         closing = anyio.Event()
-        all_feeds = Feeds(closing)
+        all_feeds = RunFeeds(closing)
         got: dict[int, list[int]] = {}
 
         async def client(number: int) -> None:
@@ -131,7 +131,7 @@ def test_nobody_gets_anything_twice_or_misses_it(tmp_path: Path, training: Train
 def test_who_does_not_read_is_sent_away_and_goes_on_where_it_was(tmp_path: Path, training: Training) -> None:
     async def slow() -> None:
         opened = Opened(tmp_path, tells=False)
-        all_feeds = Feeds(anyio.Event())
+        all_feeds = RunFeeds(anyio.Event())
         lazy, keen = all_feeds.stream(opened, follower()), all_feeds.stream(opened, follower())
         seen = times(await news(lazy))
         await news(keen)
@@ -157,7 +157,7 @@ def test_who_does_not_read_is_sent_away_and_goes_on_where_it_was(tmp_path: Path,
 def test_streams_of_a_run_that_is_deleted_end(tmp_path: Path, training: Training) -> None:
     async def deleted() -> None:
         opened = Opened(tmp_path, tells=False)
-        client = Feeds(anyio.Event()).stream(opened, follower())
+        client = RunFeeds(anyio.Event()).stream(opened, follower())
         await news(client)
         opened.gone = True
         with anyio.fail_after(10):
@@ -169,7 +169,7 @@ def test_streams_of_a_run_that_is_deleted_end(tmp_path: Path, training: Training
 def test_a_heartbeat_where_nothing_is_new(tmp_path: Path, training: Training) -> None:
     async def quiet() -> None:
         closing = anyio.Event()
-        client = Feeds(closing).stream(Opened(tmp_path), follower(), heartbeat_s=0.02)
+        client = RunFeeds(closing).stream(Opened(tmp_path), follower(), heartbeat_s=0.02)
         await news(client)
         with anyio.fail_after(10):
             assert await anext(client) == b": nothing new\n\n"
@@ -184,7 +184,7 @@ def test_a_client_that_leaves_before_it_was_told_anything(tmp_path: Path, traini
             await anyio.sleep(60)
 
     async def leaving() -> None:
-        client = Feeds(anyio.Event()).stream(Slow(tmp_path), follower())
+        client = RunFeeds(anyio.Event()).stream(Slow(tmp_path), follower())
         assert await anext(client) == b"retry: 1000\n\n"
         with anyio.move_on_after(0.01):
             await anext(client)
@@ -208,7 +208,7 @@ def test_one_who_leaves_takes_nothing_from_the_others(tmp_path: Path, training: 
 
     async def leaving() -> None:
         opened = Halting(tmp_path)
-        feeds = Feeds(anyio.Event())
+        feeds = RunFeeds(anyio.Event())
         stays, leaves = feeds.stream(opened, follower()), feeds.stream(opened, follower())
         assert times(await news(stays)) == [0, 1, 2]
         assert await anext(leaves) == b"retry: 1000\n\n"

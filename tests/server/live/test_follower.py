@@ -15,7 +15,7 @@ import pytest
 from runvitals.query.reader import RunReader
 from runvitals.server import create_app, series
 from runvitals.server.http.serve import Server, listen
-from runvitals.server.library import Chosen
+from runvitals.server.library import SeriesSelection
 from runvitals.server.live import follower
 from runvitals.server.live.follower import Follower, parse_position
 from runvitals.server.local.journal_run import JournalView
@@ -79,7 +79,7 @@ def test_the_cursor_of_another_answer_leaves_nothing_out(tmp_path: Path) -> None
     training.advance(3)
     reader = RunReader("abc", str(tmp_path))
     reader.poll()
-    answer = series.metrics(JournalView(reader), Chosen(("cpu",)), None, None, 100)
+    answer = series.metrics(JournalView(reader), SeriesSelection(("cpu",)), None, None, 100)
     training.advance(2)
     live_t = [sample["t"] for sample in Page(tmp_path, answer["cursor"]).news()["samples"]]
     assert answer["groups"][0]["t"] + live_t == [T0 + i * 1000 for i in range(5)]

@@ -95,7 +95,7 @@ class TokenRequired:
         except ClientLeft:
             return
         if scope["method"] == "GET":
-            await Watched(partial(self._is_good, secret)).run(self._app, scope, receive, send)
+            await RevocableRequest(partial(self._is_good, secret)).run(self._app, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -146,7 +146,7 @@ class TokenRequired:
         return answer
 
 
-class Watched:
+class RevocableRequest:
     """A request whose token is looked at again as long as it lasts.
 
     Args:

@@ -1,0 +1,26 @@
+"""The HTTP API under `/api/v1`. The page uses nothing else, so everything it shows can be scripted.
+
+Each resource is a module with a `router`, listed here. They share `parameters`, `responses`, `models` and
+`tables/`.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from runvitals.server.api import (
+    about,
+    console,
+    events,
+    fleet,
+    history,
+    live,
+    metric_definitions,
+    projects,
+    runs,
+    series,
+)
+
+router = APIRouter(prefix="/api/v1")
+for resource in (about, projects, runs, events, console, metric_definitions, series, history, live, fleet):
+    router.include_router(resource.router)

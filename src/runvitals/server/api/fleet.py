@@ -1,4 +1,4 @@
-"""The calls about many runs at once: the newest values of all that run, one metric over all of a filter."""
+"""`/latest` and `/aggregate`: many runs in one response."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.query.key_filter import KeyFilter
 from runvitals.server.api import models
 from runvitals.server.api.parameters import Keys, Millis, TheFilter, TheLibrary
-from runvitals.server.api.responses import answer, json_bytes
+from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.fleet import check_aggregate
 from runvitals.server.library import Grouping
 
-router = APIRouter()
+router = APIRouter(responses=INVALID_PARAMETER)
 _HOUR_MS = 3_600_000
 
 
 @router.get("/latest", response_model=list[models.Latest])
-async def latest(request: Request, runs: TheLibrary, wanted: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
-    """The newest values of all runs that are running, host by host."""
+async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
+    """The newest values of all running runs, by host."""
     try:
-        found = await runs.latest(wanted, KeyFilter(keys))
+        values = await library.latest(run_filter, KeyFilter(keys))
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    return await answer(request, await run_in_threadpool(json_bytes, found))
+    return await json_response(request, await run_in_threadpool(json_bytes, values))
 
 
 @router.get("/aggregate", response_model=models.Aggregate)
 async def aggregate(
     request: Request,
-    runs: TheLibrary,
-    wanted: TheFilter,
+    library: TheLibrary,
+    run_filter: TheFilter,
     metric: Annotated[
         str,
-        Query(description="A key, or a glob over keys that are taken together: `gpu.*.gpu`.", max_length=512),
+        Query(
+            description="A key, or a glob whose keys are aggregated together: `gpu.*.gpu`.", max_length=512
+        ),
     ],
     t0: Millis = None,
     t1: Millis = None,
     bucket: Annotated[
         int | None,
         Query(
-            description="Width of the buckets in ms; they begin at multiples of it since 1970. One bucket "
-            "for all without it.",
+            description="Width of the buckets in ms; they begin at multiples of it since 1970. Without it "
+            "there is one bucket.",
             ge=1,
             le=2**45,
         ),
     ] = None,
-    group_by: Annotated[Grouping | None, Query(description="All runs together without it.")] = None,
+    group_by: Annotated[Grouping | None, Query(description="Without it, all runs are one group.")] = None,
 ) -> Response:
-    """Count, extremes and mean of a metric over all runs of a filter, exact at both ends of the range.
+    """Count, extremes and mean of a metric over all runs that match a filter, exact at both ends.
 
-    From an hour ago, and to now, where `t0` and `t1` do not say otherwise.
+    `t0` is an hour ago by default, `t1` is now.
     """
-    end = runs.clock() if t1 is None else t1
+    end = library.clock() if t1 is None else t1
     start = end - _HOUR_MS if t0 is None else t0
     try:
         check_aggregate(metric, start, end, bucket)
-        groups = await runs.aggregate(metric, wanted, start, end, bucket, group_by)
+        groups = await library.aggregate(metric, run_filter, start, end, bucket, group_by)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    found: list[dict[str, Any]] = [
-        {
-            "group": one.group,
-            **{name: getattr(one, name).tolist() for name in ("t", "n", "min", "max", "mean")},
-        }
-        for one in groups
+    columns = ("t", "n", "min", "max", "mean")
+    rows: list[dict[str, Any]] = [
+        {"group": group.group, **{name: getattr(group, name).tolist() for name in columns}}
+        for group in groups
     ]
-    said = {"metric": metric, "t0": start, "t1": end, "bucket_ms": bucket, "groups": found}
-    return await answer(request, await run_in_threadpool(json_bytes, said))
+    body = {"metric": metric, "t0": start, "t1": end, "bucket_ms": bucket, "groups": rows}
+    return await json_response(request, await run_in_threadpool(json_bytes, body))

@@ -13,7 +13,15 @@ from runvitals.metrics import mlflow
 from runvitals.query.run_handle import Names
 from runvitals.query.series import Series, renamed_series
 from runvitals.server.api.parameters import TheRun
-from runvitals.server.library import Bucketed, Charted, Chosen, OpenedRun, RunView, SeriesSummary, Version
+from runvitals.server.library import (
+    BucketedSeries,
+    ChartData,
+    OpenedRun,
+    RunView,
+    SeriesSelection,
+    SeriesSummary,
+    Version,
+)
 
 T = TypeVar("T")
 
@@ -23,22 +31,24 @@ class MlflowView:
 
     def __init__(self, view: RunView) -> None:
         self._view = view
-        of_host = view.summaries(Chosen((mlflow.OF_HOST,)))
+        of_host = view.summaries(SeriesSelection((mlflow.OF_HOST,)))
         self._with_host_memory = {one.host for one in of_host}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
 
-    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
-        return [self._summary(one) for one in self._view.summaries(chosen, skip)]
+    def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
+        return [self._summary(one) for one in self._view.summaries(selection, skip)]
 
-    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
-        return [self._series(one) for one in self._view.samples(chosen, t0, t1, at_most)]
+    def samples(
+        self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
+    ) -> list[Series]:
+        return [self._series(one) for one in self._view.samples(selection, t0, t1, at_most)]
 
-    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
-        found = self._view.charted(chosen, t0, t1, on, max_points)
+    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
+        found = self._view.charted(selection, t0, t1, on, max_points)
         buckets = None if found.buckets is None else [self._bucketed(one) for one in found.buckets]
-        return Charted([self._series(one) for one in found.samples], buckets)
+        return ChartData([self._series(one) for one in found.samples], buckets)
 
     def _named(self, key: str, host: str) -> tuple[str, float]:
         return mlflow.rename(key, host in self._with_host_memory) or (key, 1.0)
@@ -53,7 +63,7 @@ class MlflowView:
     def _series(self, one: Series) -> Series:
         return renamed_series(one, *self._named(one.key, one.host))
 
-    def _bucketed(self, one: Bucketed) -> Bucketed:
+    def _bucketed(self, one: BucketedSeries) -> BucketedSeries:
         key, factor = self._named(one.key, one.host)
         return replace(one, key=key, buckets=one.buckets if factor == 1.0 else scaled(one.buckets, factor))
 

@@ -1,4 +1,4 @@
-"""What calls of the API are asked with: the library, the run of the path, keys, times, filters."""
+"""Parameters that several resources share: the library, the run, keys, times, filters."""
 
 from __future__ import annotations
 
@@ -10,61 +10,109 @@ from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate
 from runvitals.model.run import State
 from runvitals.query.run_handle import UnknownRun
-from runvitals.server.library import Chosen, Library, OpenedRun
+from runvitals.server.library import EditableLibrary, Library, OpenedRun, SeriesSelection
 
 
-def library(request: Request) -> Library:
+def the_library(request: Request) -> Library:
     """The library of the application."""
-    found: Library = request.app.state.library
-    return found
+    of_app: Library = request.app.state.library
+    return of_app
 
 
-TheLibrary = Annotated[Library, Depends(library)]
+TheLibrary = Annotated[Library, Depends(the_library)]
 RunId = Annotated[str, Path(description="The full run id.", max_length=128)]
 Keys = Annotated[
     list[str],
-    Query(description="Keys or globs, as often as needed: `cpu`, `gpu.*`. All without one.", max_length=1000),
+    Query(
+        description="Keys or globs, may be repeated: `cpu`, `gpu.*`. All if none is given.", max_length=1000
+    ),
 ]
 Millis = Annotated[int | None, Query(ge=-(2**53), le=2**53, description="ms UTC")]
 MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; more are put into buckets.")]
 
 
-async def opened(run: RunId, runs: TheLibrary) -> OpenedRun:
-    """The run of the path.
+def checked_run_id(run: RunId) -> str:
+    """The run id of the path.
 
     Raises:
-        HTTPException: 404 with what there is instead.
+        HTTPException: 404 for an id that no run can have.
     """
     try:
-        check_run_id(run)
-        return await runs.open(run)
-    except (UnknownRun, ValueError) as error:
+        return check_run_id(run)
+    except ValueError as error:
         raise HTTPException(404, str(error)) from None
 
 
-TheRun = Annotated[OpenedRun, Depends(opened)]
+CheckedRunId = Annotated[str, Depends(checked_run_id)]
 
 
-def chosen(
+async def opened_run(run: CheckedRunId, library: TheLibrary) -> OpenedRun:
+    """The run of the path.
+
+    Raises:
+        HTTPException: 404 if there is no such run.
+    """
+    try:
+        return await library.open(run)
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+
+
+TheRun = Annotated[OpenedRun, Depends(opened_run)]
+
+
+def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
+    """The library of the application, for a request that changes something.
+
+    Only a shared server has one: a journal belongs to the run that writes it. A page of another site can
+    make a browser send a form, but neither JSON nor an `Authorization` header, so one of them is required.
+
+    Raises:
+        HTTPException: 405 if this server cannot change runs; 403 for a request that a page of another site
+            may have sent.
+    """
+    if not isinstance(library, EditableLibrary):
+        raise HTTPException(
+            405,
+            f"{request.method} {request.url.path}: this server shows the journals of this machine, and only "
+            "GET is allowed; a shared one (`runvitals server`) can stop, delete and edit runs",
+            {"allow": "GET"},
+        )
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json" and "authorization" not in request.headers:
+        raise HTTPException(
+            403,
+            f"{request.method} {request.url.path}: send `Content-Type: application/json` or an "
+            "`Authorization` header, which pages of other sites cannot",
+        )
+    return library
+
+
+TheEditableLibrary = Annotated[EditableLibrary, Depends(editable_library)]
+
+
+def selected_series(
     keys: Keys = [],  # noqa: B006
     host: Annotated[str | None, Query(description="Only of this host.")] = None,
     rank: Annotated[
         int | None, Query(description="Only of this rank, and of the monitor on its host.", ge=0, le=2**31)
     ] = None,
-    writer: Annotated[str | None, Query(description="Only of this writer, or of those a glob names.")] = None,
+    writer: Annotated[
+        str | None, Query(description="Only of this writer, or of the writers that match a glob.")
+    ] = None,
     device: Annotated[
         str | None,
         Query(description="Only of this device: its index, or on a shared server its UUID or PCI address."),
     ] = None,
-) -> Chosen:
-    """Which series of a run are asked for."""
-    return Chosen(tuple(keys), host, rank, writer, device)
+) -> SeriesSelection:
+    """Which series of a run are requested."""
+    return SeriesSelection(tuple(keys), host, rank, writer, device)
 
 
-TheChosen = Annotated[Chosen, Depends(chosen)]
+TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
 
 
-def filtered(
+def requested_filter(
     project: Annotated[str | None, Query(description="Only of this project.")] = None,
     state: Annotated[list[State] | None, Query(description="Only in these states.")] = None,
     tag: Annotated[
@@ -80,24 +128,30 @@ def filtered(
     ] = "",
     where: Annotated[
         list[str] | None,
-        Query(description="Comparisons that hold: `config.lr > 0.1`, `summary.loss <= 2`.", max_length=100),
+        Query(
+            description="Filter expressions that must hold: `config.lr > 0.1`, `summary.loss <= 2`.",
+            max_length=100,
+        ),
     ] = None,
     device: Annotated[
         str | None,
-        Query(description="That used this device: its UUID, or `<host>/<PCI address>`.", max_length=600),
+        Query(
+            description="Only runs that used this device: its UUID, or `<host>/<PCI address>`.",
+            max_length=600,
+        ),
     ] = None,
-    deleted: Annotated[bool, Query(description="Runs in the trash, instead of the others.")] = False,
+    deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
 ) -> Filter:
-    """Which runs are asked for.
+    """Which runs are requested.
 
     Raises:
-        HTTPException: 422 for a comparison that is none.
+        HTTPException: 422 for an invalid filter expression.
     """
     try:
-        predicates = tuple(Predicate.parse(one) for one in where or ())
+        predicates = tuple(Predicate.parse(expression) for expression in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
     return Filter(project, tuple(state or ()), tuple(tag or ()), text, predicates, deleted, device)
 
 
-TheFilter = Annotated[Filter, Depends(filtered)]
+TheFilter = Annotated[Filter, Depends(requested_filter)]

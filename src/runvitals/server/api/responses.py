@@ -1,39 +1,88 @@
-"""How answers are written: JSON with null for what is no number, long ones compressed off the event loop."""
+"""JSON responses, and the error responses that the OpenAPI document lists."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
-_PACK_FROM = 2000
-_MOST_TOLD = 10
+from runvitals.server.api import models
+from runvitals.server.library import OpenedRun, RunView
+
+ErrorResponses = dict[int | str, dict[str, Any]]
+INVALID_PARAMETER: ErrorResponses = {
+    422: {
+        "model": models.ErrorAnswer,
+        "description": "A parameter is wrong; the text says which, and what is allowed.",
+    }
+}
+UNKNOWN_RUN: ErrorResponses = {404: {"model": models.ErrorAnswer, "description": "There is no such run."}}
+RUN_ERRORS: ErrorResponses = {**INVALID_PARAMETER, **UNKNOWN_RUN}
+EDIT_ERRORS: ErrorResponses = {
+    400: {"model": models.ErrorAnswer, "description": "The body is not valid JSON."},
+    403: {"model": models.ErrorAnswer, "description": "Neither JSON nor a token."},
+    405: {"model": models.ErrorAnswer, "description": "Not on this machine's own journals."},
+    409: {"model": models.ErrorAnswer, "description": "The run has ended; the name is taken."},
+}
+_COMPRESS_FROM_BYTES = 2000
+_MAX_HEADER_PROBLEMS = 10
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON; NaN and infinities, which JSON does not have, are null."""
+    """A value as JSON. NaN and infinities, which JSON lacks, become null."""
     return to_json(value, inf_nan_mode="null", fallback=str)
 
 
-async def answer(request: Request, body: bytes) -> Response:
-    """A JSON text as an answer that is not cached. A long one is compressed in a thread: 1 MB takes 8 ms."""
+async def json_response(request: Request, body: bytes) -> Response:
+    """A JSON text as a response that is not cached. A long one is compressed in a thread: 1 MB takes 8 ms."""
     headers = {"cache-control": "no-store"}
-    if len(body) >= _PACK_FROM and "gzip" in request.headers.get("accept-encoding", ""):
+    if len(body) >= _COMPRESS_FROM_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
         body = await run_in_threadpool(gzip.compress, body, 1)
         headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
     return Response(body, media_type="application/json", headers=headers)
 
 
+async def list_response(request: Request, run: OpenedRun, read: Callable[[RunView], bytes]) -> Response:
+    """A JSON list. It has no field for data that could not be read, so a header reports it.
+
+    Raises:
+        HTTPException: 422 if `read` raises ValueError.
+    """
+    problems: list[str] = []
+
+    def read_with_problems(view: RunView) -> bytes:
+        noted = view.note_problems()
+        body = read(view)
+        problems.extend(noted)
+        return body
+
+    response = await json_response(request, await read_or_422(run, read_with_problems))
+    response.headers.update(problem_headers(problems))
+    return response
+
+
+async def read_or_422(run: OpenedRun, read: Callable[[RunView], bytes]) -> bytes:
+    """The result of a reader.
+
+    Raises:
+        HTTPException: 422 if it raises ValueError: too much was requested, or a parameter is invalid.
+    """
+    try:
+        return await run.use(read)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+
+
 def problem_headers(problems: Collection[str]) -> dict[str, str]:
-    """What could not be read, for an answer that has no room to say so."""
+    """A header that lists data that could not be read, for responses without a field for it."""
     if not problems:
         return {}
-    more = f"; and {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
-    told = "; ".join(islice(problems, _MOST_TOLD)) + more
-    return {"runvitals-problems": "".join(c if " " <= c <= "~" else "?" for c in told)}
+    more = len(problems) - _MAX_HEADER_PROBLEMS
+    text = "; ".join(islice(problems, _MAX_HEADER_PROBLEMS)) + (f"; and {more} more" if more > 0 else "")
+    return {"runvitals-problems": "".join(c if " " <= c <= "~" else "?" for c in text)}

@@ -1,4 +1,4 @@
-"""The API: `/api/v1`. Everything a page shows comes from here, so everything can be scripted."""
+"""`/runs`: list and search runs, read one, stop, delete, restore and edit it."""
 
 from __future__ import annotations
 
@@ -8,47 +8,35 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-import runvitals
-from runvitals.metrics import SUBJECTS
 from runvitals.model.run_json import run_as_dict
 from runvitals.query.key_filter import KeyFilter
-from runvitals.server.api import changes, fleet, models, series
-from runvitals.server.api.parameters import TheFilter, TheLibrary, TheRun
-from runvitals.server.api.responses import answer, json_bytes
-from runvitals.server.library import RunView
+from runvitals.query.run_handle import UnknownRun
+from runvitals.server.api import models
+from runvitals.server.api.parameters import CheckedRunId, TheEditableLibrary, TheFilter, TheLibrary, TheRun
+from runvitals.server.api.responses import (
+    EDIT_ERRORS,
+    INVALID_PARAMETER,
+    UNKNOWN_RUN,
+    json_bytes,
+    json_response,
+)
 from runvitals.store.metadata.run_listing import RunSort
 
-SHOWN_IN_TABLES = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    404: {"model": models.ErrorAnswer, "description": "There is no such run."},
-    422: {
-        "model": models.ErrorAnswer,
-        "description": "A parameter is wrong; the text says which, and what is allowed.",
-    },
-}
-router = APIRouter(prefix="/api/v1", responses=_ERRORS)
+DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
+"""Keys whose newest values are listed with a run: the columns of the page's table."""
+_ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
+
+router = APIRouter()
 
 
-@router.get("/about", response_model=models.About)
-async def about(runs: TheLibrary) -> Any:
-    """What this server is, and what it can do."""
-    shared = runs.kind == "server"
-    capabilities = ["search", "statistics", "latest", "aggregate", *(changes.CAPABILITIES if shared else ())]
-    return {"version": runvitals.__version__, "kind": runs.kind, "capabilities": capabilities}
-
-
-@router.get("/projects", response_model=list[models.Project])
-async def projects(runs: TheLibrary) -> Any:
-    """The projects that have runs, the one with the newest run first."""
-    return await runs.projects()
-
-
-@router.get("/runs", response_model=models.RunPage)
+@router.get("/runs", response_model=models.RunPage, responses=INVALID_PARAMETER)
 async def list_runs(
     request: Request,
-    runs: TheLibrary,
-    wanted: TheFilter,
-    last: Annotated[list[str] | None, Query(description="Keys or globs whose newest values to show.")] = None,
+    library: TheLibrary,
+    run_filter: TheFilter,
+    last: Annotated[
+        list[str] | None, Query(description="Keys or globs whose newest values are returned.")
+    ] = None,
     sort: Annotated[
         str,
         Query(
@@ -59,79 +47,76 @@ async def list_runs(
     ] = "started_ms",
     descending: Annotated[bool, Query(description="The highest, or newest, first.")] = True,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    after: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+    after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
 ) -> Response:
-    """Runs, newest first. Pages are stable: a run that starts meanwhile moves none to another page."""
+    """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     try:
         order = RunSort(sort, descending)
-        page = await runs.page(wanted, order, limit, after, KeyFilter(last or SHOWN_IN_TABLES))
+        page = await library.page(run_filter, order, limit, after, KeyFilter(last or DEFAULT_LAST))
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
-    def text() -> bytes:
-        shown = [run_as_dict(run) for run in page.runs]
-        rows = [{name: one[name] for name in models.RunRow.model_fields} for one in shown]
+    def encode() -> bytes:
+        runs = [run_as_dict(run) for run in page.runs]
+        rows = [{name: run[name] for name in models.RunRow.model_fields} for run in runs]
         return json_bytes({"runs": rows, "total": page.total, "next": page.next})
 
-    return await answer(request, await run_in_threadpool(text))
+    return await json_response(request, await run_in_threadpool(encode))
 
 
-@router.get("/fields", response_model=list[str])
-async def run_fields(runs: TheLibrary, wanted: TheFilter) -> Any:
-    """The fields that the runs of a filter have, the newest 1,000: what `sort` and `where` may name."""
-    return await runs.fields(wanted)
+@router.get("/fields", response_model=list[str], responses=INVALID_PARAMETER)
+async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
+    """The fields of the newest 1,000 runs that match a filter: what `sort` and `where` accept."""
+    return await library.fields(run_filter)
 
 
-@router.get("/runs/{run}", response_model=models.RunDetail)
-async def one_run(request: Request, run: TheRun, runs: TheLibrary) -> Response:
-    """Everything known of a run but its series."""
-    return await answer(
-        request, await run.use(lambda view: json_bytes(run_as_dict(view.run(runs.clock()))), quick=True)
+@router.get("/runs/{run}", response_model=models.RunDetail, responses={**INVALID_PARAMETER, **UNKNOWN_RUN})
+async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Response:
+    """Everything known about a run except its series."""
+    return await json_response(
+        request, await run.use(lambda view: json_bytes(run_as_dict(view.run(library.clock()))), quick=True)
     )
 
 
-@router.get("/runs/{run}/events", response_model=list[models.Event])
-async def run_events(
-    request: Request,
-    run: TheRun,
-    runs: TheLibrary,
-    skip: Annotated[
-        int, Query(description="Leave out so many of the newest: for older ones.", ge=0, le=2**53)
-    ] = 0,
-    limit: Annotated[int, Query(description="The newest so many.", ge=1, le=10_000)] = 10_000,
-) -> Response:
-    """What happened: alerts, failures, gaps, lost records, in order of time."""
-
-    def read(view: RunView) -> bytes:
-        return json_bytes(view.events(runs.clock(), skip, limit))
-
-    return await answer(request, await run.use(read, quick=True))
+@router.post("/runs/{run}/stop", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+async def stop(library: TheEditableLibrary, run: CheckedRunId) -> Any:
+    """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
+    try:
+        await library.stop(run)
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    return {"run": run, "done": "stop"}
 
 
-@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer)
-async def run_console(request: Request, run: TheRun) -> Response:
-    """The newest output of the program."""
-
-    def read(view: RunView) -> bytes:
-        cut, pieces = view.printed()
-        return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
-
-    return await answer(request, await run.use(read, quick=True))
-
-
-@router.get("/catalogue", response_model=list[models.CatalogueRow])
-async def catalogue() -> Any:
-    """Every metric there is: key, unit, kind, chart, and what it means."""
-    return [
-        {
-            **{name: getattr(metric, name) for name in models.CatalogueRow.model_fields if name != "subject"},
-            "subject": subject,
-        }
-        for subject, metrics in SUBJECTS.items()
-        for metric in metrics
-    ]
+@router.delete("/runs/{run}", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+async def delete(library: TheEditableLibrary, run: CheckedRunId) -> Any:
+    """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
+    try:
+        await library.delete(run)
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    return {"run": run, "done": "delete"}
 
 
-router.include_router(series.router)
-router.include_router(fleet.router)
-router.include_router(changes.router)
+@router.post("/runs/{run}/restore", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+async def restore(library: TheEditableLibrary, run: CheckedRunId) -> Any:
+    """Restore a run from the trash."""
+    try:
+        await library.restore(run)
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    return {"run": run, "done": "restore"}
+
+
+@router.patch("/runs/{run}", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+async def edit(library: TheEditableLibrary, run: CheckedRunId, changes: models.RunChanges) -> Any:
+    """Set a run's name, notes, tags, group, job type or project. Fields that are left out do not change."""
+    try:
+        await library.edit(run, changes.model_dump(exclude_unset=True))
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return {"run": run, "done": "edit"}

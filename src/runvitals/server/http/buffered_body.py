@@ -17,7 +17,7 @@ _MOST_TOLD = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
 
-class WholeBodies:
+class BufferedBodies:
     """Reads the body of each request, so that nothing behind it need know of sizes and slow clients.
 
     Args:

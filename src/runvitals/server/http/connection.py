@@ -49,7 +49,7 @@ _DROPPED_BYTES = 64 * _KIB * _KIB
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConnectionLimits:
     """What one connection, and all together, may ask for.
 
     Args:
@@ -83,7 +83,7 @@ class Bounds:
 Headers = list[tuple[bytes, bytes]]
 
 
-class Direct(Protocol):
+class FastPath(Protocol):
     """Answers requests to one path without the application, those that it can."""
 
     path: bytes
@@ -98,42 +98,42 @@ class Direct(Protocol):
         """
 
 
-class BoundedConfig(uvicorn.Config):
+class ConnectionConfig(uvicorn.Config):
     """What connections of one server share.
 
     Args:
         refused: called for each rejected connection: the client's address, the status, the reason.
-        direct: takes in what the application need not be asked about.
+        fast_path: takes in what the application need not be asked about.
     """
 
     def __init__(
         self,
         app: Any,
-        bounds: Bounds,
+        bounds: ConnectionLimits,
         refused: Callable[[str, int, str], None],
-        direct: Direct | None,
+        fast_path: FastPath | None,
         **how: Any,
     ) -> None:
         super().__init__(app, http=Connection, **how)
         self.bounds = bounds
         self.refused = refused
-        self.direct = direct
+        self.fast_path = fast_path
         self.heads_bytes = 0
 
 
-class _Nobody:
+class _NoEvent:
     """Who waits for nothing: in the place of the event that a request's task waits for."""
 
     def set(self) -> None:
         pass
 
 
-class _Short:
+class _ShortRequest:
     """A request with a short body, of which no task exists: the part of uvicorn's cycle that is looked at."""
 
     __slots__ = ("body", "disconnected", "keep_alive", "more_body", "response_complete", "scope")
     response_started = False
-    message_event = _Nobody()
+    message_event = _NoEvent()
 
     def __init__(self, scope: Any, keep_alive: bool) -> None:
         self.scope = scope
@@ -152,14 +152,14 @@ class Connection(HttpToolsProtocol):
 
     def __init__(
         self,
-        config: BoundedConfig,
+        config: ConnectionConfig,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._shared = config
-        self._direct = config.direct
+        self._fast_path = config.fast_path
         self._length = 0
         self._bounds = config.bounds
         self._requests = 0
@@ -257,18 +257,18 @@ class Connection(HttpToolsProtocol):
             self._stop(
                 400, f"more than {self._bounds.pipelined} requests were sent before the first was answered"
             )
-        direct, cycle = self._direct, self.cycle
+        fast_path, cycle = self._fast_path, self.cycle
         if (
-            direct is not None
-            and self.url == direct.path
+            fast_path is not None
+            and self.url == fast_path.path
             and 0 < self._length <= _SHORT_BODY_BYTES
             and (cycle is None or cycle.response_complete)
             and not self.expect_100_continue
             and self.parser.get_method() == b"POST"
-            and direct.admits(self.headers)
+            and fast_path.admits(self.headers)
         ):
             keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-            self.cycle = _Short(self.scope, keep_alive)  # type: ignore[assignment]
+            self.cycle = _ShortRequest(self.scope, keep_alive)  # type: ignore[assignment]
         else:
             super().on_headers_complete()
 
@@ -277,7 +277,7 @@ class Connection(HttpToolsProtocol):
         cycle: Any = self.cycle
         if cycle.response_complete:
             self._drop(len(body))
-        elif type(cycle) is _Short:
+        elif type(cycle) is _ShortRequest:
             cycle.body = cycle.body + body if cycle.body else body
         else:
             super().on_body(body)
@@ -285,17 +285,17 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_head = True
         cycle: Any = self.cycle
-        if type(cycle) is _Short:
+        if type(cycle) is _ShortRequest:
             cycle.more_body = False
-            assert self._direct is not None
-            if not self._direct.post(cycle.scope["headers"], cycle.body, partial(self._taken, cycle)):
+            assert self._fast_path is not None
+            if not self._fast_path.post(cycle.scope["headers"], cycle.body, partial(self._taken, cycle)):
                 self._ask_application(cycle)
             return
         if cycle.response_complete:
             cycle.more_body = False
         super().on_message_complete()
 
-    def _taken(self, cycle: _Short, answer: bytes | None) -> None:
+    def _taken(self, cycle: _ShortRequest, answer: bytes | None) -> None:
         """A short request was taken in, or is to be answered by the application."""
         if cycle.disconnected or self.transport.is_closing():
             return
@@ -312,9 +312,9 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
-    def _ask_application(self, short: _Short) -> None:
-        assert self._direct is not None
-        path = self._direct.path
+    def _ask_application(self, short: _ShortRequest) -> None:
+        assert self._fast_path is not None
+        path = self._fast_path.path
         short.scope |= {"method": "POST", "path": path.decode("ascii"), "raw_path": path, "query_string": b""}
         cycle = RequestResponseCycle(
             scope=short.scope,
@@ -432,7 +432,7 @@ class Connection(HttpToolsProtocol):
         return ("idle", self._requests), bounds.idle_s
 
 
-def look_at_all(connections: set[Any], now_s: float) -> None:
+def check_timeouts(connections: set[Any], now_s: float) -> None:
     """`Connection.look` at each."""
     for connection in list(connections):
         cast(Connection, connection).look(now_s)

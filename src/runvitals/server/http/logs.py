@@ -91,7 +91,7 @@ class AccessLog:
         self._allowance = float(_MOST_LINES)
         self._counted_s = clock_s()
         self._left_out = 0
-        self.direct = getattr(app, "direct", None)
+        self.fast_path = getattr(app, "fast_path", None)
         self.closing: anyio.Event = app.state.closing if isinstance(app, FastAPI) else app.closing  # type: ignore[attr-defined]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

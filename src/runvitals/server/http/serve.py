@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.http.connection import BoundedConfig, Bounds, look_at_all
+from runvitals.server.http.connection import ConnectionConfig, ConnectionLimits, check_timeouts
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
 
 HOST = "127.0.0.1"
@@ -81,15 +81,15 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         app: FastAPI | Application,
-        bounds: Bounds | None = None,
+        bounds: ConnectionLimits | None = None,
         refused: Callable[[str, int, str], None] = lambda client, status, reason: None,
     ) -> None:
         # One connection a page stays open for its events; nothing is logged of each request.
-        config = BoundedConfig(
+        config = ConnectionConfig(
             app,
-            bounds or Bounds(),
+            bounds or ConnectionLimits(),
             refused,
-            getattr(app, "direct", None),
+            getattr(app, "fast_path", None),
             access_log=False,
             log_config=None,
             ws="none",
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
-            look_at_all(self.server_state.connections, asyncio.get_running_loop().time())
+            check_timeouts(self.server_state.connections, asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
 
@@ -125,7 +125,9 @@ def serve(app: FastAPI | Application, listener: socket.socket, log_format: LogFo
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listener, suppress(KeyboardInterrupt):
         log = AccessLog(app)
-        Server(log, Bounds(connections=_room_for_connections()), log.refused).run(sockets=[listener])
+        Server(log, ConnectionLimits(connections=_room_for_connections()), log.refused).run(
+            sockets=[listener]
+        )
 
 
 def _room_for_connections() -> int:

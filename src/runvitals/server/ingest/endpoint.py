@@ -25,7 +25,7 @@ _LONG_BODIES_AT_ONCE = 2
 _encode = msgspec.json.Encoder().encode
 
 
-class Tally(Protocol):
+class SelfMetrics(Protocol):
     """Who counts what is taken in."""
 
     def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
@@ -43,7 +43,7 @@ class Ingest:
         tally: is told of each request.
     """
 
-    def __init__(self, recorder: Recorder, limits: Limits, tally: Tally) -> None:
+    def __init__(self, recorder: Recorder, limits: Limits, tally: SelfMetrics) -> None:
         self.admission = Admission(limits)
         self._recorder = recorder
         self._limits = limits

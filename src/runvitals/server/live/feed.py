@@ -24,7 +24,7 @@ log = logging.getLogger("runvitals.server")
 _Events = MemoryObjectSendStream[bytes]
 
 
-class Feed:
+class RunFeed:
     """The events of one run, and those who get them."""
 
     def __init__(self, opened: OpenedRun, closing: anyio.Event) -> None:
@@ -134,7 +134,7 @@ def _end(client: _Events, joined: asyncio.Task[None]) -> None:
         joined.exception()  # not reported: the client has left
 
 
-class Feeds:
+class RunFeeds:
     """The feeds of the runs that somebody follows.
 
     Args:
@@ -143,14 +143,14 @@ class Feeds:
 
     def __init__(self, closing: anyio.Event) -> None:
         self._closing = closing
-        self._feeds: WeakKeyDictionary[OpenedRun, Feed] = WeakKeyDictionary()
+        self._feeds: WeakKeyDictionary[OpenedRun, RunFeed] = WeakKeyDictionary()
 
     async def stream(
         self, opened: OpenedRun, follower: Follower, heartbeat_s: float = HEARTBEAT_S
     ) -> AsyncIterator[bytes]:
         """One client's events until it leaves, the server closes, or the run is gone."""
         yield b"retry: 1000\n\n"
-        feed = self._feeds.setdefault(opened, Feed(opened, self._closing))
+        feed = self._feeds.setdefault(opened, RunFeed(opened, self._closing))
         with await feed.join(follower) as events:
             while True:
                 news = b": nothing new\n\n"

@@ -14,14 +14,14 @@ from runvitals.query.history import History
 from runvitals.query.reader import RunReader
 from runvitals.query.series import Columns, Series
 from runvitals.server.library import (
-    Bucketed,
+    BucketedSeries,
     Calls,
-    Charted,
-    Chosen,
+    ChartData,
     NewCall,
     NewSample,
     Piece,
     Position,
+    SeriesSelection,
     SeriesSummary,
     TooMuch,
     device_index,
@@ -52,52 +52,56 @@ class JournalView:
     def position(self) -> Position:
         return dict(self.reader.last_seq)
 
-    def _columns(self, chosen: Chosen) -> Columns:
+    def _columns(self, selection: SeriesSelection) -> Columns:
         groups = {
-            place: [name for name in names if self._has(name, chosen)]
+            place: [name for name in names if self._has(name, selection)]
             for place, names in self.reader.groups().items()
         }
-        wanted = chosen.wanted
-        if chosen.device is not None:
-            device = chosen.device
+        wanted = selection.wanted
+        if selection.device is not None:
+            device = selection.device
             return self.reader.samples.columns(
                 groups, lambda key: device_index(key) == device and wanted(key)
             )
         return self.reader.samples.columns(groups, wanted)
 
-    def _has(self, name: str, chosen: Chosen) -> bool:
+    def _has(self, name: str, selection: SeriesSelection) -> bool:
         writer = self.reader.facts.writer(name)
-        if chosen.host is not None and writer.host != chosen.host:
+        if selection.host is not None and writer.host != selection.host:
             return False
-        if not chosen.wants_writer(name):
+        if not selection.wants_writer(name):
             return False
-        if chosen.rank is None:
+        if selection.rank is None:
             return True
         if writer.role == TRAIN:
-            return writer.rank == chosen.rank
-        return writer.host in {rank.host for rank in self.reader.run(0).ranks if rank.rank == chosen.rank}
+            return writer.rank == selection.rank
+        return writer.host in {rank.host for rank in self.reader.run(0).ranks if rank.rank == selection.rank}
 
-    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
-        return [summary(one) for one in self._columns(chosen).series[skip:]]
+    def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
+        return [summary(one) for one in self._columns(selection).series[skip:]]
 
-    def extent(self, chosen: Chosen) -> tuple[int, int] | None:
-        series = [one for one in self._columns(chosen).series if len(one)]
+    def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
+        series = [one for one in self._columns(selection).series if len(one)]
         if not series:
             return None
         return min(int(one.t[0]) for one in series), max(int(one.t[-1]) for one in series)
 
-    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
-        found = [within(one, t0, t1) for one in self._columns(chosen).series]
-        refuse_beyond(at_most, sum(len(one) for one in found))
+    def samples(
+        self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
+    ) -> list[Series]:
+        found = [within(one, t0, t1) for one in self._columns(selection).series]
+        check_value_count(at_most, sum(len(one) for one in found))
         return [one for one in found if len(one)]
 
-    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
-        series = self._columns(chosen).series
+    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
+        series = self._columns(selection).series
         cut = [within(one, t0, t1) for one in series]
         if all(len(one) <= max_points for one in cut):
-            return Charted([one for one in cut if len(one)])
-        buckets = [Bucketed(one.key, one.host, one.role, reduce(on, one.t, one.values)) for one in series]
-        return Charted([], [one for one in buckets if len(one.buckets.t)])
+            return ChartData([one for one in cut if len(one)])
+        buckets = [
+            BucketedSeries(one.key, one.host, one.role, reduce(on, one.t, one.values)) for one in series
+        ]
+        return ChartData([], [one for one in buckets if len(one.buckets.t)])
 
     def calls(self, names: Iterable[str]) -> list[Calls]:
         wanted = set(names)
@@ -158,7 +162,7 @@ def within(one: Series, t0: int, t1: int) -> Series:
     return Series(one.key, one.host, one.role, one.t[first:last], one.values[first:last])
 
 
-def refuse_beyond(at_most: int | None, total: int) -> None:
+def check_value_count(at_most: int | None, total: int) -> None:
     """
     Raises:
         TooMuch: with what to do instead.

@@ -17,7 +17,7 @@ from runvitals.query.runs import RunList
 from runvitals.query.series import Series
 from runvitals.server.cached_read import Shared
 from runvitals.server.fleet import fleet_of_series
-from runvitals.server.library import Chosen, FleetSeries, Grouping, LatestValues, RunsPage, RunView
+from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunView, SeriesSelection
 from runvitals.server.local.journal_run import JournalView
 from runvitals.server.local.run_filter import after_place, cursor, matching, ordered
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
@@ -178,7 +178,7 @@ class JournalLibrary:
         groups: dict[str | None, list[Series]] = {}
         for run in runs:
             opened = await self.open(run.id)
-            for one in await opened.use(lambda view: view.samples(Chosen((metric,)), t0, t1)):
+            for one in await opened.use(lambda view: view.samples(SeriesSelection((metric,)), t0, t1)):
                 groups.setdefault(_group(run, one, by), []).append(one)
         return await run_in_threadpool(fleet_of_series, groups, t0, t1, bucket_ms)
 

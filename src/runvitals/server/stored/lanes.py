@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from runvitals.model.names import STEP
 from runvitals.model.state import MONITOR, TRAIN
-from runvitals.server.library import Chosen
+from runvitals.server.library import SeriesSelection
 from runvitals.store.metadata import KeyList, MetadataStore, StoredWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class LaneWriter:
     """One writer of a lane: of a monitor's lane one for each of its lives."""
 
     writer: str
@@ -34,20 +34,20 @@ class Lane:
     host: str
     role: str
     rank: int | None
-    lives: tuple[Life, ...]
+    lives: tuple[LaneWriter, ...]
     sampled: Mapping[str, int]
     logged: Mapping[str, int]
     lists: tuple[int, ...] = ()
 
-    def is_chosen(self, chosen: Chosen, hosts_of_rank: frozenset[str]) -> bool:
+    def is_selected(self, selection: SeriesSelection, hosts_of_rank: frozenset[str]) -> bool:
         """Whether a choice by host, rank and writer has this lane."""
-        if chosen.host is not None and self.host != chosen.host:
+        if selection.host is not None and self.host != selection.host:
             return False
-        if chosen.writer is not None:
-            return any(chosen.wants_writer(life.writer) for life in self.lives)
-        if chosen.rank is None:
+        if selection.writer is not None:
+            return any(selection.wants_writer(life.writer) for life in self.lives)
+        if selection.rank is None:
             return True
-        return self.rank == chosen.rank if self.role == TRAIN else self.host in hosts_of_rank
+        return self.rank == selection.rank if self.role == TRAIN else self.host in hosts_of_rank
 
 
 def lanes(
@@ -83,7 +83,7 @@ def _lane(
         host=first.host,
         role=first.role,
         rank=first.rank,
-        lives=tuple(Life(one.name, one.started_ms, one.last_ms) for one in writers),
+        lives=tuple(LaneWriter(one.name, one.started_ms, one.last_ms) for one in writers),
         sampled=sampled,
         logged=logged,
         lists=numbers,

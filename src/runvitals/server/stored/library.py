@@ -16,7 +16,7 @@ from runvitals.query.run_handle import UnknownRun
 from runvitals.server.cached_read import Shared
 from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunView, Version
-from runvitals.server.stored.metric_selection import ChosenMetrics
+from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
@@ -100,7 +100,7 @@ class StoredLibrary:
         self._changes = 0
         self._store = store
         self._catalogue = catalogue
-        self._chosen = ChosenMetrics(catalogue)
+        self._chosen = MetricSelection(catalogue)
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 

@@ -19,20 +19,20 @@ from runvitals.query.series import Series
 from runvitals.server import cached_read
 from runvitals.server.library import (
     Calls,
-    Charted,
-    Chosen,
+    ChartData,
     NewCall,
     NewSample,
     Piece,
     Position,
+    SeriesSelection,
     SeriesSummary,
     TooMuch,
     device_index,
 )
-from runvitals.server.local.journal_run import refuse_beyond, summary
+from runvitals.server.local.journal_run import check_value_count, summary
 from runvitals.server.stored.lanes import Lane, lanes
 from runvitals.server.stored.run_facts import detailed_run, events_of
-from runvitals.server.stored.series import StoredSeries, Wanted, wanted_series
+from runvitals.server.stored.series import RequestedSeries, StoredSeries, requested_series
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.contract import END_OF_TIME_MS, SampleStore
 
@@ -103,19 +103,19 @@ class StoredRun:
 
     # Series
 
-    def _wanted(self, chosen: Chosen) -> list[Wanted]:
+    def _wanted(self, selection: SeriesSelection) -> list[RequestedSeries]:
         hosts: frozenset[str] = frozenset()
-        if chosen.rank is not None:
+        if selection.rank is not None:
             ranks = self._catalogue.writers.processes(self._number)
-            hosts = frozenset(one.host for one in ranks if one.rank == chosen.rank)
-        devices = None if chosen.device is None else self._devices(chosen.device)
-        wanted = chosen.wanted
+            hosts = frozenset(one.host for one in ranks if one.rank == selection.rank)
+        devices = None if selection.device is None else self._devices(selection.device)
+        wanted = selection.wanted
 
         def wants(lane: Lane, key: str) -> bool:
             return wanted(key) and (devices is None or (lane.host, device_index(key)) in devices)
 
-        theirs = [lane for lane in self._lanes if lane.is_chosen(chosen, hosts)]
-        return wanted_series(theirs, wants)
+        theirs = [lane for lane in self._lanes if lane.is_selected(selection, hosts)]
+        return requested_series(theirs, wants)
 
     def _devices(self, named: str) -> set[tuple[str, str | None]]:
         """(host, index) of the devices of that index, UUID or PCI address."""
@@ -127,7 +127,7 @@ class StoredRun:
             if named in (one.uuid, one.pci_address) and one.position is not None
         }
 
-    def _some(self, wanted: list[Wanted], skip: int = 0) -> list[Wanted]:
+    def _some(self, wanted: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
         """As many of them as one answer is about; that there are more is noted."""
         some = wanted[skip : skip + _MOST_SERIES]
         if len(wanted) > skip + len(some):
@@ -135,8 +135,8 @@ class StoredRun:
             self._series.noted[f"{left:,} more series are left out: choose by `keys`"] = None
         return some
 
-    def summaries(self, chosen: Chosen, skip: int = 0) -> list[SeriesSummary]:
-        wanted = self._some(self._wanted(chosen), skip)
+    def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
+        wanted = self._some(self._wanted(selection), skip)
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         rates = [one for one in wanted if one.rate is not None and one.stored in extents]
         small = sum(extents[one.stored].n for one in rates) <= _RATES_SUMMED_UP
@@ -166,8 +166,8 @@ class StoredRun:
                 found.append(SeriesSummary(*one.place, *span, None, None, None))
         return found
 
-    def extent(self, chosen: Chosen) -> tuple[int, int] | None:
-        wanted = self._some(self._wanted(chosen))
+    def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
+        wanted = self._some(self._wanted(selection))
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         if not extents:
             return None
@@ -179,28 +179,30 @@ class StoredRun:
             first += [int(one.t[0]) for one in begun if len(one)]
         return (min(first), max(one.last_ms for one in extents.values())) if first else None
 
-    def samples(self, chosen: Chosen, t0: int, t1: int, at_most: int | None = None) -> list[Series]:
-        wanted = self._wanted(chosen)
+    def samples(
+        self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
+    ) -> list[Series]:
+        wanted = self._wanted(selection)
         if at_most is not None:
             if len(wanted) > _MOST_SERIES:
                 raise TooMuch(
                     f"{len(wanted):,} series; one answer is about at most {_MOST_SERIES:,}: choose by `keys`"
                 )
             counts = self._series.counts(wanted, t0, t1)
-            refuse_beyond(at_most, sum(counts.get(one.stored, 0) for one in wanted))
+            check_value_count(at_most, sum(counts.get(one.stored, 0) for one in wanted))
         return [one for one in self._series.samples(wanted, t0, t1) if len(one)]
 
-    def charted(self, chosen: Chosen, t0: int, t1: int, on: Grid, max_points: int) -> Charted:
-        wanted = self._some(self._wanted(chosen))
+    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
+        wanted = self._some(self._wanted(selection))
         buckets = self._series.buckets([one for one in wanted if one.rate is None], on)
         if all(int(one.buckets.n.sum()) <= max_points for one in buckets):
             # Perhaps few enough: gaps are not in these numbers, and the grid begins before t0.
             samples = [one for one in self._series.samples(wanted, t0, t1) if len(one)]
             if all(len(one) <= max_points for one in samples):
-                return Charted(samples)
+                return ChartData(samples)
         rates = self._series.buckets([one for one in wanted if one.rate is not None], on)
         by_place = {(one.key, one.host, one.role): one for one in (*buckets, *rates)}
-        return Charted([], [by_place[one.place] for one in wanted if one.place in by_place])
+        return ChartData([], [by_place[one.place] for one in wanted if one.place in by_place])
 
     # What was logged and printed
 

@@ -14,7 +14,7 @@ from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.query.rates import Rate, derive, rate_of
 from runvitals.query.series import Series
-from runvitals.server.library import Bucketed
+from runvitals.server.library import BucketedSeries
 from runvitals.server.local.journal_run import within
 from runvitals.server.stored.lanes import Lane
 from runvitals.store.samples.contract import (
@@ -38,7 +38,7 @@ Columns = dict[tuple[int, int], tuple[Integers, Floats]]
 """(lane, metric) → times and values."""
 
 
-class Wanted(NamedTuple):
+class RequestedSeries(NamedTuple):
     """A series that is wanted: one that is stored, or the rate of one."""
 
     lane: Lane
@@ -56,17 +56,17 @@ class Wanted(NamedTuple):
         return self.lane.id, self.metric
 
 
-def wanted_series(lanes: Iterable[Lane], wants: Callable[[Lane, str], bool]) -> list[Wanted]:
+def requested_series(lanes: Iterable[Lane], wants: Callable[[Lane, str], bool]) -> list[RequestedSeries]:
     """The stored series that are wanted, and the rates that are, each after its counter's place."""
-    found: list[Wanted] = []
+    found: list[RequestedSeries] = []
     for lane in lanes:
         for key, metric in lane.sampled.items():
             deadline.check()
             if wants(lane, key):
-                found.append(Wanted(lane, key, metric, None))
+                found.append(RequestedSeries(lane, key, metric, None))
             rate = rate_of(key)
             if rate is not None and wants(lane, rate.key):
-                found.append(Wanted(lane, key, metric, rate))
+                found.append(RequestedSeries(lane, key, metric, rate))
     return found
 
 
@@ -110,7 +110,7 @@ class StoredSeries:
             for key, metric in known.items()
         }
 
-    def samples(self, wanted: Sequence[Wanted], t0: int, t1: int) -> list[Series]:
+    def samples(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
         """The samples from `t0` to `t1`, both included, of every wanted series."""
         stored = self._read_with_gaps([one for one in wanted if one.rate is None], t0, t1)
         counters = self._counters([one for one in wanted if one.rate is not None], t0, t1)
@@ -124,7 +124,7 @@ class StoredSeries:
             found.append(series if one.rate is None else within(series, t0, t1))
         return found
 
-    def buckets(self, wanted: Sequence[Wanted], on: Grid) -> list[Bucketed]:
+    def buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
         """Every wanted series on a grid; series with no sample there are left out."""
         end = on.t0_ms + on.count * on.width_ms - 1
         plain = [one for one in wanted if one.rate is None]
@@ -139,15 +139,15 @@ class StoredSeries:
         for one in wanted:
             buckets = stored.get(one.stored) if one.rate is None else of_rates.get(one.place)
             if buckets is not None and len(buckets.t):
-                found.append(Bucketed(*one.place, buckets))
+                found.append(BucketedSeries(*one.place, buckets))
         return found
 
-    def counts(self, wanted: Sequence[Wanted], t0: int, t1: int) -> dict[tuple[int, int], int]:
+    def counts(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
         """About how many samples of the wanted series lie from `t0` to `t1`: gaps are not counted."""
         on = Grid(t0, t1 - t0 + 1, 1)
         return {place: int(one.n.sum()) for place, one in self._read_buckets(wanted, on).items()}
 
-    def extents(self, wanted: Sequence[Wanted], from_ms: int) -> dict[tuple[int, int], Extent]:
+    def extents(self, wanted: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
         """What the stored series amount to; `from_ms`: about when the run began."""
         # Buckets as wide as a month, of which one begins when the run began: a chunk lies in one of them, so
         # that it need not be decoded.
@@ -198,7 +198,7 @@ class StoredSeries:
             found = self._collect(self._store.read_buckets(*_ids(some), on), set(some))
             self._find_first({place: one for place, one in found.items() if one.n.any()}, narrower)
 
-    def _counters(self, wanted: Sequence[Wanted], t0: int, t1: int) -> Columns:
+    def _counters(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
         """Samples of counters, from the last one before `t0` on."""
         found = self._read_with_gaps(wanted, t0, t1)
         start = t0
@@ -214,7 +214,7 @@ class StoredSeries:
                     del missing[place]
         return found
 
-    def _read_with_gaps(self, wanted: Sequence[Wanted], t0: int, t1: int) -> Columns:
+    def _read_with_gaps(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
         found = self._read([one.stored for one in wanted], t0, t1)
         for one in wanted:
             gaps = [t for t in self._gaps_of(one) if t0 <= t <= t1]
@@ -224,7 +224,7 @@ class StoredSeries:
                 found[one.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
         return found
 
-    def _gaps_of(self, one: Wanted) -> list[int]:
+    def _gaps_of(self, one: RequestedSeries) -> list[int]:
         """Halfway between the last sample of each life of a monitor and the first of the next."""
         lives = one.lane.lives
         if len(lives) < 2:
@@ -261,7 +261,7 @@ class StoredSeries:
             if (one.run, one.metric) in asked
         }
 
-    def _read_buckets(self, wanted: Sequence[Wanted], on: Grid) -> dict[tuple[int, int], Buckets]:
+    def _read_buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> dict[tuple[int, int], Buckets]:
         asked = {one.stored for one in wanted}
         return self._collect(self._store.read_buckets(*_ids(asked), on), asked) if asked else {}
 

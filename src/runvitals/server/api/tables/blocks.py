@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from runvitals.buckets import Floats, Integers
 from runvitals.query.series import Series
-from runvitals.server.library import Bucketed
+from runvitals.server.library import BucketedSeries
 from runvitals.server.series import Logged, merged
 
 MOST_CELLS = 1 << 20
@@ -19,28 +19,28 @@ MOST_CELLS = 1 << 20
 Kind = Literal["time", "text", "whole", "number"]
 
 
-class Field(NamedTuple):
+class TableField(NamedTuple):
     """A column: `time` is ms UTC, `whole` int64, `number` float64."""
 
     name: str
     kind: Kind
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A block's cells of a field; `there` is false where there is none (NaN is a gap: that is a value)."""
 
     values: NDArray[Any]
     there: NDArray[np.bool_] | None
 
 
-Block = list[Column]
+Block = list[TableColumn]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Fields, and as many columns in each block."""
 
-    fields: list[Field]
+    fields: list[TableField]
     blocks: Iterable[Block]
 
 
@@ -52,8 +52,13 @@ class _Part(NamedTuple):
     values: NDArray[Any]
 
 
-SAMPLE_PLACES = (Field("t", "time"), Field("host", "text"), Field("role", "text"))
-CALL_PLACES = (Field("step", "number"), Field("t", "time"), Field("host", "text"), Field("rank", "whole"))
+SAMPLE_PLACES = (TableField("t", "time"), TableField("host", "text"), TableField("role", "text"))
+CALL_PLACES = (
+    TableField("step", "number"),
+    TableField("t", "time"),
+    TableField("host", "text"),
+    TableField("rank", "whole"),
+)
 _OF_BUCKETS: tuple[tuple[str, Kind], ...] = (
     ("", "number"),
     (":min", "number"),
@@ -62,7 +67,7 @@ _OF_BUCKETS: tuple[tuple[str, Kind], ...] = (
 )
 
 
-def sample_fields(keys: Iterable[str]) -> list[Field]:
+def sample_fields(keys: Iterable[str]) -> list[TableField]:
     """The fields of a table of samples.
 
     Example:
@@ -81,7 +86,7 @@ def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Blo
     return _cut(times.leading(), len(numbers), parts)
 
 
-def bucket_table(series: Sequence[Bucketed]) -> Table:
+def bucket_table(series: Sequence[BucketedSeries]) -> Table:
     """Buckets in order of time: of a key its value, and `key:min`, `key:max`, `key:n`."""
     keys = sorted({one.key for one in series})
     numbers = {key: number * len(_OF_BUCKETS) + len(SAMPLE_PLACES) for number, key in enumerate(keys)}
@@ -123,10 +128,10 @@ def call_table(logged: Sequence[Logged]) -> Table:
     joined = np.concatenate(calls) if calls else np.empty(0, _CALL)
     ranks = np.repeat(np.array([-1 if rank is None else rank for _, rank in places], np.int64), lengths)
     leading = [
-        Column(joined["step"], None),
-        Column(joined["t"].astype(np.int64), None),
-        Column(np.repeat(np.array([host for host, _ in places], object), lengths), None),
-        Column(ranks, ranks >= 0),
+        TableColumn(joined["step"], None),
+        TableColumn(joined["t"].astype(np.int64), None),
+        TableColumn(np.repeat(np.array([host for host, _ in places], object), lengths), None),
+        TableColumn(ranks, ranks >= 0),
     ]
     fields = _with_places(CALL_PLACES, [(name, kinds[name]) for name in names])
     return Table(fields, _cut(leading, len(names), parts, [kinds[name] for name in names]))
@@ -176,12 +181,16 @@ class _Times:
             self._known[known] = self._rows[number][np.searchsorted(self._own[number], t)]
         return self._known[known]
 
-    def leading(self) -> list[Column]:
+    def leading(self) -> list[TableColumn]:
         hosts, roles = (np.array([place[part] for place in self._places] or [""], object) for part in (0, 1))
-        return [Column(self._t, None), Column(hosts[self._place], None), Column(roles[self._place], None)]
+        return [
+            TableColumn(self._t, None),
+            TableColumn(hosts[self._place], None),
+            TableColumn(roles[self._place], None),
+        ]
 
 
-def _with_places(places: Sequence[Field], named: Iterable[tuple[str, Kind]]) -> list[Field]:
+def _with_places(places: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
     """Fields with names of their own: a key that is called like a place gets an underscore behind it."""
     found = list(places)
     taken = {field.name for field in found}
@@ -189,12 +198,12 @@ def _with_places(places: Sequence[Field], named: Iterable[tuple[str, Kind]]) -> 
         while name in taken:
             name += "_"
         taken.add(name)
-        found.append(Field(name, kind))
+        found.append(TableField(name, kind))
     return found
 
 
 def _cut(
-    leading: list[Column], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
+    leading: list[TableColumn], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
 ) -> Iterator[Block]:
     """Blocks of rows: the leading columns, and `width` others (numbers, without `kinds`) with the parts."""
     count = len(leading[0].values)
@@ -202,12 +211,12 @@ def _cut(
     for first in range(0, count, height):
         end = min(count, first + height)
         block = [
-            Column(values[first:end], None if there is None else there[first:end])
+            TableColumn(values[first:end], None if there is None else there[first:end])
             for values, there in leading
         ]
         for kind in kinds or ("number",) * width:
             cells: NDArray[Any] = np.zeros(end - first, np.int64 if kind == "whole" else np.float64)
-            block.append(Column(cells, np.zeros(end - first, bool)))
+            block.append(TableColumn(cells, np.zeros(end - first, bool)))
         for part in parts:
             low, high = np.searchsorted(part.rows, (first, end))
             column = block[part.column]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Sequence
 from contextlib import suppress
 
+from fastapi import HTTPException, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
 from runvitals.buckets import grid
 from runvitals.query.series import Series
-from runvitals.server import series
+from runvitals.server import response_memory, series
 from runvitals.server.api.responses import problem_headers
 from runvitals.server.api.tables import samples
 from runvitals.server.api.tables.blocks import Table, bucket_table, call_table, sample_blocks, sample_fields
 from runvitals.server.api.tables.formats import MEDIA_TYPES, Format
 from runvitals.server.api.tables.writers import TableWriter, table_writer
-from runvitals.server.library import Chosen, OpenedRun, RunView
+from runvitals.server.library import OpenedRun, RunView, SeriesSelection
 
 _SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
 
@@ -38,13 +39,28 @@ class TableResponse(StreamingResponse):
     held_bytes = 0
 
 
-class CutOff(Exception):
+class IncompleteTable(Exception):
     """The answer is cut off after it has begun, so that a client does not take it for complete."""
+
+
+async def send_table(request: Request, preparing: Awaitable[TableResponse]) -> TableResponse:
+    """A table whose memory is counted until it has been sent.
+
+    Raises:
+        HTTPException: 422 if preparing it raises ValueError: too much was requested, or a parameter is wrong.
+        Busy: the responses being sent hold too much memory.
+    """
+    try:
+        table = await preparing
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    response_memory.hold(request, table.held_bytes)
+    return table
 
 
 async def metrics_table(
     run: OpenedRun,
-    chosen: Chosen,
+    selection: SeriesSelection,
     t0: int | None,
     t1: int | None,
     max_points: int | None,
@@ -62,16 +78,16 @@ async def metrics_table(
 
     problems: dict[str, None] = {}
 
-    def charted(view: RunView) -> tuple[str, Table | samples.Stretch | list[Series], int]:
+    def charted(view: RunView) -> tuple[str, Table | samples.SampleRange | list[Series], int]:
         noted = view.note_problems()
         if max_points is None:
-            of = samples.stretch(view, chosen, t0, t1)
+            of = samples.stretch(view, selection, t0, t1)
             if of.values > samples.WINDOW_VALUES:
                 problems.update(dict.fromkeys(view.run(now_ms).problems))
             problems.update(noted)
             return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
-        start, end = series.stretch(view, chosen, t0, t1)
-        found = view.charted(chosen, start, end, grid(start, end, max_points), max_points)
+        start, end = series.stretch(view, selection, t0, t1)
+        found = view.charted(selection, start, end, grid(start, end, max_points), max_points)
         problems.update(noted)
         if found.buckets is None:
             return view.run_id, found.samples, sum(len(one.t) for one in found.samples)
@@ -79,11 +95,11 @@ async def metrics_table(
         return view.run_id, bucket_table(found.buckets), count
 
     run_id, found, values = await run.use(charted)
-    if isinstance(found, samples.Stretch):
+    if isinstance(found, samples.SampleRange):
         writer = table_writer(format, sample_fields(found.keys))
-        windows = samples.windows(run, chosen, found)
+        windows = samples.windows(run, selection, found)
         # Before the answer begins: the header reports what cannot be read of a short table.
-        first = samples.Window([], [])
+        first = samples.SampleWindow([], [])
         with suppress(StopAsyncIteration):
             first = await anext(windows)
         problems.update(dict.fromkeys(first.problems))
@@ -133,8 +149,8 @@ def _written(
 
 
 async def _windows(
-    first: samples.Window,
-    others: AsyncIterator[samples.Window],
+    first: samples.SampleWindow,
+    others: AsyncIterator[samples.SampleWindow],
     keys: Sequence[str],
     writer: TableWriter,
     told: Collection[str],
@@ -149,7 +165,7 @@ async def _windows(
             yield piece
     yield await run_in_threadpool(writer.end)
     if untold:
-        raise CutOff(f"a table lacks what could not be read: {'; '.join(untold)}")
+        raise IncompleteTable(f"a table lacks what could not be read: {'; '.join(untold)}")
 
 
 def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) -> Iterator[bytes]:

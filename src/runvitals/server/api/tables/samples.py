@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from runvitals.query.series import Series
 from runvitals.server import series
-from runvitals.server.library import Chosen, OpenedRun, RunView, TooMuch
+from runvitals.server.library import OpenedRun, RunView, SeriesSelection, TooMuch
 
 WINDOW_VALUES = 500_000
 """Values that are read at once, about: 8 MB. Four times as many are not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SampleRange:
     """What there is to read: from when to when (ms UTC, both included), which keys, about how many values."""
 
     t0: int
@@ -24,33 +24,33 @@ class Stretch:
     values: int
 
 
-class Window(NamedTuple):
+class SampleWindow(NamedTuple):
     """Some of the samples, and what of them could not be read."""
 
     series: list[Series]
     problems: list[str]
 
 
-def stretch(view: RunView, chosen: Chosen, t0: int | None, t1: int | None) -> Stretch:
+def stretch(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> SampleRange:
     """What a run has between two times; those that are left open are its own.
 
     Raises:
         ValueError: t1 before t0.
     """
-    start, end = series.stretch(view, chosen, t0, t1)
-    summaries = view.summaries(chosen)
-    extent = view.extent(chosen)
+    start, end = series.stretch(view, selection, t0, t1)
+    summaries = view.summaries(selection)
+    extent = view.extent(selection)
     if extent is not None:
         start, end = max(start, extent[0]), min(end, extent[1])
-    return Stretch(start, end, sorted({one.key for one in summaries}), sum(one.n for one in summaries))
+    return SampleRange(start, end, sorted({one.key for one in summaries}), sum(one.n for one in summaries))
 
 
-async def windows(run: OpenedRun, chosen: Chosen, of: Stretch) -> AsyncIterator[Window]:
+async def windows(run: OpenedRun, selection: SeriesSelection, of: SampleRange) -> AsyncIterator[SampleWindow]:
     """The samples, some at a time, in order of time."""
 
-    def read(view: RunView) -> Window:
+    def read(view: RunView) -> SampleWindow:
         noted = view.note_problems()
-        return Window(view.samples(chosen, at, until, most), list(noted))
+        return SampleWindow(view.samples(selection, at, until, most), list(noted))
 
     width = max(1, (of.t1 - of.t0 + 1) * WINDOW_VALUES // max(1, of.values))
     at = of.t0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from runvitals.server.api.tables.blocks import Block, Column, Field
+from runvitals.server.api.tables.blocks import Block, TableColumn, TableField
 from runvitals.server.api.tables.formats import Format
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class TableWriter(Protocol):
         """What comes after the last."""
 
 
-def table_writer(format: Format, fields: Sequence[Field]) -> TableWriter:
+def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
     """A writer of a table with these fields.
 
     Raises:
@@ -43,7 +43,7 @@ def table_writer(format: Format, fields: Sequence[Field]) -> TableWriter:
 class CsvWriter:
     """CSV with a heading. Gaps, and where there is no value, are empty; times are ms UTC."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[TableField]) -> None:
         self._fields = fields
         self._text = io.StringIO()
         self._lines = csv.writer(self._text, lineterminator="\n")
@@ -66,7 +66,7 @@ class CsvWriter:
         return text.encode("utf-8", "replace")
 
 
-def _cells(column: Column) -> list[Any]:
+def _cells(column: TableColumn) -> list[Any]:
     values = column.values.tolist()
     there = column.there
     if column.values.dtype == np.float64:
@@ -80,7 +80,7 @@ def _cells(column: Column) -> list[Any]:
 class ArrowWriter:
     """An Arrow IPC stream. NaN is a gap; null is where there is no value."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[TableField]) -> None:
         from pyarrow import ipc
 
         self._sink = _Sink()
@@ -102,7 +102,7 @@ class ArrowWriter:
 class ParquetWriter:
     """A Parquet file, each block a row group."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[TableField]) -> None:
         from pyarrow import parquet
 
         self._sink = _Sink()
@@ -147,7 +147,7 @@ class _Sink(io.RawIOBase):
         return data
 
 
-def _schema(fields: Sequence[Field]) -> pyarrow.Schema:
+def _schema(fields: Sequence[TableField]) -> pyarrow.Schema:
     import pyarrow
 
     kinds = {
@@ -169,7 +169,7 @@ def _batch(schema: pyarrow.Schema, block: Block) -> pyarrow.RecordBatch:
     return pyarrow.record_batch(arrays, schema=schema)
 
 
-_WRITERS: dict[Format, Callable[[Sequence[Field]], TableWriter]] = {
+_WRITERS: dict[Format, Callable[[Sequence[TableField]], TableWriter]] = {
     "csv": CsvWriter,
     "arrow": ArrowWriter,
     "parquet": ParquetWriter,

@@ -20,11 +20,11 @@ from runvitals.server.workers import Busy
 _KIB = 1 << 10
 BLOCK_BYTES = 64 * _KIB
 """Answers up to this size are not counted. Longer ones are sent in blocks of it."""
-_SCOPE_KEY = "runvitals.answer_memory"
+_SCOPE_KEY = "runvitals.response_memory"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerLimits:
+class ResponseLimits:
     """How much memory answers may hold and how slowly they may be read.
 
     Args:
@@ -39,11 +39,11 @@ class AnswerLimits:
     slowest_bytes_per_s: int = 32 * _KIB
 
 
-class AnswerMemory:
+class ResponseMemory:
     """The bytes that answers hold. Used on the event loop only."""
 
-    def __init__(self, limits: AnswerLimits | None = None) -> None:
-        self.limits = limits or AnswerLimits()
+    def __init__(self, limits: ResponseLimits | None = None) -> None:
+        self.limits = limits or ResponseLimits()
         self.held_bytes = 0
 
     def take(self, size: int) -> None:
@@ -62,14 +62,14 @@ class AnswerMemory:
         self.held_bytes -= size
 
 
-class _ReadTooSlowly(Exception):
+class _ClientTooSlow(Exception):
     """The client does not read its answer at the rate that is expected."""
 
 
-class _Answer:
+class _SentResponse:
     """One answer on its way to a client."""
 
-    def __init__(self, memory: AnswerMemory, send: Send) -> None:
+    def __init__(self, memory: ResponseMemory, send: Send) -> None:
         self._memory = memory
         self._send = send
         self._start: Message | None = None
@@ -125,15 +125,15 @@ class _Answer:
         with anyio.move_on_after(left_s) as scope:
             await self._send(message)
         if scope.cancelled_caught:
-            raise _ReadTooSlowly
+            raise _ClientTooSlow
         self._waited_s += time.monotonic() - began_s
         self._sent_bytes += len(message["body"])
 
 
-class BoundedAnswers:
-    """Middleware that counts answers in an `AnswerMemory` and sends them in blocks."""
+class BoundedResponses:
+    """Middleware that counts answers in an `ResponseMemory` and sends them in blocks."""
 
-    def __init__(self, app: ASGIApp, memory: AnswerMemory) -> None:
+    def __init__(self, app: ASGIApp, memory: ResponseMemory) -> None:
         self._app = app
         self._memory = memory
 
@@ -141,11 +141,11 @@ class BoundedAnswers:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(self._memory, send)
+        answer = _SentResponse(self._memory, send)
         scope[_SCOPE_KEY] = answer
         try:
             await self._app(scope, receive, answer.send)
-        except _ReadTooSlowly:
+        except _ClientTooSlow:
             pass  # the answer is incomplete, so the server closes the connection
         finally:
             self._memory.release(answer.held_bytes)
@@ -157,5 +157,5 @@ def hold(request: Request, size: int) -> None:
     Raises:
         Busy: other answers hold too much.
     """
-    answer: _Answer = request.scope[_SCOPE_KEY]
+    answer: _SentResponse = request.scope[_SCOPE_KEY]
     answer.hold(size)

@@ -12,8 +12,8 @@ import httpx
 import numpy as np
 import pytest
 
-from runvitals.server.answer_memory import AnswerLimits
-from runvitals.server.http.connection import Bounds
+from runvitals.server.http.connection import ConnectionLimits
+from runvitals.server.response_memory import ResponseLimits
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.samples.contract import SampleBatch
 from tests.server.serving import Served, serving
@@ -28,8 +28,8 @@ CSV = f"{JSON}&format=csv"
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A run of 150,000 values: 4 MB of JSON."""
-    limits = AnswerLimits(held_bytes=LIMIT)
-    with serving(tmp_path, Bounds(unread_s=600), answer_limits=limits) as served:
+    limits = ResponseLimits(held_bytes=LIMIT)
+    with serving(tmp_path, ConnectionLimits(unread_s=600), response_limits=limits) as served:
         add_run(served)
         yield served
 
@@ -71,7 +71,7 @@ def eventually(is_so: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("path", [JSON, CSV], ids=["JSON", "CSV"])
 def test_answers_that_are_not_read_share_a_limit(served: Served, path: str) -> None:
-    memory = served.app.answer_memory
+    memory = served.app.response_memory
     with ExitStack() as stack:
         waiting = [stack.enter_context(closing(ask(served, path))) for _ in range(CLIENTS)]
         begun = [head_of(connection) for connection in waiting]
@@ -89,7 +89,7 @@ def test_answers_that_are_not_read_share_a_limit(served: Served, path: str) -> N
 
 
 def test_an_answer_larger_than_the_limit_is_sent_alone_and_whole(tmp_path: Path) -> None:
-    with serving(tmp_path, answer_limits=AnswerLimits(held_bytes=1)) as served:
+    with serving(tmp_path, response_limits=ResponseLimits(held_bytes=1)) as served:
         add_run(served)
         answer = httpx.get(f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=20)
         assert answer.status_code == 200
@@ -100,17 +100,17 @@ def test_an_answer_larger_than_the_limit_is_sent_alone_and_whole(tmp_path: Path)
 @pytest.mark.parametrize(
     ("bounds", "limits"),
     [
-        (Bounds(unread_s=1), AnswerLimits()),
-        (Bounds(unread_s=1), AnswerLimits(patience_s=0.2, slowest_bytes_per_s=100_000_000)),
+        (ConnectionLimits(unread_s=1), ResponseLimits()),
+        (ConnectionLimits(unread_s=1), ResponseLimits(patience_s=0.2, slowest_bytes_per_s=100_000_000)),
     ],
     ids=["reads nothing", "reads a little now and then"],
 )
 def test_who_does_not_read_an_answer_in_time_is_disconnected(
-    tmp_path: Path, bounds: Bounds, limits: AnswerLimits
+    tmp_path: Path, bounds: ConnectionLimits, limits: ResponseLimits
 ) -> None:
-    with serving(tmp_path, bounds, answer_limits=limits) as served:
+    with serving(tmp_path, bounds, response_limits=limits) as served:
         add_run(served)
-        memory = served.app.answer_memory
+        memory = served.app.response_memory
         with closing(ask(served, JSON)) as connection:
             assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
             if limits.patience_s < 1:

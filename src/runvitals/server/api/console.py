@@ -1,0 +1,24 @@
+"""`/runs/{run}/console`: the recorded output of a run's program."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from runvitals.server.api import models
+from runvitals.server.api.parameters import TheRun
+from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
+from runvitals.server.library import RunView
+
+router = APIRouter(responses=RUN_ERRORS)
+
+
+@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer)
+async def run_console(request: Request, run: TheRun) -> Response:
+    """The newest output of the program."""
+
+    def read(view: RunView) -> bytes:
+        cut, pieces = view.printed()
+        return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
+
+    return await json_response(request, await run.use(read, quick=True))

@@ -1,0 +1,51 @@
+"""`/runs/{run}/history`: the numbers that a run logged, by step."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from runvitals.server import series
+from runvitals.server.api import models
+from runvitals.server.api.parameters import MaxPoints, TheRun
+from runvitals.server.api.responses import (
+    RUN_ERRORS,
+    json_bytes,
+    json_response,
+    read_or_422,
+)
+from runvitals.server.api.tables.formats import RESPONSES, TheFormat
+from runvitals.server.api.tables.responses import history_table, send_table
+from runvitals.server.library import RunView
+
+router = APIRouter(responses=RUN_ERRORS)
+
+
+@router.get("/runs/{run}/history", response_model=models.Logged, responses=RESPONSES)
+async def run_history(
+    request: Request,
+    run: TheRun,
+    format: TheFormat,
+    keys: Annotated[
+        list[str], Query(description="Names that were logged. All if none is given.", max_length=1000)
+    ] = [],  # noqa: B006
+    rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31)] = None,
+    max_points: MaxPoints = 1000,
+    resolution: Annotated[
+        Literal["auto", "raw"], Query(description="`raw` = every call, whatever `max_points` says.")
+    ] = "auto",
+) -> Response:
+    """The numbers that `log()` wrote, by step, for each process that logged.
+
+    As a table (`format`), a row has `step`, `t`, `host`, `rank` and a column for each name.
+    """
+    points = None if resolution == "raw" else max_points
+    if format != "json":
+        return await send_table(request, history_table(run, keys, points, rank, format))
+
+    def read(view: RunView) -> bytes:
+        return json_bytes(series.logged(view, keys, points, rank))
+
+    return await json_response(request, await read_or_422(run, read))

@@ -1,0 +1,45 @@
+"""`/runs/{run}/live`: what is new in a run, as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, HTTPException, Query, Request
+from fastapi.responses import StreamingResponse
+
+from runvitals.server import series
+from runvitals.server.api.parameters import TheLibrary, TheRun
+from runvitals.server.api.responses import RUN_ERRORS
+from runvitals.server.live import follower as live
+
+router = APIRouter(responses=RUN_ERRORS)
+
+
+@router.get(
+    "/runs/{run}/live",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+    description=live.__doc__,
+)
+async def run_live(
+    request: Request,
+    run: TheRun,
+    library: TheLibrary,
+    after: Annotated[
+        str | None,
+        Query(
+            description="`cursor` of another response. Without it the stream starts now; with an empty "
+            "one, at the run's first record."
+        ),
+    ] = None,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> StreamingResponse:
+    begin = last_event_id or after
+    if begin is None:
+        begin = await run.use(lambda view: series.cursor(view.position()), quick=True)
+    try:
+        follower = live.Follower(begin, library.clock)
+    except ValueError as error:
+        raise HTTPException(422, f"after: {error}") from None
+    events = request.app.state.feeds.stream(run, follower)
+    return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})

@@ -1,0 +1,25 @@
+"""`/catalogue`: the definition of every metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from runvitals.metrics import SUBJECTS
+from runvitals.server.api import models
+
+router = APIRouter()
+
+
+@router.get("/catalogue", response_model=list[models.CatalogueRow])
+async def catalogue() -> Any:
+    """Every defined metric: key, unit, kind, chart and meaning."""
+    return [
+        {
+            **{name: getattr(metric, name) for name in models.CatalogueRow.model_fields if name != "subject"},
+            "subject": subject,
+        }
+        for subject, metrics in SUBJECTS.items()
+        for metric in metrics
+    ]

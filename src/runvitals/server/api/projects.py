@@ -1,0 +1,51 @@
+"""`/projects`: list, rename and delete projects."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path
+
+from runvitals.server.api import models
+from runvitals.server.api.parameters import TheEditableLibrary, TheLibrary
+from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
+from runvitals.store.metadata import UnknownProject
+
+ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    **INVALID_PARAMETER,
+    **EDIT_ERRORS,
+    404: {"model": models.ErrorAnswer, "description": "There is no such project."},
+}
+
+router = APIRouter()
+
+
+@router.get("/projects", response_model=list[models.Project])
+async def projects(library: TheLibrary) -> Any:
+    """The projects that have runs, the one with the newest run first."""
+    return await library.projects()
+
+
+@router.patch("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)
+async def rename_project(
+    project: ProjectName, changes: models.ProjectChanges, library: TheEditableLibrary
+) -> Any:
+    """Rename a project. Runs that arrive later under the old name are in a new project."""
+    try:
+        await library.rename_project(project, changes.name)
+    except UnknownProject as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    return {"project": changes.name, "done": "rename"}
+
+
+@router.delete("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)
+async def delete_project(project: ProjectName, library: TheEditableLibrary) -> Any:
+    """Move all runs of a project to the trash, as `DELETE /runs/{run}` does with one."""
+    try:
+        runs = await library.delete_project(project)
+    except UnknownProject as error:
+        raise HTTPException(404, str(error)) from None
+    return {"project": project, "done": "delete", "runs": runs}

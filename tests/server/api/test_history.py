@@ -1,0 +1,59 @@
+"""Logged values by step."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from runvitals.server.api import models
+from tests.query.journals import T0, Trainer
+from tests.server.client import Client
+
+
+def test_logged_values_by_rank(tmp_path: Path, client: Client) -> None:
+    first, second = Trainer(tmp_path, rank=0), Trainer(tmp_path, pid=4712, rank=1)
+    for step in range(3):
+        first.log(
+            T0 + step, step, loss=1.0 / (step + 1), text="no number", **({"eval": 0.5} if step == 2 else {})
+        )
+    second.log(T0, 7, loss=math.nan)
+    found = client.ask("runs/abc/history")
+    models.Logged.model_validate(found)
+    assert [(group["rank"], group["step"], group["series"]) for group in found["groups"]] == [
+        (0, [0.0, 1.0, 2.0], {"loss": [1.0, 0.5, 1 / 3]}),
+        (0, [2.0], {"eval": [0.5]}),
+        (1, [7.0], {"loss": [None]}),
+    ]
+    (group,) = client.ask("runs/abc/history", keys="eval")["groups"]
+    assert group["series"] == {"eval": [0.5]}
+
+
+def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, client: Client) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(100):
+        trainer.log(T0 + step * 10, step, loss=float(step))
+    (group,) = client.ask("runs/abc/history", max_points=10)["groups"]
+    assert group["step"] == [float(step) for step in range(0, 100, 10)]
+    assert group["t"][0] == T0 + 90
+    assert (group["min"]["loss"][1], group["series"]["loss"][1], group["max"]["loss"][1]) == (
+        10.0,
+        14.5,
+        19.0,
+    )
+
+
+def test_logged_rows_at_full_resolution(
+    tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(100):
+        trainer.log(T0 + step * 10, step, loss=float(step))
+    (group,) = client.ask("runs/abc/history", max_points=10, resolution="raw")["groups"]
+    assert (group["n"], group["series"]["loss"]) == (None, [float(step) for step in range(100)])
+    monkeypatch.setattr("runvitals.server.series.MAX_RAW_VALUES", 99)
+    response = client.get("/api/v1/runs/abc/history?resolution=raw")
+    assert response.status_code == 422
+    assert "100 values were logged; one answer holds 99: ask for fewer names" in response.json()["error"]
+    client.ask("runs/abc/history")
