@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from runvitals.monitor import relay_connection
+from tests.patience import PATIENCE_S
 
 # A relay that has delivered everything stays for 5 s.
-PATIENCE_S = 15.0
 
 
 def end_relay(data: str | Path) -> None:

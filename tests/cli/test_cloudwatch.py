@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import runvitals
+from tests.patience import PATIENCE_S
 from tests.query.journals import T0, Monitor
 from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
 
@@ -37,7 +38,7 @@ def start(*arguments: str, without: str = "") -> subprocess.Popen[bytes]:
 
 def ran(text: bytes, *arguments: str, without: str = "") -> tuple[int | None, str, str]:
     with start(*arguments, without=without) as command:
-        out, err = command.communicate(text, timeout=30)
+        out, err = command.communicate(text, timeout=PATIENCE_S)
     return command.returncode, out.decode(), err.decode()
 
 
@@ -119,7 +120,7 @@ def test_asked_to_end_it_still_hands_over_what_it_has(number: signal.Signals, tm
             time.sleep(0.01)
         time.sleep(0.1)  # it has been read; what it says is noted within a millisecond
         command.send_signal(number)
-        _, err = command.communicate(timeout=30)
+        _, err = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 0
     assert b"1 reports, 1 lines written" in err
     assert json.loads(file.read_text())["NeuronCoreUtilizationNC0"] == 50.0
@@ -130,7 +131,7 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
         assert command.stdout is not None
         command.stdout.close()
         command.stdout = None
-        _, err = command.communicate(line(report(process([50.0]))), timeout=30)
+        _, err = command.communicate(line(report(process([50.0]))), timeout=PATIENCE_S)
     assert command.returncode == 0
     assert b"Traceback" not in err
 

@@ -13,6 +13,7 @@ from subprocess import Popen
 import pytest
 
 from runvitals.journal import frames
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, end_group, environment, eventually, finished
 
 Command = Callable[..., "Popen[str]"]
@@ -70,7 +71,7 @@ def test_the_exit_code_is_the_commands(
 
 def test_what_the_command_reads_and_writes_is_not_touched(command: Command) -> None:
     process = command("sh", "-c", "cat; echo err >&2")
-    out, err = process.communicate("through\n", timeout=15)
+    out, err = process.communicate("through\n", timeout=PATIENCE_S)
     assert out == "through\n"
     assert "err\n" in err
 
@@ -104,7 +105,7 @@ def test_a_command_that_handles_the_signal_decides_itself(command: Command, jour
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.terminate()
-    assert process.wait(15) == 5
+    assert process.wait(PATIENCE_S) == 5
     assert journals.end()["exit_code"] == 5
 
 
@@ -197,7 +198,7 @@ def test_a_daemon_that_keeps_the_output_open_does_not_hold_us(command: Command) 
     process = command("sh", "-c", "sleep 60 & echo done", options=("--console", "--quiet"))
     assert process.stdout is not None
     assert process.stdout.readline() == "done\n"
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_the_wrappers_of_a_job_make_one_run(command: Command, journals: Journals) -> None:

@@ -15,6 +15,7 @@ from runvitals.metrics import DEFINITIONS
 from tests.collectors.graphcore.ipus import Library, card
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci, tool
+from tests.patience import PATIENCE_S
 
 
 def reading(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def test_one_reading_after_another_each_a_line_of_json() -> None:
         assert running.stdout is not None
         values = [json.loads(running.stdout.readline()) for _ in range(3)]
         running.send_signal(signal.SIGINT)
-        assert running.wait(30) == 130
+        assert running.wait(PATIENCE_S) == 130
         assert running.stderr is not None
         assert running.stderr.read() == ""
     times = [value["t"] for value in values]
@@ -127,7 +128,7 @@ def test_one_reading_after_another_for_people() -> None:
         assert running.stdout is not None
         text = [running.stdout.readline() for _ in range(40)]
         running.stdout.close()  # whoever read it has enough
-        assert running.wait(30) == 0
+        assert running.wait(PATIENCE_S) == 0
     assert sum(line.endswith(" UTC\n") for line in text) > 1
     assert not any("\x1b" in line for line in text)
 

@@ -21,6 +21,7 @@ from runvitals.cli import main
 from runvitals.store import pairing
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.patience import PATIENCE_S
 from tests.server.stored_runs import Shared
 from tests.store.metadata import postgresql as postgres
 
@@ -42,7 +43,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
     try:
         line = process.stdout.readline()
         assert line, process.stderr.read()
-        with httpx.Client(base_url=line.split()[1], timeout=20) as client:
+        with httpx.Client(base_url=line.split()[1], timeout=PATIENCE_S) as client:
             yield process, client
     finally:
         process.kill()
@@ -81,7 +82,7 @@ def test_what_is_posted_is_there_and_survives_an_orderly_end(tmp_path: Path) -> 
         assert "runvitals_ingest_points_total 6\n" in client.get("/metrics").text
         assert "<title>" in client.get("/").text
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, err) == (0, "")
     with serving(tmp_path / "store") as (_, client):
         assert values(client) == [0.0, 1.0, 2.0]
@@ -127,7 +128,7 @@ def test_a_person_at_the_server_stops_a_training(tmp_path: Path) -> None:
             eventually(lambda: client.get("/api/v1/runs/abc").status_code == 200)
             assert client.get("/api/v1/runs/abc").json()["state"] == "running"
             assert client.post("/api/v1/runs/abc/stop", json={}).status_code == 200
-            out, _ = training.communicate(timeout=30)
+            out, _ = training.communicate(timeout=PATIENCE_S)
         assert (out, training.returncode) == ("interrupted\n", 0)
         eventually(lambda: client.get("/api/v1/runs/abc").json()["state"] != "running")
         run = client.get("/api/v1/runs/abc").json()
@@ -169,7 +170,7 @@ def test_what_is_known_of_runs_can_be_in_postgresql(
                 assert client.post("/api/v1/runs/curl-1/stop").status_code == 200
                 eventually(lambda: client.post("/api/v1/ingest", json=envelope(9)).json()["stop"])
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE_S)
     assert not (tmp_path / "store" / "catalogue.db").exists()
 
 
@@ -206,7 +207,7 @@ def test_it_drops_old_samples_and_says_so_in_json(tmp_path: Path, years: list[st
         eventually(lambda: "runvitals_housekeeping_dropped_samples_total 3" in client.get("/metrics").text)
         assert client.get("/api/v1/runs/no%0A").status_code == 404
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE_S)
     lines = [json.loads(line) for line in err.splitlines()]
     assert [one["message"] for one in lines] == ["dropped samples beyond their age", "request refused"]
     assert lines[0]["samples"] == 3
@@ -264,7 +265,7 @@ def test_a_store_is_not_backed_up_with_the_catalogue_of_another(
 
 
 def eventually(look: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + PATIENCE_S
     while not look():
         assert time.monotonic() < until_s, "it did not come to pass"
         time.sleep(0.05)

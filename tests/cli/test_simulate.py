@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.query.run_handle import open_run
+from tests.patience import PATIENCE_S
 from tests.relay.receiver import Receiver
 from tests.sdk.runs import environment, eventually
 
@@ -54,7 +55,7 @@ def test_live_simulation_stops_on_ctrl_c(tmp_path: Path) -> None:
     eventually(lambda: [one for one in open_run("latest", str(tmp_path)).statistics("cpu") if one.n >= 3])
     assert open_run("latest", str(tmp_path)).state == "running"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     run = open_run("latest", str(tmp_path))
     assert (run.state, run.facts.signal) == ("stopped", 2)
@@ -65,6 +66,6 @@ def test_live_simulation_stops_on_ctrl_c(tmp_path: Path) -> None:
 )
 def test_invalid_options(tmp_path: Path, option: str, value: str) -> None:
     process = command(tmp_path, option, value)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert option in err

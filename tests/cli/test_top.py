@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.collectors.plumbing.test_tool import program
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import environment
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -30,7 +31,6 @@ CARD = {
     "GPU Memory Allocated (VRAM%)": "33",
     "Card Series": "AMD Instinct \x1b[31mMI300X",
 }
-PATIENCE_S = 20.0
 
 
 class Terminal:

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from runvitals.cli import main
+from tests.patience import PATIENCE_S
 from tests.query.journals import T0, Monitor
 
 
@@ -39,7 +40,7 @@ def test_serves_until_ctrl_c(tmp_path: Path) -> None:
     assert url.startswith("http://127.0.0.1:")
     assert httpx.get(f"{url}api/v1/runs").json()["runs"][0]["id"] == "brave-otter-1"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, "", "")
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI
 
 from runvitals.server.http.serve import Server, listen
+from tests.patience import PATIENCE_S
 
 
 @contextmanager
@@ -21,5 +22,5 @@ def serving(app: FastAPI) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.handle_exit(2, None)
-        thread.join(timeout=10)
+        thread.join(timeout=PATIENCE_S)
     assert not thread.is_alive()

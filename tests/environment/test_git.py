@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.environment import git
+from tests.patience import PATIENCE_S
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 ONE, TWO = "1" * 40, "2" * 40
@@ -185,9 +186,9 @@ def test_a_git_that_hangs_is_killed_with_its_children(
     fake_git(tmp_path / "bin", monkeypatch, f"sleep 60 & echo $! > {tmp_path / 'child'}; wait")
     began = time.monotonic()
     assert git.dirty(str(tmp_path), timeout_s=0.5) is None
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < PATIENCE_S
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while alive(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not alive(child)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.journal.json_codec import dumps, loads, plain
+from tests.patience import PATIENCE_S
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -93,7 +94,7 @@ for text in sys.argv[2:]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     assert said.stdout.count("refused") == len(broken), said.stdout
 

@@ -23,6 +23,7 @@ from runvitals.monitor.processes import (
     exit_of,
     handed_pidfd,
 )
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def gone(process: Process) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while not process.check():
         assert time.monotonic() < until
         time.sleep(0.002)

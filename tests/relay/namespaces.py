@@ -13,6 +13,8 @@ from types import TracebackType
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 HUB_ADDRESS = "10.83.0.1"
 _CLONE_NEWNET = 0x40000000
 
@@ -67,7 +69,7 @@ class Network:
         return f"{self._mark}-{machine}"
 
     def _ip(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=10, check=check)
+        return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=check)
 
     def link(self, node: str, up: bool) -> None:
         """Plug the node's cable in or out, at the hub."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
 
 
 def free_port() -> int:
@@ -29,7 +29,9 @@ def free_port() -> int:
 def get(url: str, accept: str = "*/*") -> tuple[bytes, str]:
     """(body, content type)."""
     request = urllib.request.Request(url, headers={"Accept": accept})
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+        request, timeout=PATIENCE_S
+    ) as answer:
         return answer.read(), answer.headers["Content-Type"]
 
 

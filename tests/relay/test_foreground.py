@@ -22,11 +22,10 @@ from runvitals.relay.engine.delivery_lag import DeliveryLag, delivery_lag
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
 from runvitals.relay.main import own_host
+from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.programs import get
 from tests.relay.receiver import Receiver, now_ms
-
-PATIENCE_S = 15.0
 
 
 @pytest.fixture

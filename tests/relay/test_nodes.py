@@ -18,11 +18,11 @@ import pytest
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.sdk.identity import short_id
+from tests.patience import PATIENCE_S
 from tests.relay.namespaces import Network
 from tests.relay.receiver import FOR_EVER_MS, Receiver
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-PATIENCE_S = 30.0
 RUN = short_id("torchrun-job7")
 TOKEN = "rvt_of_the_cluster"
 # What torchrun's agent does on a node: the ranks of this node, with what they need to know of the others.

@@ -15,8 +15,8 @@ from typing import Any
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.records import Record
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 15.0
 Start = Callable[..., "subprocess.Popen[str]"]
 
 

@@ -11,6 +11,7 @@ import pytest
 from runvitals.journal import file_descriptor, frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.writer import Writer
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, finished
 
 
@@ -121,7 +122,7 @@ def test_a_training_that_closes_everything(train: Start, journals: Journals, clo
         with open(os.environ["RUNVITALS_DIR"] + "/open", "w") as file:
             file.write("all are")
     """)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert (journals.directory / "checkpoint").read_bytes() == b"weights"
     assert (journals.directory / "open").read_text() == "all are"
     assert [r["data"]["n"] for r in journals.history("run1")] == [0, 1, 2, 3]

@@ -15,6 +15,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.query.run_handle import open_run
 from tests.journal.test_full_disk import NAMESPACE, needs_mounts
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
 
 TRAINING = """
@@ -58,7 +59,7 @@ def test_a_training_in_odd_surroundings(before: str, journals: Journals, tmp_pat
     script = f"{before}\n{textwrap.dedent(TRAINING)}"
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)],
-        cwd=work, env=environment(tmp_path), capture_output=True, text=True, timeout=30,
+        cwd=work, env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert logged(journals) == [0, 1, 2]
@@ -94,7 +95,7 @@ def test_a_data_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
         [sys.executable, "-c", textwrap.dedent(TRAINING)],
         env={**environment(tmp_path), "RUNVITALS_DIR": os.fsdecode(folder)},
         capture_output=True,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     records = list(read_run(os.fsdecode(folder) + "/runs/run1"))
@@ -127,7 +128,7 @@ def test_a_command_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
     script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m runvitals run --id run1 -- true'
     done = subprocess.run(
         ["sh", "-c", script, sys.executable],
-        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=30,
+        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert open_run("run1", str(tmp_path)).state == "finished"
@@ -142,7 +143,7 @@ def test_a_relative_data_folder_in_a_working_folder_that_was_deleted(tmp_path: P
         [sys.executable, "-c", script],
         cwd=tmp_path,
         env={**environment(tmp_path), "RUNVITALS_DIR": "data", "TMPDIR": str(tmp_path / "tmp")},
-        capture_output=True, text=True, timeout=30,
+        capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "is recorded in" in done.stderr
@@ -241,7 +242,7 @@ def test_a_command_for_which_no_monitor_can_be_started(
     done = subprocess.run(
         ["sh", "-c", 'ulimit -n 12; exec "$0" -m runvitals run --id run1 --name one -- sh -c "$1"',
          sys.executable, ending],
-        env=environment(tmp_path), capture_output=True, text=True, timeout=30,
+        env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == (128 + by_signal if by_signal else exit_code), done.stderr
     assert "no system metrics" in done.stderr

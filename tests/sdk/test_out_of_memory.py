@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, end_group, eventually, say, start
 
 LIMIT_BYTES = 100 * 1024 * 1024
@@ -53,7 +54,7 @@ def test_running_out_of_memory_is_told_from_other_kills(tmp_path: Path, small_cg
         journals = Journals(tmp_path)
         eventually(lambda: journals.samples())
         say(process, "eat")
-        assert process.wait(30) == -9
+        assert process.wait(PATIENCE_S) == -9
         end = journals.end()
         assert (end["state"], end["signal"], end["out_of_memory"]) == ("crashed", 9, True)
         limits = [

@@ -10,6 +10,7 @@ from pathlib import Path
 from runvitals.journal import frames
 from runvitals.monitor import launch, relay_connection
 from tests.monitor.strangers import stranger_on
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, environment, eventually, finished
 
 RUN = """
@@ -85,7 +86,7 @@ def test_a_command_with_many_arguments(journals: Journals, tmp_path: Path) -> No
             if r.type == frames.INFO and "program" in r.value.get("machine", {})
         ]
     )
-    _, err = command.communicate("\n", timeout=15)
+    _, err = command.communicate("\n", timeout=PATIENCE_S)
     assert command.returncode == 0, err
     assert argv == [words]
     assert journals.end()["state"] == "finished"
@@ -122,7 +123,7 @@ def test_facts_about_the_surroundings_hold_no_secrets(
     process = train(script)
     eventually(lambda: any("machine" in r.value for r in journals.records() if r.type == frames.INFO))
     eventually(lambda: len(journals.samples()) >= 5)
-    process.communicate("\n", timeout=15)
+    process.communicate("\n", timeout=PATIENCE_S)
     journals.end()
     kept = str([record.value for record in journals.records() if record.type != frames.SAMPLE])
     assert "hunter2hunter2" not in kept

@@ -19,7 +19,8 @@ from typing import Any
 
 from websockets.sync.client import connect
 
-PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _KEY_CODES = {"Escape": 27}
 _FLAGS = (

@@ -15,6 +15,7 @@ from runvitals.server.response_memory import ResponseLimits
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.patience import PATIENCE_S
 
 Address = tuple[str, int]
 
@@ -43,7 +44,7 @@ class Served:
         self.refused: list[tuple[int, str]] = []
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=20)
+        return socket.create_connection(self.address, timeout=PATIENCE_S)
 
     def say(self, *parts: bytes) -> bytes:
         """All that is answered to some bytes, until the server closes the connection."""
@@ -83,7 +84,7 @@ def serving(
             yield served
         finally:
             http.handle_exit(2, None)
-            thread.join(timeout=20)
+            thread.join(timeout=PATIENCE_S)
             app.close()
             catalogue.close()
             store.close()

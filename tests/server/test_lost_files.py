@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
 NAMES = ["catalogue.db", "log.db"]
@@ -65,7 +66,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
         edited = client.patch("/api/v1/runs/abc", json={"notes": "so so"})
         assert (edited.status_code, edited.headers["retry-after"]) == (503, "5")
         told = f"catalogue-file fails, and goes on: {path} was {how}"
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + PATIENCE_S
         while told not in caplog.text and time.monotonic() < deadline_s:
             time.sleep(0.05)
         assert caplog.text.count(told) == 1

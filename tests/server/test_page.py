@@ -14,6 +14,7 @@ import pytest
 from runvitals.server import create_app
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.page import FOLDER
+from tests.patience import PATIENCE_S
 from tests.query.journals import Monitor, Training
 from tests.server.browser import Browser, NoBrowser
 from tests.server.test_build import hook  # noqa: F401
@@ -53,7 +54,7 @@ def page(browser: Browser, tmp_path: Path, static: str) -> Iterator[Browser]:
         browser.base = "about:"
         browser.open("blank")
         server.handle_exit(2, None)
-        thread.join(timeout=10)
+        thread.join(timeout=PATIENCE_S)
     assert browser.complaints == []
 
 

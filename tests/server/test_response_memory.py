@@ -16,6 +16,7 @@ from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.samples.contract import SampleBatch
+from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
 T0 = 1_790_812_800_000
@@ -63,7 +64,7 @@ def head_of(connection: socket.socket) -> bytes:
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 30
+    until_s = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < until_s
         time.sleep(0.05)
@@ -82,16 +83,16 @@ def test_answers_that_are_not_read_share_a_limit(served: Served, path: str) -> N
         assert all(b"retry-after: 1\r\n" in head for head in rejected)
         assert 0 < memory.held_bytes <= LIMIT
         assert httpx.get(f"{served.url}/readyz").status_code == 200
-        refused = httpx.get(f"{served.url}{path}", timeout=20)
+        refused = httpx.get(f"{served.url}{path}", timeout=PATIENCE_S)
         assert refused.json()["error"].startswith("answers that other clients are still reading take ")
     eventually(lambda: memory.held_bytes == 0)
-    assert httpx.get(f"{served.url}{path}", timeout=20).status_code == 200
+    assert httpx.get(f"{served.url}{path}", timeout=PATIENCE_S).status_code == 200
 
 
 def test_an_answer_larger_than_the_limit_is_sent_alone_and_whole(tmp_path: Path) -> None:
     with serving(tmp_path, response_limits=ResponseLimits(held_bytes=1)) as served:
         add_run(served)
-        answer = httpx.get(f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=20)
+        answer = httpx.get(f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=PATIENCE_S)
         assert answer.status_code == 200
         assert int(answer.headers["content-length"]) == len(answer.content) > 3_000_000
         assert len(answer.json()["groups"][0]["t"]) == 15_000

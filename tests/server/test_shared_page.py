@@ -14,6 +14,7 @@ from runvitals.model.ending import Ending
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import SectionUpdate, WriterEnd, WriterRegistration
+from tests.patience import PATIENCE_S
 from tests.query.journals import Training
 from tests.server.browser import Browser
 from tests.server.stored_runs import Shared
@@ -43,7 +44,7 @@ def serving(shared: Shared, static: str, **how: bool) -> Iterator[str]:  # noqa:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             running.handle_exit(2, None)
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE_S)
             app.close()
 
 

@@ -15,6 +15,7 @@ from runvitals.deadline import TooSlow
 from runvitals.server.library import RunView
 from runvitals.server.stored.library import StoredLibrary
 from runvitals.server.workers import Busy, Workers
+from tests.patience import PATIENCE_S
 from tests.query.journals import Training
 from tests.server.stored_runs import Shared
 
@@ -84,7 +85,7 @@ def test_a_slow_question_about_a_run_stops_no_other_about_it(server: Shared) -> 
             async def slow() -> None:
                 def wait(view: RunView) -> None:
                     anyio.from_thread.run_sync(began.set)
-                    assert let_go.wait(20)
+                    assert let_go.wait(PATIENCE_S)
 
                 await run.use(wait)
 
@@ -106,7 +107,7 @@ def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
 
     async def one() -> None:
         try:
-            await workers.answer(lambda: let_go.wait(20))
+            await workers.answer(lambda: let_go.wait(PATIENCE_S))
         except Busy as error:
             told.append(str(error))
 
@@ -114,7 +115,7 @@ def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(5010):
                 tasks.start_soon(one)
-            until_s = time.monotonic() + 10
+            until_s = time.monotonic() + PATIENCE_S
             while not told and time.monotonic() < until_s:
                 await anyio.sleep(0.01)
             let_go.set()

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from runvitals.store.supervised_thread import SupervisedThread
+from tests.patience import PATIENCE_S
 
 
 def test_a_thread_goes_on_after_any_failure_and_tells_of_it_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -20,13 +21,13 @@ def test_a_thread_goes_on_after_any_failure_and_tells_of_it_once(caplog: pytest.
             failed.set()
             raise [OSError("the disk is full"), OSError("the disk is full"), KeyError("run")][len(turns) - 1]
         recovered.set()
-        return not thread.closing.wait(20)
+        return not thread.closing.wait(PATIENCE_S)
 
     thread = SupervisedThread("looking", turn, longest_pause_s=0.01)
     with caplog.at_level(logging.ERROR):
         thread.start()
-        assert failed.wait(20)
-        assert recovered.wait(20)
+        assert failed.wait(PATIENCE_S)
+        assert recovered.wait(PATIENCE_S)
         thread.close()
     assert thread.failures == 3
     assert thread.problem is None

@@ -12,6 +12,7 @@ from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.host.cpu import Cpu, probe
 from tests.collectors import trees
 from tests.collectors.trees import BARE_VM, plant, put, sample, stat
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +103,7 @@ def test_without_proc_stat_the_source_is_absent_and_says_why(tmp_path: Path) -> 
 
 def test_this_machine() -> None:
     cpu = probe(Scope(pids=[os.getpid()]))
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     readings: dict[str, float] = {}
     while "cpu.mean" not in readings and time.monotonic() < deadline:
         readings |= sample(cpu, time.monotonic())

@@ -14,6 +14,7 @@ from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.host.filesystem import Filesystem, is_remote, probe
 from runvitals.collectors.plumbing.mounts import read_mounts
 from tests.collectors.trees import BARE_VM, mount, plant, sample
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,12 +108,12 @@ class HungServer:
         if path.endswith("/shared"):
             self.asked += 1
             self.hangs.set()
-            assert self.answers.wait(10)
+            assert self.answers.wait(PATIENCE_S)
         return os.statvfs("/")
 
 
 def eventually(reading: Callable[[], dict[str, float]]) -> dict[str, float]:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while not (found := reading()) and time.monotonic() < deadline:
         time.sleep(0.001)
     return found
@@ -129,7 +130,7 @@ def test_a_server_that_does_not_answer_delays_nobody(tmp_path: Path) -> None:
         readings = sample(filesystem, float(second))
         assert "disk./.usagePercent" in readings
         assert "disk./shared.usagePercent" not in readings
-        assert server.hangs.wait(10)
+        assert server.hangs.wait(PATIENCE_S)
     assert server.asked == 1
 
     # Once it answers, the reading is there; the next question waits for its turn.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.neuron.probe import probe
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,7 @@ def say(lines: Path, *reports: bytes) -> None:
 
 def until(collector: Trainium, mono_s: float, good: Callable[[Tick], bool]) -> Tick:
     """Sample until a tick is as wanted; the ticks' clock stands still meanwhile."""
-    stop_s = time.monotonic() + 10.0
+    stop_s = time.monotonic() + PATIENCE_S
     while True:
         tick = Tick(mono_s)
         collector.sample(tick)

@@ -12,6 +12,7 @@ from runvitals.collectors.neuron.monitor import LONG_SILENCE_S, SILENCE_S, Neuro
 from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
 from runvitals.relay.destinations.cloudwatch import neuron_config
 from tests.collectors.neuron import machines, reports
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ def start(programs: Path) -> Iterator[Start]:
 def heard(monitor: NeuronMonitor, count: int, mono_s: float = 1.0) -> list[dict[str, Any]]:
     """So many reports."""
     found: list[dict[str, Any]] = []
-    stop_s = time.monotonic() + 10.0
+    stop_s = time.monotonic() + PATIENCE_S
     while len(found) < count:
         try:
             found += monitor.reports(mono_s)
@@ -50,7 +51,7 @@ def heard(monitor: NeuronMonitor, count: int, mono_s: float = 1.0) -> list[dict[
 
 
 def failure(monitor: NeuronMonitor, mono_s: float) -> str:
-    stop_s = time.monotonic() + 10.0
+    stop_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < stop_s:
         try:
             monitor.reports(mono_s)

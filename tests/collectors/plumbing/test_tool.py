@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.plumbing.tool import StillFailing, StreamingTool, Tool, ToolFailed, find
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ def program(folder: Path, name: str, script: str) -> str:
 
 def soon(ask: Callable[[], T], good: Callable[[T], bool] = bool) -> T:
     """Ask until the answer is good: children need their milliseconds."""
-    until_s = time.monotonic() + 10.0
+    until_s = time.monotonic() + PATIENCE_S
     while not good(answer := ask()):
         assert time.monotonic() < until_s, "no answer"
         time.sleep(0.002)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runvitals.collectors.base import Tick
 from tests.collectors.plumbing.test_tool import program
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ def tool(
 
 def answer(collector: Collector, mono_s: float) -> Tick:
     """Sample at one moment, again and again, until the tool has answered; the tick with the answer."""
-    until_s = time.monotonic() + 10.0
+    until_s = time.monotonic() + PATIENCE_S
     while True:
         tick = Tick(mono_s)
         collector.sample(tick)

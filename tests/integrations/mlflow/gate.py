@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-PATIENCE_S = 120.0
+from tests.patience import PATIENCE_S
+
 _KEPT = ("Content-Type", "User-Agent")
 
 
@@ -45,7 +46,7 @@ class Server:
 
     def _is_up(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=PATIENCE_S) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -62,7 +63,7 @@ class Server:
             path, method = f"{path}?{'&'.join(f'{key}={text}' for key, text in question.items())}", "GET"
         body = json.dumps(question).encode() if method == "POST" else None
         request = urllib.request.Request(path, body, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return json.loads(answer.read())
 
     def run(self, run: str) -> Any:

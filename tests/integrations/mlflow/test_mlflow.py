@@ -18,10 +18,10 @@ from runvitals.journal.reader import read_run
 from runvitals.monitor import relay_connection
 from tests.integrations.mlflow.gate import Gate, Server
 from tests.leftovers import end_relay
+from tests.patience import PATIENCE_S
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 STORY = Path(__file__).with_name("story.py")
-PATIENCE_S = 60.0
 CPU, MEMORY = "system/cpu_utilization_percentage", "system/system_memory_usage_megabytes"
 HOST = {
     "system/cpu_utilization_percentage",

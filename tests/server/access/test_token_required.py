@@ -13,6 +13,7 @@ import pytest
 
 from runvitals.server.access.token_required import TokenRequired
 from runvitals.store.metadata import open_metadata_store
+from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
 NOW = 1_760_000_000_000
@@ -43,7 +44,7 @@ def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> No
     send(served, token, "streamed")
     other, about = served.catalogue.tokens.create("one that is revoked", NOW)
     url = f"{served.url}/api/v1/runs/streamed/live"
-    with httpx.stream("GET", url, headers=bearer(other), timeout=30) as stream:
+    with httpx.stream("GET", url, headers=bearer(other), timeout=PATIENCE_S) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 1000"
         served.catalogue.tokens.revoke(about.id, NOW)
@@ -62,7 +63,7 @@ def test_a_revoked_token_gets_no_news_that_it_waited_for(served: Served, token: 
     answers: list[httpx.Response] = []
 
     async def waiting() -> None:
-        async with httpx.AsyncClient(timeout=40) as client, anyio.create_task_group() as tasks:
+        async with httpx.AsyncClient(timeout=PATIENCE_S) as client, anyio.create_task_group() as tasks:
 
             async def ask() -> None:
                 answers.append(await client.get(url, headers=bearer(other)))

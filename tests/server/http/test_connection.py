@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from runvitals.server.http.connection import ConnectionLimits
+from tests.patience import PATIENCE_S
 from tests.server.serving import Served, answered, serving
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
@@ -38,7 +39,7 @@ def rss_mb() -> float:
 
 def sends_until_closed(connection: socket.socket, what: bytes, every_s: float) -> bool:
     """Whether the server closes a connection on which something is sent again and again."""
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
         try:
             connection.sendall(what)
@@ -96,7 +97,7 @@ def test_heads_up_to_the_limit_are_read(served: Served) -> None:
 def test_incomplete_heads_share_a_limit(tmp_path: Path) -> None:
     with serving(tmp_path, ConnectionLimits(heads_bytes=500_000)) as served:
         waiting = [served.connect() for _ in range(40)]
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + PATIENCE_S
         for connection in waiting:
             connection.sendall(GET + b"x-a: " + b"y" * 40_000)
         while len(served.refused) < 5:
@@ -175,7 +176,7 @@ def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: 
         assert httpx.get(f"{served.url}/healthz").status_code == 503
         for connection in used:
             connection.close()
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + PATIENCE_S
         while httpx.get(f"{served.url}/healthz").status_code != 200:
             assert time.monotonic() < deadline_s
 
@@ -183,7 +184,7 @@ def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: 
 def test_connections_that_ask_for_nothing_make_room_for_others(tmp_path: Path) -> None:
     with serving(tmp_path, ConnectionLimits(connections=4, silent_s=0.0)) as served:
         silent = [served.connect() for _ in range(4)]
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + PATIENCE_S
         while len(served.http.server_state.connections) < 4:
             assert time.monotonic() < deadline_s
         assert httpx.get(f"{served.url}/healthz").status_code == 200

@@ -19,6 +19,7 @@ from runvitals.server.library import SeriesSelection
 from runvitals.server.live import follower
 from runvitals.server.live.follower import Follower, parse_position
 from runvitals.server.local.journal_run import JournalView
+from tests.patience import PATIENCE_S
 from tests.query.journals import T0, Monitor, Trainer, Training
 
 
@@ -129,7 +130,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Server]]:
         thread.start()
         yield url, server
         server.handle_exit(2, None)
-        thread.join(timeout=10)
+        thread.join(timeout=PATIENCE_S)
     assert not thread.is_alive(), "the server waits for its event streams"
 
 
@@ -140,8 +141,8 @@ def test_over_the_wire(tmp_path: Path, server: tuple[str, Server]) -> None:
     url, _ = server
     address = f"{url}/api/v1/runs/abc/live"
     with (
-        httpx.stream("GET", address, timeout=10) as first,
-        httpx.stream("GET", f"{address}?after=", timeout=10) as second,
+        httpx.stream("GET", address, timeout=PATIENCE_S) as first,
+        httpx.stream("GET", f"{address}?after=", timeout=PATIENCE_S) as second,
     ):
         assert first.headers["content-type"].startswith("text/event-stream")
         assert "content-encoding" not in first.headers

@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 import psycopg
 
+from tests.patience import PATIENCE_S
+
 _OWNER = "postgres"  # initdb and the server refuse to be root; Debian's package brings this user
 # Runs a server in the background until another process has ended, then removes its folder.
 _WATCH = """
@@ -93,7 +95,7 @@ def _start(folder: str, lives_with: int, durable: bool) -> None:
 
 
 def _wait(folder: str, log: BinaryIO) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             psycopg.connect(f"postgresql://{_OWNER}@/postgres?host={folder}").close()

@@ -26,6 +26,7 @@ from runvitals.store.samples.contract import (
     SampleStore,
     SeriesSamples,
 )
+from tests.patience import PATIENCE_S
 
 T0 = 1_790_812_800_000  # 2026-10-01 00:00 UTC
 DAY = 86_400_000
@@ -194,7 +195,7 @@ class Conformance:
 
     def test_submitting_does_not_wait(self, opened: SampleStore) -> None:
         futures = [opened.submit([batch(seq, [seq], [1.0])]) for seq in range(20)]
-        assert not wait(futures, timeout=30).not_done
+        assert not wait(futures, timeout=PATIENCE_S).not_done
         assert [future.result() for future in futures] == [CommitAck(1, 0)] * 20
 
     # Reading

@@ -22,6 +22,7 @@ from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.month_files import ASIDE
+from tests.patience import PATIENCE_S
 from tests.store.samples.conformance import T0
 from tests.store.samples.writer_process import METRICS, SETTINGS, TICKS, batch
 
@@ -47,7 +48,7 @@ class Server:
     def kill(self) -> dict[int, int]:
         """Kill it; the last batch that was acknowledged, for each run."""
         self._process.send_signal(signal.SIGKILL)
-        told, _ = self._process.communicate(timeout=30)
+        told, _ = self._process.communicate(timeout=PATIENCE_S)
         # The last line may be torn: then nobody was told.
         whole = told[: told.rfind(b"\n") + 1].decode().splitlines()
         return {int(run): int(seq) for run, seq in (line.split() for line in whole)}

@@ -16,6 +16,7 @@ from runvitals.store.samples.sqlite_chunks.backup import backup
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.inventory import inventory
 from runvitals.store.samples.sqlite_chunks.log import Log
+from tests.patience import PATIENCE_S
 from tests.store.samples.conformance import ALL, DAY, T0, batch, told
 
 SMALL = Settings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)
@@ -275,13 +276,13 @@ def test_work_that_was_queued_when_the_store_was_closed_is_done(folder: str) -> 
         for work in (lambda: store._sealer.call(hold_up), store.flush, store.close)
     ]
     threads[0].start()
-    assert begun.wait(20)
+    assert begun.wait(PATIENCE_S)
     threads[1].start()
     _wait(lambda: len(store._sealer._work) == 1)
     threads[2].start()
     _wait(store._sealer.thread.closing.is_set)
     may_go_on.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
     assert [file.samples for file in inventory(folder)] == [None, 1]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from runvitals.relay.destinations.prometheus.destination import Exporter, read_address, read_names
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def exporter() -> Iterator[Exporter]:
 
 
 def status(exporter: Exporter, host: str | None, path: str = "/metrics") -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", exporter.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", exporter.port, timeout=PATIENCE_S)
     connection.putrequest("GET", path, skip_host=True)
     if host is not None:
         connection.putheader("Host", host)
