@@ -183,7 +183,7 @@ def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
 def test_a_git_that_hangs_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_git(tmp_path / "bin", monkeypatch, f"sleep 60 & echo $! > {tmp_path / 'child'}; wait")
+    fake_git(tmp_path / "bin", monkeypatch, f"sleep 600 & echo $! > {tmp_path / 'child'}; wait")
     began = time.monotonic()
     assert git.dirty(str(tmp_path), timeout_s=0.5) is None
     assert time.monotonic() - began < PATIENCE_S

@@ -90,7 +90,7 @@ def test_a_server_that_is_away_costs_the_time_that_was_allowed(
 ) -> None:
     receiver.faults.extend([(503, "1")] * 3)
     said = train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
-    assert f"not all of the run is delivered to {receiver.url} yet" in said
+    assert f"the run is not fully delivered to {receiver.url} yet" in said
     assert "503" in said
     eventually(lambda: "loss" in receiver.samples())  # the relay goes on by itself
 
@@ -148,7 +148,7 @@ def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ
     environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
     said = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
     assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in said
-    assert "0 samples, 0 log() rows are there, " in said
+    assert "0 samples, 0 log() rows delivered, " in said
     folder = str(Path(environ["RUNVITALS_DIR"]) / "runs" / "abc")
     told = [one.value for one in read_run(folder) if one.type == frames.EVENT]
     assert [one["name"] for one in told] == ["not_delivered"]
