@@ -5,18 +5,18 @@ import random
 
 import pytest
 
-from runvitals.backoff import LONGEST_ASKED_S, Backoff
+from runvitals.backoff import LONGEST_REQUESTED_S, Backoff
 
 WEEK_S = 7 * 24 * 3600.0
 
 
-def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
+def test_delays_double_up_to_the_maximum() -> None:
     backoff = Backoff(first_s=1.0, longest_s=60.0)
     assert [backoff.failed(0.0) for _ in range(9)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert backoff.failures == 9
 
 
-def test_what_works_again_starts_again_from_the_first_wait() -> None:
+def test_a_success_resets_the_delay() -> None:
     backoff = Backoff(first_s=5.0, longest_s=60.0)
     waits = [backoff.failed(0.0) for _ in range(3)]
     backoff.worked()
@@ -33,7 +33,7 @@ def test_what_works_again_starts_again_from_the_first_wait() -> None:
         (600.0, 300.0, 0, WEEK_S / 300),
     ],
 )
-def test_a_week_of_failures_is_a_bounded_number_of_attempts_at_bounded_waits(
+def test_a_week_of_failures_makes_a_bounded_number_of_attempts(
     first_s: float, longest_s: float, at_once: int, attempts: float
 ) -> None:
     backoff = Backoff(first_s, longest_s, at_once=at_once)
@@ -47,13 +47,13 @@ def test_a_week_of_failures_is_a_bounded_number_of_attempts_at_bounded_waits(
     assert len(waits) > 1024, "2.0**1024 is more than a float holds"
 
 
-def test_jitter_makes_waits_up_to_a_half_longer_and_different() -> None:
+def test_jitter_lengthens_delays_by_up_to_a_half() -> None:
     waits = {Backoff(4.0, 60.0, random.random).failed(0.0) for _ in range(50)}
     assert len(waits) > 40
     assert all(4.0 <= wait_s <= 6.0 for wait_s in waits)
 
 
-def test_the_first_failures_may_cost_no_wait() -> None:
+def test_the_first_failures_may_cause_no_delay() -> None:
     backoff = Backoff(1.0, 60.0, at_once=1)
     assert backoff.failed(10.0) == 0.0
     assert backoff.due(10.0)
@@ -61,31 +61,33 @@ def test_the_first_failures_may_cost_no_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked_s", "wait_s"),
+    ("requested_s", "wait_s"),
     [
         (None, 1.0),
         (7.0, 7.0),
         (0.0, 1.0),
-        (1e300, LONGEST_ASKED_S),
-        (math.inf, LONGEST_ASKED_S),
+        (1e300, LONGEST_REQUESTED_S),
+        (math.inf, LONGEST_REQUESTED_S),
         (math.nan, 1.0),
         (-5.0, 1.0),
         (-math.inf, 1.0),
     ],
 )
-def test_what_the_far_side_asks_for_counts_as_far_as_it_is_sane(asked_s: float | None, wait_s: float) -> None:
+def test_a_requested_delay_replaces_the_computed_one_within_limits(
+    requested_s: float | None, wait_s: float
+) -> None:
     backoff = Backoff(1.0, 60.0)
-    assert backoff.failed(100.0, asked_s) == wait_s
+    assert backoff.failed(100.0, requested_s) == wait_s
     assert backoff.until_s == pytest.approx(100.0 + wait_s, rel=0.01)
 
 
-def test_a_clock_that_ticks_a_little_early_is_early_enough() -> None:
+def test_a_caller_that_checks_slightly_early_may_retry() -> None:
     backoff = Backoff(1.0, 60.0)
     backoff.failed(100.0003)
     assert backoff.due(101.0001)
 
 
-def test_hurrying_makes_it_due_and_forgets_nothing() -> None:
+def test_hurry_ends_the_delay_and_keeps_the_failures() -> None:
     backoff = Backoff(1.0, 60.0)
     backoff.failed(100.0)
     backoff.hurry()

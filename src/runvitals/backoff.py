@@ -6,8 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Upper bound for a delay requested by the other side (`Retry-After`).
-LONGEST_ASKED_S = 3600.0
+# Upper bound for a delay that the peer requests (`Retry-After`).
+LONGEST_REQUESTED_S = 3600.0
 # Retry slightly early: callers that check about once a second would otherwise turn a 2 s delay into 3 s.
 _EARLY_S = 0.005
 
@@ -58,18 +58,18 @@ class Backoff:
         """Whether the delay is over."""
         return now_s >= self.until_s
 
-    def failed(self, now_s: float, asked_s: float | None = None) -> float:
+    def failed(self, now_s: float, requested_s: float | None = None) -> float:
         """Count a failure and return the delay.
 
         Args:
             now_s: the time on any monotonic clock.
-            asked_s: delay requested by the other side. It replaces the computed one, but is limited to
+            requested_s: delay requested by the peer. It replaces the computed one, but is limited to
                 `first_s` … one hour. Negative values and NaN are ignored.
         """
         self.failures += 1
         wait_s = self._next_wait_s()
-        if asked_s is not None and asked_s >= 0.0:  # false for NaN
-            wait_s = min(max(asked_s, self._first_s), LONGEST_ASKED_S)
+        if requested_s is not None and requested_s >= 0.0:  # false for NaN
+            wait_s = min(max(requested_s, self._first_s), LONGEST_REQUESTED_S)
         if self._jitter is not None:
             wait_s *= 1.0 + 0.5 * self._jitter()
         self.until_s = now_s + wait_s - min(wait_s * _EARLY_S, _EARLY_S)

@@ -98,7 +98,7 @@ def test_damage_is_told_and_the_rest_exported(data: Path, capsys: pytest.Capture
     assert main(["export", "abc"]) == 0
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 1 + 9
-    assert "hold no valid record" in printed.err
+    assert "are damaged and were skipped" in printed.err
 
 
 @settings(max_examples=20, deadline=None)

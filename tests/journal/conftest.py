@@ -1,4 +1,4 @@
-"""Settings of this room's property tests: a busy machine is no failure."""
+"""Hypothesis settings: no deadline, because a busy machine must not fail a test."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""A journal reader written from `docs/concepts/journal.md` alone, without our code: it tests the page."""
+"""A journal reader written only from `docs/concepts/journal.md`, to test the page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_BLOCK = 17_825_792
 JSON_TYPES = {1, 2, 4, 6, 7, 8}
 
 
-class Reading:
-    """What a file holds: frames as (type, seq, payload), damaged stretches, where the torn tail begins."""
+class FileContents:
+    """The contents of a file: frames as (type, seq, payload), damaged ranges, start of the torn tail."""
 
     def __init__(self, data: bytes) -> None:
         self.frames: list[tuple[int, int, bytes]] = []
@@ -31,7 +31,7 @@ class Reading:
             if not self.sound(header, length):
                 found = data.find(MAGIC, position + 1)
                 end = found if found >= 0 else self._part_of_magic(data, position + 1)
-                self._pass_over(position, end)
+                self._skip(position, end)
             elif end <= len(data) and zlib.crc32(data[position + 11 : end]) == int.from_bytes(
                 header[4:8], "little"
             ):
@@ -41,7 +41,7 @@ class Reading:
                 self.torn_from = position
                 return
             else:
-                self._pass_over(position, end)
+                self._skip(position, end)
             position = end
 
     @staticmethod
@@ -53,11 +53,11 @@ class Reading:
 
     @staticmethod
     def _part_of_magic(data: bytes, position: int) -> int:
-        """A magic may begin in the last three bytes of a file that is still growing."""
+        """A magic may begin in the last three bytes of a growing file."""
         starts = [at for at in range(max(position, len(data) - 3), len(data)) if MAGIC.startswith(data[at:])]
         return min(starts, default=len(data))
 
-    def _pass_over(self, start: int, end: int) -> None:
+    def _skip(self, start: int, end: int) -> None:
         if self.damage and self.damage[-1][1] == start:
             start = self.damage.pop()[0]
         self.damage.append((start, end))
@@ -86,7 +86,7 @@ class Reading:
         found = []
         for frame in self.frames:
             if frame[0] == 9:
-                found += Reading(zlib.decompressobj().decompress(frame[2], MAX_BLOCK)).frames
+                found += FileContents(zlib.decompressobj().decompress(frame[2], MAX_BLOCK)).frames
             else:
                 found.append(frame)
         return found

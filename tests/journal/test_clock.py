@@ -10,7 +10,7 @@ YEAR_MS = 365 * 86_400_000
 
 
 class Machine:
-    """A machine whose clock can be set."""
+    """A machine with a clock that can be set."""
 
     def __init__(self) -> None:
         self.wall_ms = 1_760_000_000_000
@@ -19,38 +19,38 @@ class Machine:
     def clock(self, anchor_ms: int | None = None) -> Clock:
         return Clock(anchor_ms, lambda: self.wall_ms * 1_000_000, lambda: self.up_ms * 1_000_000)
 
-    def passes(self, ms: int) -> None:
+    def advance(self, ms: int) -> None:
         self.wall_ms += ms
         self.up_ms += ms
 
 
-def test_it_shows_what_the_system_shows_and_goes_forward_evenly() -> None:
+def test_it_starts_at_the_system_time_and_advances_steadily() -> None:
     machine = Machine()
     clock = machine.clock()
     assert clock.now_ms() == machine.wall_ms
-    machine.passes(1500)
+    machine.advance(1500)
     assert (clock.now_ms(), clock.ahead_ms()) == (machine.wall_ms, 0)
 
 
 @pytest.mark.parametrize("by_ms", [11 * YEAR_MS, -55 * YEAR_MS, 3_600_000, -3_600_000])
-def test_it_does_not_follow_when_somebody_sets_the_system_s_clock(by_ms: int) -> None:
+def test_it_does_not_follow_a_change_of_the_system_clock(by_ms: int) -> None:
     machine = Machine()
     clock = machine.clock()
     before_ms = machine.wall_ms
     machine.wall_ms += by_ms
-    machine.passes(1000)
+    machine.advance(1000)
     assert (clock.now_ms(), clock.ahead_ms()) == (before_ms + 1000, by_ms)
 
 
-def test_the_anchor_makes_the_same_clock_in_another_process() -> None:
+def test_a_clock_with_the_same_anchor_shows_the_same_time() -> None:
     machine = Machine()
     first = machine.clock()
     machine.wall_ms += YEAR_MS
-    machine.passes(1000)
+    machine.advance(1000)
     assert machine.clock(first.anchor_ms).now_ms() == first.now_ms()
 
 
-def test_what_is_less_than_two_seconds_was_set_by_nobody() -> None:
+def test_less_than_two_seconds_is_not_reported() -> None:
     machine = Machine()
     clock = machine.clock()
     machine.wall_ms += JUMP_MS - 1
@@ -59,14 +59,14 @@ def test_what_is_less_than_two_seconds_was_set_by_nobody() -> None:
     assert clock.ahead_ms() == JUMP_MS
 
 
-def test_the_real_one() -> None:
+def test_the_clock_of_this_machine() -> None:
     before_ms = time.time_ns() // 1_000_000
     shown_ms = Clock().now_ms()
     assert before_ms - 1 <= shown_ms <= time.time_ns() // 1_000_000 + 1
     assert since_boot_ns() > 0
 
 
-def test_a_writer_s_clock_by_its_first_record() -> None:
+def test_a_writers_clock_from_its_start_record() -> None:
     machine = Machine()
     clock = machine.clock()
     start = {"t": clock.now_ms(), "since_boot_ms": clock.since_boot_ms(), "boot_id": "b"}
@@ -89,11 +89,11 @@ def test_a_writer_s_clock_by_its_first_record() -> None:
         {"t": None},
     ],
 )
-def test_records_that_tell_no_clock_of_this_boot(wrong: dict[str, object]) -> None:
+def test_start_records_without_a_clock_of_this_boot(wrong: dict[str, object]) -> None:
     start = {"t": 1_760_000_000_000, "since_boot_ms": 5000, "boot_id": "b", **wrong}
     assert clock_of(start, "b") is None
 
 
-def test_where_the_system_tells_no_boot_there_is_no_clock_of_it() -> None:
+def test_without_a_boot_id_there_is_no_clock() -> None:
     assert clock_of({"t": 1_760_000_000_000, "since_boot_ms": 5000, "boot_id": ""}, "") is None
     assert boot_id() == boot_id()

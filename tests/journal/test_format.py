@@ -1,4 +1,4 @@
-"""`docs/concepts/journal.md` is correct: a reader written from it agrees with ours, also about damage."""
+"""`docs/concepts/journal.md` is correct: a reader written from it agrees with ours, also on damaged files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.sealing import Sealer
 from runvitals.journal.writer import Writer
-from tests.journal.minireader import Reading
+from tests.journal.minireader import FileContents
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "journal.md"
 ABOUT = {"run": "abc", "role": "monitor", "interval_s": 1}
@@ -26,8 +26,8 @@ def the_example() -> bytes:
     return bytes.fromhex("".join(line[4:] for line in dump.splitlines()))
 
 
-def test_the_example_on_the_page_reads_as_the_page_says() -> None:
-    reading = Reading(the_example())
+def test_the_example_has_the_records_described() -> None:
+    reading = FileContents(the_example())
     start, schema, (sample_type, sample_seq, (time_ms, values)) = reading.records()
     head = {"format": 1, "writer": "monitor.n1.18c", "segment": 0, "t": 1700000000000, **ABOUT}
     assert start == (1, 0, head)
@@ -38,7 +38,7 @@ def test_the_example_on_the_page_reads_as_the_page_says() -> None:
     assert (reading.damage, reading.torn_from) == ([], None)
 
 
-def test_the_fields_of_the_examples_headers_are_those_in_its_table() -> None:
+def test_the_headers_of_the_example_match_its_table() -> None:
     data = the_example()
     rows = re.findall(
         r"\| (\w+) \| magic; crc `(\w+)`; check `(\w+)`; type (\d), (\w+); length .*?(\d+); seq (\d)",
@@ -52,12 +52,14 @@ def test_the_fields_of_the_examples_headers_are_those_in_its_table() -> None:
         assert getattr(frames, name) == int(type)
 
 
-def test_we_write_the_example_byte_by_byte() -> None:
-    again = b"".join(frames.frame(type, seq, payload) for type, seq, payload in Reading(the_example()).frames)
+def test_our_frames_match_the_example_byte_by_byte() -> None:
+    again = b"".join(
+        frames.frame(type, seq, payload) for type, seq, payload in FileContents(the_example()).frames
+    )
     assert again == the_example()
 
 
-def test_a_reader_made_from_the_page_reads_raw_and_sealed_files_alike(tmp_path: Path) -> None:
+def test_a_reader_written_from_the_page_reads_raw_and_sealed_files(tmp_path: Path) -> None:
     journal = Writer(str(tmp_path), "monitor.n1.18c", ABOUT, segment_bytes=6000)
     numbers = random.Random(1)
     for i in range(300):
@@ -76,9 +78,11 @@ def test_a_reader_made_from_the_page_reads_raw_and_sealed_files_alike(tmp_path: 
 
 
 def contents(folder: Path) -> list[tuple[int, int, Any]]:
-    """All records of a folder with one writer, as the page's reader sees them."""
+    """All records of a folder with one writer, as read by the page's reader."""
     return [
-        record for path in sorted(folder.glob("*.rvj")) for record in Reading(path.read_bytes()).records()
+        record
+        for path in sorted(folder.glob("*.rvj"))
+        for record in FileContents(path.read_bytes()).records()
     ]
 
 
@@ -88,7 +92,7 @@ def content(record: Any) -> Any:
     return record.value
 
 
-# Frames, broken ones, lone magics, zeros, noise: whatever can lie in a file.
+# Anything that a file can contain: frames, damaged and truncated ones, single magics, zeros, noise.
 _frame = st.builds(frames.frame, st.integers(1, 8), st.integers(0, 9), st.binary(max_size=40))
 _pieces = st.lists(
     st.one_of(
@@ -106,9 +110,9 @@ _pieces = st.lists(
 
 
 @given(_pieces)
-def test_both_readers_agree_about_any_bytes(pieces: list[bytes]) -> None:
+def test_both_readers_agree_on_any_bytes(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
-    page = Reading(data)
+    page = FileContents(data)
     ours = list(frames.scan(data))
     assert [(f.type, f.seq, f.payload) for f in ours if isinstance(f, frames.Frame)] == page.frames
     damage = [d for d in ours if isinstance(d, frames.Damage)]

@@ -1,4 +1,4 @@
-"""Frames: what was written is read, whole; what is damaged is passed over and said; nothing is made up."""
+"""Frames: every intact frame is read, damage is skipped and reported, and nothing else is returned."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_frames_follow_each_other(payloads: list[bytes]) -> None:
     assert [type(found) for found in scan(journal_of(payloads))] == [Frame] * len(payloads)
 
 
-def test_a_file_cut_at_any_byte_gives_the_records_before_the_cut() -> None:
+def test_a_file_truncated_at_any_byte_has_the_records_before_it() -> None:
     payloads = [b"", b"loss", frames.MAGIC, frame(frames.EVENT, 1, b"inner"), b"{}" * 20]
     data = journal_of(payloads)
     ends = [f.end for f in scan(data) if isinstance(f, Frame)]
@@ -66,7 +66,7 @@ def test_a_file_cut_at_any_byte_gives_the_records_before_the_cut() -> None:
         )
 
 
-def test_one_changed_byte_costs_one_record_and_is_reported() -> None:
+def test_one_changed_byte_damages_one_record() -> None:
     payloads = [b"first", frame(frames.EVENT, 7, b"never written as a record"), b"third"]
     data = journal_of(payloads)
     ends = [0, *(f.end for f in scan(data) if isinstance(f, Frame))]
@@ -74,12 +74,12 @@ def test_one_changed_byte_costs_one_record_and_is_reported() -> None:
         broken = data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :]
         victim = 0 if at < ends[1] else 1
         if ends[1] <= at < ends[1] + 24:
-            continue  # a damaged header gives up its payload to the search: the next test
+            continue  # after a damaged header the payload is searched: see the next test
         assert whole(broken) == payloads[:victim] + payloads[victim + 1 :]
         assert damaged(broken) == [(ends[victim], ends[victim + 1])]
 
 
-def test_behind_a_damaged_header_the_search_goes_from_magic_to_magic() -> None:
+def test_after_a_damaged_header_the_next_magic_is_searched() -> None:
     data = journal_of([b"first", frames.MAGIC * 3 + b"second", b"third"])
     _, second, third = [f.offset for f in scan(data) if isinstance(f, Frame)]
     for at in range(second, second + 24):
@@ -89,7 +89,7 @@ def test_behind_a_damaged_header_the_search_goes_from_magic_to_magic() -> None:
 
 
 @given(_payloads.filter(bool), st.data())
-def test_a_stretch_of_noise_costs_the_records_it_touches_and_no_others(
+def test_overwritten_bytes_damage_only_the_records_they_overlap(
     payloads: list[bytes], data: st.DataObject
 ) -> None:
     written = journal_of(payloads) + frame(frames.EVENT, 999, b"the last one is whole")
@@ -106,7 +106,7 @@ def test_a_stretch_of_noise_costs_the_records_it_touches_and_no_others(
     assert torn(broken) == []
 
 
-def test_what_a_payload_looks_like_does_not_matter_while_it_is_being_written() -> None:
+def test_frames_within_an_incomplete_payload_are_not_read() -> None:
     inner = frame(frames.EVENT, 1, b"printed by the program")
     growing = frame(frames.CONSOLE, 0, inner * 3)
     for cut in range(1, len(growing)):
@@ -114,21 +114,21 @@ def test_what_a_payload_looks_like_does_not_matter_while_it_is_being_written() -
         assert torn(growing[:cut]) == [(0, cut)]
 
 
-def test_records_before_zeros_that_a_crash_left_at_the_end() -> None:
+def test_zeros_at_the_end_after_a_crash() -> None:
     data = journal_of([b"a", b"b"])
     assert whole(data + bytes(100)) == [b"a", b"b"]
     assert torn(data + bytes(100)) == [(len(data), len(data) + 100)]
     assert damaged(data + bytes(100) + frame(frames.EVENT, 2, b"c")) == [(len(data), len(data) + 100)]
 
 
-def test_a_last_frame_whose_pages_never_came_is_torn() -> None:
+def test_a_last_frame_with_missing_pages_is_torn() -> None:
     data = journal_of([b"a", b"x" * 50])
     start = len(data) - 74
     assert torn(data[:-20] + bytes(20)) == [(start, len(data))]
 
 
-def test_a_payload_over_16_mib_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"at most 16777216 bytes; this one has 16777217"):
+def test_a_payload_over_16_mib_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"record of 16777217 bytes is too large; at most 16777216"):
         frame(frames.EVENT, 0, bytes(frames.MAX_PAYLOAD + 1))
 
 
@@ -140,9 +140,9 @@ def test_a_header_that_claims_4_gib_is_damage() -> None:
     assert whole(data) == [b"next"]
 
 
-def test_contrived_bytes_are_read_in_linear_time() -> None:
-    # Lone magics, headers that all claim the next 100,000 bytes, sound or not, and valid frames between
-    # broken ones: a reader that tries every frame there might be needs 10 s for 2 MB, this one 0.3 s.
+def test_crafted_bytes_are_read_in_linear_time() -> None:
+    # Single magics, headers (sound or not) that all claim the next 100,000 bytes, and valid frames between
+    # damaged ones. A reader that tries every possible frame takes 10 s for 2 MB, this one 0.3 s.
     claim = 100_000
     signed = struct.pack("<BIQ", frames.EVENT, claim, 0)
     sound = frames.HEADER.pack(frames.MAGIC, 0, crc32(signed) & 0xFFFFFF | frames.EVENT << 24, claim, 0)
@@ -168,8 +168,8 @@ def as_tuple(found: Frame | Damage) -> tuple[object, ...]:
     return found.start, found.end, found.torn
 
 
-def test_a_file_is_read_piecewise_as_if_at_once(tmp_path: Path) -> None:
-    piece = 256 * 1024  # what the reader holds at a time
+def test_a_file_read_in_pieces_has_the_same_frames(tmp_path: Path) -> None:
+    piece = 256 * 1024  # the reader's window
     path = tmp_path / "journal"
     small = journal_of([bytes([i]) * 1000 for i in range(200)])
     large = frame(frames.INFO, 200, b"x" * (3 * piece))
@@ -191,7 +191,7 @@ def test_a_file_is_read_piecewise_as_if_at_once(tmp_path: Path) -> None:
         assert of_file(path, 1000) == [as_tuple(found) for found in scan(data, 1000)]
 
 
-def test_a_hole_longer_than_any_frame_is_passed_over(tmp_path: Path) -> None:
+def test_a_hole_longer_than_any_frame_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with path.open("wb") as file:
         file.write(frame(frames.EVENT, 0, b"before"))

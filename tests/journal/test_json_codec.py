@@ -1,4 +1,4 @@
-"""JSON: what goes in comes out, as with the standard library's `json`, and what cannot go in says so."""
+"""JSON: encodes and decodes like the standard library's `json`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _json = st.recursive(
 
 
 @given(_json)
-def test_any_json_comes_back(value: Any) -> None:
+def test_any_json_survives(value: Any) -> None:
     assert loads(dumps(value)) == value
     assert loads(dumps(value).decode()) == value
 
 
 @given(_json)
-def test_it_is_the_json_of_the_standard_library(value: Any) -> None:
+def test_the_encoding_is_that_of_the_standard_library(value: Any) -> None:
     assert dumps(value) == json.dumps(value, separators=(",", ":")).encode()
     assert (
         loads(
@@ -43,7 +43,7 @@ def test_it_is_the_json_of_the_standard_library(value: Any) -> None:
     )
 
 
-def test_numbers_that_json_does_not_have() -> None:
+def test_non_finite_numbers() -> None:
     assert dumps([math.nan, math.inf, -math.inf]) == b"[NaN,Infinity,-Infinity]"
     nan, *infinities = loads(b"[NaN,Infinity,-Infinity]")
     assert math.isnan(nan)
@@ -51,7 +51,7 @@ def test_numbers_that_json_does_not_have() -> None:
     assert math.copysign(1, loads(dumps(-0.0))) == -1
 
 
-def test_values_of_numpy_become_plain() -> None:
+def test_numpy_values_become_plain_values() -> None:
     assert plain(numpy.float32(0.5)) == 0.5
     value = {
         "loss": numpy.float32(0.25),
@@ -70,12 +70,12 @@ def test_other_values_become_lists_or_text() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"[1,]", b'{"a":1}x', b"\xff\xfe", b'"a\nb"', b"[" * 100_000, b"nul"]
 )
-def test_what_is_not_json_is_a_value_error(text: bytes) -> None:
+def test_invalid_json_is_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         loads(text)
 
 
-def test_so_it_is_in_a_process_that_has_not_loaded_the_json_package() -> None:
+def test_invalid_json_is_a_value_error_without_the_json_package() -> None:
     script = """
 import sys
 sys.path.append(sys.argv[1])
@@ -85,22 +85,22 @@ for text in sys.argv[2:]:
     try:
         loads(text)
     except ValueError:
-        print("refused")
+        print("rejected")
 """
     broken = ["{", "[1,", "[1 2]", '{"a"', '{"a":1', '"a', '"\\q"', '"\\ud8"', "nul", "-", '[{"a":1}, {']
     source = Path(__file__).parents[2] / "src"
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-I", "-S", "-E", "-c", script, str(source), *broken],
         capture_output=True,
         text=True,
         check=True,
         timeout=PATIENCE_S,
     )
-    assert said.stdout.count("refused") == len(broken), said.stdout
+    assert done.stdout.count("rejected") == len(broken), done.stdout
 
 
-def test_a_value_that_holds_itself_is_a_value_error() -> None:
+def test_a_value_that_contains_itself_is_a_value_error() -> None:
     config: dict[str, Any] = {}
     config["self"] = config
-    with pytest.raises(ValueError, match="holds itself"):
+    with pytest.raises(ValueError, match="contains itself"):
         dumps(config)

@@ -1,4 +1,4 @@
-"""Where journals lie, and which names are allowed there."""
+"""Paths of journals, and the names that are valid in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_relative_folder_is_made_absolute(tmp_path: Path, monkeypatch: pytest.
         ("darwin", {"HOME": "/Users/ann"}, "/Users/ann/Library/Application Support/runvitals"),
     ],
 )
-def test_without_it_the_users_data_home(
+def test_the_default_is_the_users_data_home(
     platform: str, environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("RUNVITALS_DIR", "XDG_DATA_HOME", "HOME"):
@@ -42,9 +42,9 @@ def test_without_it_the_users_data_home(
     assert paths.data_dir() == expected
 
 
-@pytest.mark.parametrize("home", [".", "relative", "~nobody-has-this-name"])
-def test_a_home_that_is_no_place(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container's user may be a bare number."""
+@pytest.mark.parametrize("home", [".", "relative", "~no-such-user"])
+def test_an_invalid_home_directory(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user of a container may be a number without an entry in the user database."""
     monkeypatch.chdir(tmp_path)
     for name in ("RUNVITALS_DIR", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -53,7 +53,7 @@ def test_a_home_that_is_no_place(home: str, tmp_path: Path, monkeypatch: pytest.
     for config_home in ("", "config", "."):
         found = paths.config_dir({"XDG_CONFIG_HOME": config_home})
         assert Path(found).is_absolute()
-        assert not Path(found).is_relative_to(tmp_path), "whoever made this folder is not the user"
+        assert not Path(found).is_relative_to(tmp_path), "the current directory may be a cloned repository"
 
 
 def test_the_users_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,26 +63,26 @@ def test_the_users_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["abc", "a", "2026-11-21_lr0.1", "x" * 128])
-def test_run_ids_that_may_name_a_folder(run_id: str) -> None:
+def test_valid_run_ids(run_id: str) -> None:
     assert paths.check_run_id(run_id) == run_id
 
 
 @pytest.mark.parametrize(
     "run_id", ["", ".", "..", "../up", "a/b", "a\\b", "-rf", ".hidden", "a b", "ä", "a\n", "x" * 129]
 )
-def test_run_ids_that_may_not(run_id: str) -> None:
+def test_invalid_run_ids(run_id: str) -> None:
     with pytest.raises(ValueError, match=r"1 to 128 of A-Z a-z 0-9 _ \. -"):
         paths.check_run_id(run_id)
 
 
-def test_a_hosts_name_as_part_of_a_files() -> None:
+def test_a_host_name_in_a_file_name() -> None:
     assert paths.safe_name("node-1.cluster.example") == "node-1.cluster.example"
     assert paths.safe_name("../über host/") == "__ber_host_"
     assert paths.safe_name("") == "_"
     assert paths.check_writer(f"monitor.{paths.safe_name('ß' * 300)}.19f3a")
 
 
-def test_segments_are_found_in_order_and_nothing_else_is(tmp_path: Path) -> None:
+def test_segments_are_listed_in_order_and_other_files_are_not(tmp_path: Path) -> None:
     for name in (
         "monitor.n1.a.00010.rvj", "monitor.n1.a.00002.rvj", "monitor.n1.a.100000.rvj", "train.n1.7.00000.rvj",
         "monitor.n1.a.00001.rvj.part", "monitor.n1.a.1.rvj", "monitor.n1.a.²³.rvj", "monitor.n1.a.٠٠٠٠١.rvj",
@@ -101,5 +101,5 @@ def test_segments_are_found_in_order_and_nothing_else_is(tmp_path: Path) -> None
         ("curl", ("curl", "curl")),
     ],
 )
-def test_a_writers_name_tells_its_role_and_host(writer: str, expected: tuple[str, str]) -> None:
+def test_role_and_host_of_a_writers_name(writer: str, expected: tuple[str, str]) -> None:
     assert paths.role_and_host(writer) == expected

@@ -1,4 +1,4 @@
-"""The reader: each record once, however the file came to be; what it cannot read it says, without a crash."""
+"""The reader yields each record once and reports what it could not read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = "monitor.n1.1.00000.rvj"
 
 
 class Folder:
-    """A run's folder, written to by hand."""
+    """A run's folder whose files the test writes itself."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def test_a_growing_file_gives_each_record_once(
     assert folder.tail.writers["monitor.n1.1"].torn_bytes == 0
 
 
-def test_a_record_that_is_being_written_is_left_until_it_is_whole(folder: Folder) -> None:
+def test_an_incomplete_record_is_yielded_once_it_is_complete(folder: Folder) -> None:
     folder.append(event(0) + event(1)[:30])
     assert seqs(folder.poll()) == [0]
     assert folder.tail.writers["monitor.n1.1"].torn_bytes == 30
@@ -99,12 +99,12 @@ def test_a_record_that_is_being_written_is_left_until_it_is_whole(folder: Folder
     assert folder.tail.writers["monitor.n1.1"].torn_bytes == 0
 
 
-def test_a_record_that_was_never_finished_is_reported_once_the_writer_went_on(folder: Folder) -> None:
+def test_an_incomplete_record_is_reported_when_the_writer_has_begun_another_file(folder: Folder) -> None:
     folder.append(event(0) + event(1)[:30])
     folder.poll()
     folder.append(event(1), "monitor.n1.1.00001.rvj")
     assert seqs(folder.poll()) == [1]
-    assert folder.problems == [f"{NAME}: its last 30 bytes are a record that was never finished"]
+    assert folder.problems == [f"{NAME}: its last 30 bytes are an incomplete record"]
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="this kernel does not count what is read")
@@ -119,18 +119,18 @@ def test_the_holes_of_a_sparse_file_are_not_read(folder: Folder, before: bytes, 
     assert seqs(folder.poll()) == ([0, 1] if behind else [0])
     [problem] = folder.problems
     assert problem.startswith(f"{NAME}: bytes {len(event(0))} to 8589")
-    assert problem.endswith("hold no valid record and were passed over")
+    assert problem.endswith("are damaged and were skipped")
     assert bytes_read() - read_before < 64 << 20
     folder.append(event(2))
-    assert seqs(folder.poll()) == [2], "the writer of a live file goes on behind them"
+    assert seqs(folder.poll()) == [2], "the writer of a live file continues after them"
 
 
 def bytes_read() -> int:
-    """How much this process has read so far."""
+    """Bytes that this process has read so far."""
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
-# What can happen while somebody reads: the writer writes, seals; one reader polls, another takes a few.
+# What can happen during reading: the writer writes or seals, one reader reads all, another a few records.
 _acts = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(1, 30)),
@@ -143,7 +143,7 @@ _acts = st.lists(
 
 
 @given(_acts)
-def test_rotation_and_sealing_under_a_readers_eyes(
+def test_rotation_and_sealing_while_readers_follow(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, int]]
 ) -> None:
     path = tmp_path_factory.mktemp("run")
@@ -180,7 +180,7 @@ def test_a_reader_may_stop_at_any_record(folder: Folder) -> None:
     assert [seqs(islice(folder.tail.poll(), 3)) for _ in range(4)] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
 
 
-def test_samples_are_known_by_the_keys_declared_before_them(folder: Folder) -> None:
+def test_samples_have_the_keys_of_their_schema(folder: Folder) -> None:
     folder.append(schema(0, 0, ["cpu"]) + sample(1, 0, 0.5))
     folder.append(schema(2, 1, ["cpu", "memory_percent"]) + sample(3, 1, 1.0, 2.0) + sample(4, 0, 3.0))
     records = [record for record in folder.poll() if record.type == frames.SAMPLE]
@@ -190,16 +190,16 @@ def test_samples_are_known_by_the_keys_declared_before_them(folder: Folder) -> N
     assert [struct.unpack(f"<{len(r.keys)}d", r.packed) for r in records] == [r.values for r in records]
 
 
-def test_a_type_of_the_future_is_passed_over(folder: Folder) -> None:
+def test_an_unknown_record_type_is_skipped(folder: Folder) -> None:
     folder.append(event(0) + frame(200, 1, b"?") + event(2))
     assert seqs(folder.poll()) == [0, 2]
     assert folder.problems == []
 
 
-# -- what is gone
+# -- deleted files
 
 
-def test_files_deleted_while_somebody_reads(folder: Folder) -> None:
+def test_files_deleted_during_reading(folder: Folder) -> None:
     folder.append(event(0) + event(1))
     assert seqs(folder.poll()) == [0, 1]
     folder.append(event(2), "monitor.n1.1.00001.rvj")
@@ -214,41 +214,39 @@ def test_files_deleted_while_somebody_reads(folder: Folder) -> None:
     assert seqs(folder.poll()) == [4]
 
 
-def test_a_run_that_is_not_there(tmp_path: Path) -> None:
+def test_a_run_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         list(read_run(str(tmp_path / "nowhere")))
 
 
-# -- what is broken
+# -- damaged files
 
 
-def test_damage_is_reported_with_its_place_and_the_rest_is_read(folder: Folder) -> None:
+def test_damage_is_reported_with_its_offsets_and_the_rest_is_read(folder: Folder) -> None:
     folder.append(event(0) + b"noise" + event(2)[:-1] + b"!" + event(3))
     size = len(event(0))
     assert seqs(folder.poll()) == [0, 3]
-    assert folder.problems == [
-        f"{NAME}: bytes {size} to {2 * size + 5} hold no valid record and were passed over"
-    ]
+    assert folder.problems == [f"{NAME}: bytes {size} to {2 * size + 5} are damaged and were skipped"]
     assert folder.tail.writers["monitor.n1.1"].missing == 2
     folder.append(event(4))
     assert seqs(folder.poll()) == [4]
     assert len(folder.problems) == 1
 
 
-def test_a_damaged_block_costs_its_own_records(folder: Folder) -> None:
+def test_a_damaged_block_loses_only_its_own_records(folder: Folder) -> None:
     blocks = [frame(BLOCK, 10 * i, zlib.compress(event(10 * i) + event(10 * i + 1))) for i in range(3)]
     folder.append(blocks[0] + blocks[1][:-3] + b"\0" + blocks[1][-2:] + blocks[2])
     assert seqs(folder.poll()) == [0, 1, 20, 21]
     assert len(folder.problems) == 1
 
 
-def test_samples_whose_schema_was_lost_are_reported_and_those_after_the_next_are_read(folder: Folder) -> None:
+def test_samples_without_a_schema_are_reported_and_later_ones_are_read(folder: Folder) -> None:
     folder.append(
         schema(0, 0, ["cpu"])[:-1] + b"!" + sample(1, 0, 1.0) + schema(2, 0, ["cpu"]) + sample(3, 0, 2.0)
     )
     assert [r.values for r in folder.poll() if r.type == frames.SAMPLE] == [(2.0,)]
     assert folder.problems[1] == (
-        f"{NAME}: record 1 of type 3 is damaged: sample of schema 0, which was not declared before it"
+        f"{NAME}: record 1 of type 3 is damaged: sample uses schema 0, which was not declared before it"
     )
 
 
@@ -256,7 +254,7 @@ def test_samples_whose_schema_was_lost_are_reported_and_those_after_the_next_are
     ("payload", "reason"),
     [
         (b"\xff\xfe", "can't decode byte"),
-        (b"", "not JSON"),
+        (b"", "invalid JSON"),
         (b"{", "property name"),
         (b"[1]", "an object is expected, not a list"),
         (b"[" * 1_000_000, "nested too deeply"),
@@ -268,7 +266,7 @@ def test_samples_whose_schema_was_lost_are_reported_and_those_after_the_next_are
         (b'{"t":%s}' % (b"9" * 10_000), "digits"),
     ],
 )
-def test_json_that_is_none_of_ours(payload: bytes, reason: str, folder: Folder) -> None:
+def test_invalid_json_records(payload: bytes, reason: str, folder: Folder) -> None:
     folder.append(event(0, payload) + event(1))
     assert seqs(folder.poll()) == [1]
     [problem] = folder.problems
@@ -280,29 +278,29 @@ def test_json_that_is_none_of_ours(payload: bytes, reason: str, folder: Folder) 
     "payload",
     [b'{"id":0}', b'{"id":[],"keys":["a"]}', b'{"id":0,"keys":7}', b'{"id":0,"keys":[[]]}', b"7", b"\xff"],
 )
-def test_schemas_that_are_none(payload: bytes, folder: Folder) -> None:
+def test_invalid_schemas(payload: bytes, folder: Folder) -> None:
     folder.append(frame(frames.SCHEMA, 0, payload) + sample(1, 0, 1.0) + event(2))
     assert seqs(folder.poll())[-1] == 2
     assert "record 0 of type 2 is damaged" in folder.problems[0]
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x01" * 8])
-def test_output_without_its_time(payload: bytes, folder: Folder) -> None:
+def test_console_output_without_a_time(payload: bytes, folder: Folder) -> None:
     folder.append(frame(frames.CONSOLE, 0, payload) + event(1))
     assert seqs(folder.poll()) == [1]
-    assert "output has at least 9 bytes" in folder.problems[0]
+    assert "expected at least 9" in folder.problems[0]
 
 
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"rubbish", "cannot be unpacked"),
-        (zlib.compress(event(5))[:-2], "cut short"),
-        (zlib.compress(b"rubbish"), "ends in half a record"),
-        (zlib.compress(bytes(100_000_000)), "holds more than 17825792 bytes"),
+        (b"rubbish", "invalid block: Error -3"),
+        (zlib.compress(event(5))[:-2], "invalid block: truncated"),
+        (zlib.compress(b"rubbish"), "its last record is incomplete"),
+        (zlib.compress(bytes(100_000_000)), "larger than 17825792 bytes"),
     ],
 )
-def test_blocks_that_are_none(payload: bytes, reason: str, folder: Folder) -> None:
+def test_invalid_blocks(payload: bytes, reason: str, folder: Folder) -> None:
     folder.append(event(0) + frame(BLOCK, 1, payload) + event(2))
     tracemalloc.start()
     assert seqs(folder.poll()) == [0, 2]
@@ -312,7 +310,7 @@ def test_blocks_that_are_none(payload: bytes, reason: str, folder: Folder) -> No
     assert peak < 40_000_000
 
 
-def test_a_block_in_a_block_is_not_unpacked(folder: Folder) -> None:
+def test_a_block_in_a_block_is_not_decompressed(folder: Folder) -> None:
     bomb = frame(BLOCK, 0, zlib.compress(event(0)))
     for _ in range(3):
         bomb = frame(BLOCK, 0, zlib.compress(bomb))
@@ -320,7 +318,7 @@ def test_a_block_in_a_block_is_not_unpacked(folder: Folder) -> None:
     assert seqs(folder.poll()) == [1]
 
 
-def test_memory_stays_small_whatever_the_length_of_a_file(folder: Folder) -> None:
+def test_memory_use_does_not_grow_with_the_file(folder: Folder) -> None:
     keys = [f"cpu.{i}.cpu_percent" for i in range(50)]
     folder.append(schema(0, 0, keys))
     folder.append(b"".join(sample(seq, 0, *([0.5] * 50)) for seq in range(1, 12_000)))
@@ -332,24 +330,24 @@ def test_memory_stays_small_whatever_the_length_of_a_file(folder: Folder) -> Non
     assert peak < 2_000_000
 
 
-def test_schemas_without_end_are_forgotten_oldest_first(folder: Folder) -> None:
+def test_the_oldest_of_too_many_schemas_are_dropped(folder: Folder) -> None:
     keys = [f"k{i}" for i in range(100_000)]
     for i in range(12):
         folder.append(schema(i, i, keys))
     folder.append(sample(12, 11, *([1.0] * 100_000)) + sample(13, 0, *([1.0] * 100_000)))
     assert [r.seq for r in folder.poll() if r.type == frames.SAMPLE] == [12]
-    assert "sample of schema 0, which was not declared" in folder.problems[0]
+    assert "sample uses schema 0, which was not declared" in folder.problems[0]
 
 
-def test_problems_without_end_are_not_all_kept(folder: Folder) -> None:
+def test_the_number_of_problems_is_limited(folder: Folder) -> None:
     folder.append(b"".join(event(seq) + b"noise" for seq in range(1000)) + event(1000))
     assert len(folder.poll()) == 1001
     assert len(folder.problems) == MAX_PROBLEMS
-    assert folder.problems[-1] == f"{NAME}: more problems than are listed here"
+    assert folder.problems[-1] == f"{NAME}: further problems are not listed"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
-def test_things_that_are_no_files(folder: Folder) -> None:
+def test_paths_that_are_not_regular_files(folder: Folder) -> None:
     os.mkfifo(folder.path / "fifo.00000.rvj")
     (folder.path / "folder.00000.rvj").mkdir()
     (folder.path / "loop.00000.rvj").symlink_to("loop.00000.rvj")
@@ -359,14 +357,14 @@ def test_things_that_are_no_files(folder: Folder) -> None:
         folder.poll()
     assert seqs(read_run(str(folder.path))) == [0]
     assert folder.problems == [
-        "fifo.00000.rvj: cannot be read: is not a file",
-        "folder.00000.rvj: cannot be read: is not a file",
-        "loop.00000.rvj: cannot be read: Too many levels of symbolic links",
+        "fifo.00000.rvj: could not be read: not a regular file",
+        "folder.00000.rvj: could not be read: not a regular file",
+        "loop.00000.rvj: could not be read: Too many levels of symbolic links",
     ]
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_a_crash(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
+def test_any_bytes_can_be_read(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
     folder = Folder(tmp_path_factory.mktemp("run"))
     for type in range(12):
         folder.append(frame(type, type, noise))
@@ -375,7 +373,7 @@ def test_any_bytes_are_read_without_a_crash(tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_a_reader_that_goes_on_reads_no_earlier_file(tmp_path: Path, sealed: bool) -> None:
+def test_a_reader_that_starts_at_a_record_skips_earlier_files(tmp_path: Path, sealed: bool) -> None:
     journal = Writer(str(tmp_path), "monitor.n1.1", {}, segment_bytes=2_000)
     for t in range(200):
         journal.sample(t, {"cpu": float(t)})

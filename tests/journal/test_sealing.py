@@ -1,4 +1,4 @@
-"""Sealing: the same records in less room, and nothing lost when it is broken off."""
+"""Sealing: the same records in less space, and no loss when it is interrupted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def contents(folder: Path) -> list[tuple[object, ...]]:
     return [(r.type, r.seq, r.time_ms, r.value, r.packed) for r in read_run(str(folder))]
 
 
-def test_a_sealed_file_holds_the_same_records_in_less_room(tmp_path: Path) -> None:
+def test_a_sealed_file_has_the_same_records_in_less_space(tmp_path: Path) -> None:
     path = write(tmp_path)
     before, size = contents(tmp_path), os.path.getsize(path)
     seal(path)
@@ -44,7 +44,7 @@ def test_a_sealed_file_holds_the_same_records_in_less_room(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
-def test_a_step_seals_some_64_kib(tmp_path: Path) -> None:
+def test_a_step_seals_about_64_kib(tmp_path: Path) -> None:
     path = write(tmp_path, 1000)
     sealer = Sealer(path)
     steps = 1
@@ -58,7 +58,7 @@ def test_a_step_seals_some_64_kib(tmp_path: Path) -> None:
     assert all(64 * 1024 <= block[-1].end < 66 * 1024 for block in blocks[:-1])
 
 
-def test_what_is_broken_off_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_interrupted_sealing_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = write(tmp_path)
     before = Path(path).read_bytes()
     sealer = Sealer(path)
@@ -68,7 +68,7 @@ def test_what_is_broken_off_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
-def test_what_a_dead_sealer_left_disturbs_nobody_and_is_overwritten(tmp_path: Path) -> None:
+def test_a_leftover_part_file_is_ignored_and_overwritten(tmp_path: Path) -> None:
     path = write(tmp_path)
     before = contents(tmp_path)
     Path(path + ".part").write_bytes(b"rubbish" * 100_000)
@@ -89,9 +89,7 @@ def test_a_damaged_file_is_not_sealed(harm: str, tmp_path: Path) -> None:
     Path(path).write_bytes(data)
     sealer = Sealer(path)
     assert sealer.step()
-    with pytest.raises(
-        ValueError, match=r"00000\.rvj is left unsealed: bytes \d+ to \d+ hold no whole record"
-    ):
+    with pytest.raises(ValueError, match=r"00000\.rvj was not sealed: bytes \d+ to \d+ are damaged"):
         sealer.step()
     sealer.abandon()
     assert Path(path).read_bytes() == data
@@ -102,13 +100,13 @@ def test_a_sealed_file_is_not_sealed_again(tmp_path: Path) -> None:
     seal(path)
     before = contents(tmp_path)
     sealer = Sealer(path)
-    with pytest.raises(ValueError, match="sealed already"):
+    with pytest.raises(ValueError, match="already sealed"):
         sealer.step()
     sealer.abandon()
     assert contents(tmp_path) == before
 
 
-def test_records_that_cannot_be_compressed_stay_as_they_are(tmp_path: Path) -> None:
+def test_incompressible_records_are_stored_unchanged(tmp_path: Path) -> None:
     journal = Writer(str(tmp_path), "train.n1.7", {"run": "abc"})
     longest = b"\x01" + bytes(8) + os.urandom(frames.MAX_PAYLOAD - 9)
     for payload in (longest, b"\x01" + bytes(2_000_000), longest):
@@ -123,7 +121,7 @@ def test_records_that_cannot_be_compressed_stay_as_they_are(tmp_path: Path) -> N
     assert tail.problems == []
 
 
-def test_a_stretch_of_a_file_gives_its_records_sealed_or_not(tmp_path: Path) -> None:
+def test_whole_records_of_part_of_a_file_sealed_or_not(tmp_path: Path) -> None:
     path = write(tmp_path)
     raw = [(f.type, f.seq, f.payload) for f in whole_records(Path(path).read_bytes())]
     seal(path)
@@ -132,25 +130,25 @@ def test_a_stretch_of_a_file_gives_its_records_sealed_or_not(tmp_path: Path) -> 
     assert [f.seq for f in whole_records(data[20:])][-1] == raw[-1][1]
 
 
-def test_a_block_is_unpacked_to_17_mib_and_no_further() -> None:
+def test_a_block_is_decompressed_to_17_mib_at_most() -> None:
     largest = frames.frame(7, 0, bytes(frames.MAX_PAYLOAD))
     rest = frames.frame(7, 1, bytes(MAX_BLOCK - len(largest) - frames.HEADER_SIZE))
     assert [found.seq for found in unpack_block(zlib.compress(largest + rest))] == [0, 1]
-    with pytest.raises(ValueError, match="cut short, or holds more than 17825792 bytes"):
+    with pytest.raises(ValueError, match="truncated, or larger than 17825792 bytes"):
         list(unpack_block(zlib.compress(largest + rest + b"!")))
 
 
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"rubbish", "cannot be unpacked"),
-        (b"", "cut short"),
-        (zlib.compress(bytes(100_000))[:-1], "cut short"),
-        (zlib.compress(bytes(100)), "something else than records"),
-        (zlib.compress(frames.frame(6, 0, b"{}") + b"more"), "half a record"),
-        (zlib.compress(frames.frame(6, 0, b"{}")[:-1]), "something else than records"),
+        (b"rubbish", "invalid block: Error -3"),
+        (b"", "truncated"),
+        (zlib.compress(bytes(100_000))[:-1], "truncated"),
+        (zlib.compress(bytes(100)), "not a record"),
+        (zlib.compress(frames.frame(6, 0, b"{}") + b"more"), "its last record is incomplete"),
+        (zlib.compress(frames.frame(6, 0, b"{}")[:-1]), "not a record"),
     ],
 )
-def test_blocks_that_are_none(payload: bytes, reason: str) -> None:
+def test_invalid_blocks(payload: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         list(unpack_block(payload))

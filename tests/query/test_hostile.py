@@ -145,6 +145,6 @@ def test_what_is_no_file_holds_nobody_up(tmp_path: Path, place: str) -> None:
     os.mkfifo(os.fsencode(folder) + b"/monitor.\xff.1.00000.rvj")
     runs = {run.id: run for run in RunList(str(tmp_path)).runs(T0)}
     assert runs["abc"].state == "finished" or place == "abc"
-    assert any("is not a file" in problem for problem in runs[place].problems)
-    assert "is not a file" in "\n".join(open_run(place, str(tmp_path)).problems)
+    assert any("not a regular file" in problem for problem in runs[place].problems)
+    assert "not a regular file" in "\n".join(open_run(place, str(tmp_path)).problems)
     assert Client(tmp_path).ask("runs")["total"] == len(runs)

@@ -1,1 +1,3 @@
-"""The journal: a folder per run, an append-only framed file per writer. All other parts read it."""
+"""The journal: a folder per run, with append-only files of checksummed frames, one series of files per
+writer.
+"""

@@ -1,5 +1,5 @@
-"""File descriptors in a process that runs other people's code, which may close any of them
-(`os.closerange`), or have few.
+"""File descriptors in a process that runs user code, which may close any of them (`os.closerange`) or need
+nearly all that the limit allows.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-# A descriptor far above those that programs use is not taken for one of theirs. Those beyond a thousand would
-# cost the kernel a larger table.
+# High enough to stay clear of the numbers that programs use. Above 1,024 the kernel would need a larger
+# table.
 _HIGH = 896
 _HIGHEST = 1024
-FEW = 64
-"""With fewer descriptors than this in all, none is kept open from one record to the next."""
+LOW_LIMIT = 64
+"""If the process may have fewer descriptors than this, none is kept open between records."""
 
 Identity = tuple[int, int]
 
 
 def identity(fd: int) -> Identity:
-    """Which file or socket a descriptor is of: device and inode. 1 µs.
+    """Device and inode of a descriptor's file or socket. 1 µs.
 
     Raises:
-        OSError: it is closed.
+        OSError: the descriptor is closed.
     """
     status = os.fstat(fd)
     return status.st_dev, status.st_ino
 
 
 def is_still(fd: int, known: Identity) -> bool:
-    """Whether a descriptor is of the same file or socket as when `known` was its identity."""
+    """Whether a descriptor still refers to the file or socket with the identity `known`."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -39,12 +39,12 @@ def is_still(fd: int, known: Identity) -> bool:
     return status.st_ino == known[1] and status.st_dev == known[0]
 
 
-def raised(fd: int) -> int:
-    """A copy of a descriptor with a high number; the low one is closed. Itself, where there can be none."""
+def move_to_high_number(fd: int) -> int:
+    """Move a descriptor to a high number and close the low one. Returns `fd` itself if that fails."""
     try:
         from fcntl import F_DUPFD_CLOEXEC, fcntl
 
-        with Room():
+        with HigherLimit():
             limit = min(os.sysconf("SC_OPEN_MAX"), _HIGHEST)
             high = fcntl(fd, F_DUPFD_CLOEXEC, min(_HIGH, limit - limit // 8))
     except (ImportError, AttributeError, OSError, ValueError):
@@ -53,24 +53,27 @@ def raised(fd: int) -> int:
     return high
 
 
-def are_few() -> bool:
-    """Whether this process may have so few descriptors that we must not keep one."""
+def is_limit_low() -> bool:
+    """Whether this process may have so few descriptors that none should be kept open."""
     try:
         limit = os.sysconf("SC_OPEN_MAX")
     except (AttributeError, OSError, ValueError):
         return False
-    return 0 <= limit < FEW and not Room().possible
+    return 0 <= limit < LOW_LIMIT and not HigherLimit().possible
 
 
-class Room:
-    """While it is open, this process may have more descriptors, where the system lets it raise its own limit.
+class HigherLimit:
+    """Raises this process's soft limit on descriptors while it is entered, if the hard limit allows.
 
-    The limit is on numbers: a descriptor that is beyond it afterwards stays open, and takes none of those
-    that the program has.
+    The limit applies to new descriptor numbers: a descriptor above it stays open after the limit is lowered
+    again, and does not count against the program's own.
+
+    Attributes:
+        possible: whether the limit can be raised.
 
     Example:
-        >>> with Room():
-        ...     fd = raised(os.open(path, os.O_RDONLY))
+        >>> with HigherLimit():
+        ...     fd = move_to_high_number(os.open(path, os.O_RDONLY))
     """
 
     __slots__ = ("_before", "possible")
@@ -84,11 +87,11 @@ class Room:
 
                 soft, hard = getrlimit(RLIMIT_NOFILE)
                 self._before = soft, hard
-                self.possible = hard == RLIM_INFINITY or hard > max(soft, FEW)
+                self.possible = hard == RLIM_INFINITY or hard > max(soft, LOW_LIMIT)
         except (ImportError, AttributeError, OSError, ValueError):
             return
 
-    def __enter__(self) -> Room:
+    def __enter__(self) -> HigherLimit:
         if self.possible and self._before is not None:
             _set_limit(min(_HIGHEST, self._before[1]) if self._before[1] >= 0 else _HIGHEST, self._before[1])
         return self
@@ -106,4 +109,4 @@ def _set_limit(soft: int, hard: int) -> None:
     try:
         setrlimit(RLIMIT_NOFILE, (soft, hard))
     except (OSError, ValueError):
-        return  # a sandbox may forbid it: then there are no more than before
+        return  # a sandbox may forbid it; then the limit stays as it is

@@ -1,8 +1,8 @@
-"""Frames: how records lie in a journal file. `docs/concepts/journal.md` is the same in words, byte by byte.
+"""Frames: the units of a journal file. `docs/concepts/journal.md` specifies the format byte by byte.
 
-A frame is 24 bytes of header and a payload::
+A frame is a header of 24 bytes and a payload::
 
-    offset  size  what
+    offset  size  field
     0       4     magic   b"\xf5RV1"
     4       4     crc     CRC-32 (zlib) of bytes 11 … end of the payload, little-endian
     8       3     check   the low 24 bits of the CRC-32 of bytes 11 … 23, little-endian
@@ -11,9 +11,9 @@ A frame is 24 bytes of header and a payload::
     16      8     seq     unsigned, little-endian: 0, 1, 2 … within one writer
     24      …     payload
 
-`check` makes a length trustworthy even where the payload is damaged or not yet there. So a reader never looks
-for records inside a payload, whatever its bytes look like; only a damaged header makes it search for the next
-magic. And no bytes, however contrived, make it compute more than one CRC over each of them.
+`check` validates the length even if the payload is damaged or incomplete. So a reader never searches for
+records inside a payload, which may contain anything; only after a damaged header does it search for the next
+magic. For the same reason it computes at most one CRC over each byte, even of a crafted file.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ _SIGNED_FROM = 11
 _CHECK_BITS = 0xFFFFFF
 MAX_PAYLOAD = 16 * 1024 * 1024
 
-# Record types. A reader skips types it does not know.
-START = 1  # JSON: who writes this file; always the first record of a file
+# Record types. Readers skip unknown types.
+START = 1  # JSON: the writer and its run; always the first record of a file
 SCHEMA = 2  # JSON: {"id": n, "keys": [...]}; before the first sample that uses it
 SAMPLE = 3  # binary: see `samples.py`
 HISTORY = 4  # JSON: one `log()` call
-CONSOLE = 5  # binary: output of the program
-EVENT = 6  # JSON: something happened: alert, gap, failure, marker
-LIFECYCLE = 7  # JSON: attach, finish, exit, end …
+CONSOLE = 5  # binary: console output of the program
+EVENT = 6  # JSON: an alert, a failure, a marker …
+LIFECYCLE = 7  # JSON: attach, finish, exit, gap, end
 INFO = 8  # JSON: facts about the run or the machine; later records override earlier ones key by key
 # 9 is BLOCK: see `sealing.py`
 
 _WINDOW = 256 * 1024
-_MAX_WINDOW = HEADER_SIZE + MAX_PAYLOAD + 1  # one byte past the longest frame tells whether it was the last
+# One byte more than the longest frame, to see whether the file continues after it.
+_MAX_WINDOW = HEADER_SIZE + MAX_PAYLOAD + 1
 
 
 class Frame:
-    """One record as it lies in a file."""
+    """A valid frame: `payload` of a record, at bytes `[offset, end)` of its file."""
 
     __slots__ = ("end", "offset", "payload", "seq", "type")
 
@@ -64,9 +65,11 @@ class Frame:
 
 
 class Damage:
-    """A stretch of a file that holds no valid frame: `[start, end)` in bytes.
+    """A byte range `[start, end)` of a file without a valid frame.
 
-    `torn` is an end that is not (yet) a whole frame: it is being written, or its writer died in it.
+    Attributes:
+        torn: the range is an incomplete frame at the end of the file: it is being written, or its writer died
+            during the write.
     """
 
     __slots__ = ("end", "start", "torn")
@@ -78,24 +81,27 @@ class Damage:
 
 
 def frame(type: int, seq: int, payload: bytes) -> bytes:
-    """A record's bytes, ready for one `write()`.
+    """Encode a record for one `write()`.
 
     Raises:
-        ValueError: a payload over 16 MiB, which no reader would accept.
+        ValueError: the payload is larger than 16 MiB, which no reader would accept.
     """
     length = len(payload)
     if length > MAX_PAYLOAD:
-        raise ValueError(f"a record holds at most {MAX_PAYLOAD} bytes; this one has {length}")
+        raise ValueError(f"record of {length} bytes is too large; at most {MAX_PAYLOAD} are allowed")
     signed = crc32(_SIGNED.pack(type, length, seq))
     check_and_type = signed & _CHECK_BITS | type << 24
     return HEADER.pack(MAGIC, crc32(payload, signed), check_and_type, length, seq) + payload
 
 
 def scan(data: bytes, position: int = 0, base: int = 0) -> Iterator[Frame | Damage]:
-    """All frames from `position` on, in order, with the damage between them; in linear time, whatever it is.
+    """Yield the frames from `position` on, and the damage between them. Takes linear time for any input.
 
-    An end that is not a whole frame comes last, as torn damage: a live file's reader keeps its start and
-    tries again when there is more. `base` is added to every offset reported.
+    An incomplete frame at the end comes last, as torn damage. A reader of a live file continues from its
+    start when the file has grown.
+
+    Args:
+        base: added to every offset yielded.
 
     Example:
         >>> [f.payload for f in scan(frame(EVENT, 0, b"{}") + frame(EVENT, 1, b"[]"))]
@@ -118,11 +124,11 @@ def scan(data: bytes, position: int = 0, base: int = 0) -> Iterator[Frame | Dama
                 position = end
                 continue
             if end >= size:
-                break  # it is being written; or it has its length, but a crash came before all of its pages
+                break  # being written; or a crash left the file with its new length but without all its pages
         else:
             end = _next_magic(data, position + 1)
             if end == size and data.count(0, position) == size - position:
-                break  # a crash, or a network file system, can let a file grow before the bytes come
+                break  # after a crash, or on a network file system, a file can grow before its bytes arrive
         if damaged_from < 0:
             damaged_from = position
         position = end
@@ -133,7 +139,7 @@ def scan(data: bytes, position: int = 0, base: int = 0) -> Iterator[Frame | Dama
 
 
 def _next_magic(data: bytes, position: int) -> int:
-    """Where the next magic starts, or as much of one as the end of the data leaves room for, or the end."""
+    """The offset of the next magic, of its first bytes if the data ends within it, or else of the end."""
     found = data.find(MAGIC, position)
     if found >= 0:
         return found
@@ -145,12 +151,12 @@ def _next_magic(data: bytes, position: int) -> int:
 
 
 def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
-    """`scan` of an open file from byte `position` to its end, with offsets in the file.
+    """`scan` an open file from byte `position` to its end. Offsets are those in the file.
 
-    Holds 256 KiB of it at a time, or as much as its longest frame.
+    Uses 256 KiB of memory, or as much as the longest frame.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file could not be read.
     """
     window = _WINDOW
     damaged_from = -1
@@ -170,17 +176,17 @@ def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
             elif damaged_from < 0:
                 damaged_from = found.start
         if torn_from == position and not at_end:
-            behind_hole = _next_data(fd, position)
-            if behind_hole - position >= _MAX_WINDOW:
-                # A sparse file may have terabytes of zeros: pass over them unread.
+            hole_end = _next_data(fd, position)
+            if hole_end - position >= _MAX_WINDOW:
+                # A sparse file may have terabytes of zeros: skip them without reading.
                 if damaged_from < 0:
                     damaged_from = position
-                position, window = behind_hole, _WINDOW
+                position, window = hole_end, _WINDOW
                 continue
             if window < _MAX_WINDOW:
                 window = min(2 * window, _MAX_WINDOW)
                 continue
-            torn_from = end  # no frame is that long: these are zeros, with more bytes behind them
+            torn_from = end  # no frame is this long: these are zeros that more bytes follow
             if damaged_from < 0:
                 damaged_from = position
         position = torn_from
@@ -192,8 +198,8 @@ def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
 
 
 def _next_data(fd: int, position: int) -> int:
-    """Where a file's next data begins, or its end: beyond `position` if a hole begins there. `position` where
-    the system cannot tell (Windows, some network file systems).
+    """The offset of a file's next data at or after `position`, or of its end if only a hole follows.
+    `position` itself if the system does not report holes (Windows, some network file systems).
     """
     try:
         return os.lseek(fd, position, os.SEEK_DATA)
@@ -204,7 +210,7 @@ def _next_data(fd: int, position: int) -> int:
 
 
 def _read_at(fd: int, position: int, size: int) -> bytes:
-    """`size` bytes of a file, or what there is of them. No `pread`: Windows has none."""
+    """Read `size` bytes, or fewer at the end of the file. Windows has no `pread`."""
     os.lseek(fd, position, os.SEEK_SET)
     data = os.read(fd, size)
     while len(data) < size:

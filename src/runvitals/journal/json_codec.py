@@ -1,6 +1,6 @@
-"""JSON without the `json` package, whose `re` costs 1.3 MB of memory: the same C code, called directly.
+"""JSON without the `json` package, whose import of `re` costs 1.3 MB: calls the same C code directly.
 
-Non-finite floats are the bare tokens NaN, Infinity, -Infinity, as Python's own `json` writes and reads them.
+Non-finite floats are the bare tokens NaN, Infinity and -Infinity, as in Python's `json`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner
-except ImportError:  # an interpreter without the C accelerator (PyPy): memory is not its concern
+except ImportError:  # an interpreter without the C accelerator (PyPy)
     _HAS_C = False
 else:
     _HAS_C = True
 
 
 class _ScannerContext:
-    """What `_json.make_scanner` asks its caller for; the values are those of `json.loads`."""
+    """The attributes that `_json.make_scanner` reads, with the values of `json.loads`."""
 
     strict = True
     object_hook = None
@@ -31,7 +31,8 @@ class _ScannerContext:
 
 
 def plain(value: object) -> object:
-    """A value JSON can hold, for one it cannot: a scalar or list of NumPy, PyTorch …, else its text.
+    """Convert a value that JSON cannot represent: NumPy or PyTorch scalars and arrays to numbers and lists,
+    sets and tuples to lists, anything else to its text.
 
     Example:
         >>> plain(numpy.float32(0.5))
@@ -43,7 +44,7 @@ def plain(value: object) -> object:
             try:
                 converted: object = convert()
             except (ValueError, TypeError, RuntimeError):
-                continue  # `.item()` of an array with many elements: `.tolist()` is the way then
+                continue  # `.item()` of an array with more than one element; `.tolist()` is tried next
             if type(converted) is not type(value):
                 return converted
     if isinstance(value, (set, frozenset, tuple)):
@@ -52,11 +53,14 @@ def plain(value: object) -> object:
 
 
 def dumps(value: object, default: Callable[[Any], object] = plain) -> bytes:
-    """`value` as compact ASCII JSON. What JSON cannot hold goes through `default`. 3 µs for a dozen numbers.
+    """Encode as compact ASCII JSON. 3 µs for a dozen numbers.
+
+    Args:
+        default: converts values that JSON cannot represent.
 
     Raises:
-        ValueError: a value that is nested too deeply, or holds itself.
-        TypeError: a dictionary with a key that is neither a text, a number, a truth value nor None.
+        ValueError: the value is nested too deeply, or contains itself.
+        TypeError: a dictionary key is not a string, number, boolean or None.
     """
     try:
         if not _HAS_C:
@@ -66,28 +70,28 @@ def dumps(value: object, default: Callable[[Any], object] = plain) -> bytes:
         encode = make_encoder(None, default, encode_basestring_ascii, None, ":", ",", False, False, True)
         return "".join(encode(value, 0)).encode("ascii")
     except RecursionError:
-        raise ValueError("a value that is nested too deeply, or holds itself, cannot become JSON") from None
+        raise ValueError("cannot encode as JSON: nested too deeply, or contains itself") from None
 
 
 def loads(text: bytes | str) -> Any:
-    """The value of a JSON text.
+    """Decode a JSON text.
 
     Raises:
-        ValueError: bytes that are not UTF-8, text that is not JSON, is nested too deeply, or goes on.
+        ValueError: not UTF-8, not JSON, nested too deeply, or followed by more text.
     """
     source = text.decode("utf-8") if isinstance(text, bytes) else text
     source = source.strip(" \t\r\n")
     value, end = loads_at(source, 0)
     if end != len(source):
-        raise ValueError(f"more text after the JSON value, at character {end}: {source[:80]!r}")
+        raise ValueError(f"invalid JSON: more text after the value, at character {end}: {source[:80]!r}")
     return value
 
 
 def loads_at(source: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at a place of a text, and the place where it ends.
+    """Decode the JSON value that starts at character `start`. Returns it and the index of its end.
 
     Raises:
-        ValueError: there is none, or it is nested too deeply.
+        ValueError: not JSON, or nested too deeply.
     """
     try:
         if not _HAS_C:
@@ -96,10 +100,10 @@ def loads_at(source: str, start: int) -> tuple[Any, int]:
             return json.JSONDecoder().raw_decode(source, start)
         value, end = make_scanner(_ScannerContext)(source, start)  # type: ignore[arg-type]
     except SystemError:
-        # The C code takes its error from `json.decoder`, and fails over it where nobody has imported that.
-        raise ValueError(f"not JSON from character {start} on: {source[start : start + 80]!r}") from None
+        # The C code raises `json.decoder.JSONDecodeError`, and fails if that module is not imported.
+        raise ValueError(f"invalid JSON from character {start} on: {source[start : start + 80]!r}") from None
     except StopIteration as stop:
-        raise ValueError(f"not JSON at character {stop.value}: {source[start : start + 80]!r}") from None
+        raise ValueError(f"invalid JSON at character {stop.value}: {source[start : start + 80]!r}") from None
     except RecursionError:
-        raise ValueError("JSON that is nested too deeply") from None
+        raise ValueError("invalid JSON: nested too deeply") from None
     return value, end

@@ -1,4 +1,4 @@
-"""Where journals lie: `$RUNVITALS_DIR/runs/<run id>/<writer>.<segment>.rvj`."""
+"""Paths and names of journal files: `$RUNVITALS_DIR/runs/<run id>/<writer>.<segment>.rvj`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 def data_dir() -> str:
-    """The data folder: `RUNVITALS_DIR`, else `runvitals` in the user's data home of this operating system.
+    """The data folder: `RUNVITALS_DIR`, or else `runvitals` in the operating system's folder for user data.
 
-    A user without a home (a container whose user is a bare number) has `.runvitals` in the current folder.
+    Without a home directory (such as in a container that runs under a numeric user id) it is `.runvitals` in
+    the current directory.
     """
     named = os.environ.get("RUNVITALS_DIR")
     if named:
@@ -29,18 +30,18 @@ def data_dir() -> str:
         home = os.path.expanduser("~/Library/Application Support")
     else:
         home = os.environ.get("XDG_DATA_HOME", "")
-        if not os.path.isabs(home):  # the XDG specification: a relative one is to be ignored
+        if not os.path.isabs(home):  # the XDG specification: relative paths are invalid and ignored
             home = os.path.expanduser("~/.local/share")
-    if not os.path.isabs(home):  # `~` that stands for nothing, or a relative `HOME`
+    if not os.path.isabs(home):  # `~` could not be expanded, or `HOME` is relative
         return os.path.abspath(".runvitals")
     return os.path.join(home, "runvitals")
 
 
 def config_dir(environ: Mapping[str, str]) -> str:
-    """The folder of this user's configuration: `runvitals` in his configuration home.
+    """The folder of the user's configuration: `runvitals` in `XDG_CONFIG_HOME` or `~/.config`.
 
-    Never one in the current folder, whatever `HOME` is, or where there is none: a cloned repository may have
-    brought its own.
+    It is never in the current directory, even without a valid `HOME`: that could be a cloned repository with
+    a configuration folder of its own.
     """
     home = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(home):
@@ -49,16 +50,16 @@ def config_dir(environ: Mapping[str, str]) -> str:
 
 
 def check_run_id(run_id: str) -> str:
-    """The id itself, if it may name a folder.
+    """Return the id if it is valid as a folder name.
 
     Raises:
-        ValueError: anything else than 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with a dot or a dash.
+        ValueError: not 1 to 128 characters of A-Z a-z 0-9 _ . -, or it begins with a dot or a dash.
     """
     return _check_name("run id", run_id)
 
 
 def check_writer(writer: str) -> str:
-    """The writer's name itself, if it may name files. The same is allowed as in a run id.
+    """Return the writer's name if it is valid in file names. The rules are those of a run id.
 
     Raises:
         ValueError: see `check_run_id`.
@@ -67,8 +68,8 @@ def check_writer(writer: str) -> str:
 
 
 def role_and_host(writer: str) -> tuple[str, str]:
-    """What a writer's name tells: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or the same with
-    `console`.
+    """Role and host from a writer's name: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or
+    `console.<host>.<pid>.<start>`.
 
     Example:
         >>> role_and_host("train.node1.example.org.4711.19f3a")
@@ -82,7 +83,7 @@ def role_and_host(writer: str) -> tuple[str, str]:
 def _check_name(what: str, name: str) -> str:
     if not _is_name(name):
         raise ValueError(
-            f"{what} {name!r} is not allowed: 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with . or -"
+            f"invalid {what} {name!r}: expected 1 to 128 of A-Z a-z 0-9 _ . -, not beginning with . or -"
         )
     return name
 
@@ -92,16 +93,16 @@ def _is_name(name: str) -> bool:
 
 
 def safe_name(text: str) -> str:
-    """`text` as part of a file name: other characters become `_`."""
+    """Make `text` usable as part of a file name: other characters become `_`, at most 64 are kept."""
     cleaned = "".join(c if c in _NAME_CHARACTERS else "_" for c in text).strip(".-")
     return cleaned[:64] or "_"
 
 
 def make_private(folder: str) -> None:
-    """Make a folder, and those above it that are missing, for this user alone, whatever the umask allows.
+    """Create a folder and its missing parents with mode 0700, regardless of the umask.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it could not be created.
     """
     parent = os.path.dirname(folder)
     if parent and not os.path.exists(parent):
@@ -126,7 +127,7 @@ def segment_path(folder: str, writer: str, segment: int) -> str:
 
 
 def segments(folder: str) -> dict[str, list[int]]:
-    """The segments of every writer in a run's folder, in order.
+    """The segment numbers of every writer in a run's folder, in order.
 
     Example:
         >>> segments("/data/runs/abc")
@@ -143,21 +144,21 @@ def segments(folder: str) -> dict[str, list[int]]:
 
 
 def open_file(path: str) -> int:
-    """A descriptor to read a journal file with, whatever somebody put in its place.
+    """Open a journal file for reading. Returns a descriptor.
 
     Raises:
-        OSError: it cannot be read; of what is no file, a FIFO or a device say, that it is not.
+        OSError: it could not be opened, or is not a regular file (a FIFO or device, for example).
     """
-    # O_NONBLOCK: opening a FIFO must not wait for somebody to write to it.
+    # O_NONBLOCK: opening a FIFO must not wait for a process that writes to it.
     fd = os.open(path, os.O_RDONLY | OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
     if not os.path.isfile(fd):
         os.close(fd)
-        raise OSError(errno.EINVAL, "is not a file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     return fd
 
 
-def read_stretch(path: str, start: int, size: int) -> bytes:
-    """At most `size` bytes of a journal file, from byte `start` on.
+def read_range(path: str, start: int, size: int) -> bytes:
+    """Read at most `size` bytes of a journal file, from byte `start` on.
 
     Raises:
         OSError: see `open_file`.

@@ -1,7 +1,7 @@
-"""Readers: all records of a run's folder, once (`read_run`) or as they come (`Tail`).
+"""Readers of a run's folder: all its records (`read_run`), or new ones as they are written (`Tail`).
 
-A reader takes nothing on trust: whatever a file holds, it yields the records that are whole, says in
-`problems` what was not, and holds no more than one frame or block of a file in memory.
+Files are untrusted input. A reader yields every valid record, reports the rest in `problems`, and keeps at
+most one frame or block of a file in memory.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MAX_SCHEMA_KEYS = 1_000_000  # of all schemas that a reader remembers of a writer
-MAX_PROBLEMS = 100  # kept per writer
+MAX_SCHEMA_KEYS = 1_000_000  # limit for all schemas of a writer that a reader remembers
+MAX_PROBLEMS = 100  # reported per writer
 
 
-class Problem:
-    """Something in a file that could not be read. The rest of the file was."""
+class ReadProblem:
+    """Part of a file that could not be read. The rest of the file is."""
 
     __slots__ = ("path", "text")
 
@@ -40,8 +40,15 @@ class WriterTail:
     Args:
         folder: the run's folder.
         writer: the writer's name.
-        next_seq: the number of the first record that is wanted. Of the segments before the one that holds it
-            nothing but a header is read.
+        next_seq: the number of the first record to yield. Of the segments before the one that contains it
+            only a header is read.
+
+    Attributes:
+        missing: gaps in the numbering so far: records that were damaged, or in deleted files.
+        damaged: records that could not be decoded.
+        problems: what could not be read, at most `MAX_PROBLEMS`.
+        torn_bytes: size of an incomplete record at the end: it is being written, or its writer died during
+            the write.
     """
 
     __slots__ = (
@@ -63,14 +70,10 @@ class WriterTail:
         self.folder = folder
         self.writer = writer
         self.next_seq = next_seq
-        self.missing = (
-            0  # records that a later one shows to have been there: damaged, or in a file that was deleted
-        )
-        self.damaged = 0  # records that were there and could not be decoded
-        self.problems: list[Problem] = []
-        self.torn_bytes = (
-            0  # of a last record that is not whole: it is being written, or its writer died in it
-        )
+        self.missing = 0
+        self.damaged = 0
+        self.problems: list[ReadProblem] = []
+        self.torn_bytes = 0
         self._segment = 0
         self._offset = 0
         self._inode = 0
@@ -79,13 +82,16 @@ class WriterTail:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found so far: no record, no damage, no beginning of a record."""
+        """Whether nothing was read so far: no record, no damage, no incomplete record."""
         return not self.next_seq and not self.torn_bytes and not self.problems
 
     def poll(self, segments: Sequence[int]) -> Iterator[Record]:
-        """The records written since the last poll. `segments` are those that exist now, in order.
+        """Yield the records written since the last poll.
 
-        A consumer may stop at any record; the next poll goes on with the one after it.
+        The caller may stop at any record; the next poll continues with the one after it.
+
+        Args:
+            segments: the segments that exist now, in order.
         """
         if self.next_seq and not self._inode and not self._segment:
             self._segment = self._segment_of(self.next_seq, segments)
@@ -97,7 +103,7 @@ class WriterTail:
             yield from self._read_segment(self._path())
 
     def _segment_of(self, seq: int, segments: Sequence[int]) -> int:
-        """The newest segment that begins with that record or an earlier one; the oldest there is, if none."""
+        """The newest segment that begins with this record or an earlier one; if there is none, the oldest."""
         for segment in reversed(segments):
             first = _first_seq(paths.segment_path(self.folder, self.writer, segment))
             if first is not None and first <= seq:
@@ -109,9 +115,7 @@ class WriterTail:
 
     def _begin(self, segment: int) -> None:
         if self.torn_bytes:
-            self._report(
-                self._path(), f"its last {self.torn_bytes} bytes are a record that was never finished"
-            )
+            self._report(self._path(), f"its last {self.torn_bytes} bytes are an incomplete record")
         self._segment, self._offset, self._inode, self.torn_bytes = segment, 0, 0, 0
 
     def _read_segment(self, path: str) -> Iterator[Record]:
@@ -120,19 +124,19 @@ class WriterTail:
         except FileNotFoundError:
             return  # deleted since the folder was listed
         except OSError as error:
-            self._report(path, f"cannot be read: {error.strerror}")
+            self._report(path, f"could not be read: {error.strerror}")
             return
         try:
             yield from self._read_file(path, fd)
         except OSError as error:
-            self._report(path, f"cannot be read from byte {self._offset} on: {error.strerror}")
+            self._report(path, f"could not be read from byte {self._offset} on: {error.strerror}")
         finally:
             os.close(fd)
 
     def _read_file(self, path: str, fd: int) -> Iterator[Record]:
         status = os.fstat(fd)
         if status.st_ino != self._inode or status.st_size < self._offset:
-            # The first look, or a sealed file in the old one's place: begin again, pass over known numbers.
+            # The first poll, or a sealed file has replaced this one: start over, and skip known numbers.
             self._inode, self._offset = status.st_ino, 0
         self.torn_bytes = 0
         for found in frames.scan_file(fd, self._offset):
@@ -140,13 +144,12 @@ class WriterTail:
                 if found.torn:
                     self.torn_bytes = found.end - found.start
                     break
-                self._report(
-                    path, f"bytes {found.start} to {found.end} hold no valid record and were passed over"
-                )
+                self._report(path, f"bytes {found.start} to {found.end} are damaged and were skipped")
                 self._offset = found.end
                 continue
             if found.type == BLOCK:
-                # Move on after it: a consumer that stops inside finds the rest of it at the next poll.
+                # Advance only afterwards: a caller that stops inside the block gets the rest at the next
+                # poll.
                 yield from self._block(path, found)
                 self._offset = found.end
                 continue
@@ -165,7 +168,7 @@ class WriterTail:
             self._report(path, f"at byte {block.offset}: {error}")
 
     def _record(self, path: str, frame: frames.Frame) -> Record | None:
-        """The frame decoded; None where it was seen before, is damaged, or is of an unknown type."""
+        """Decode a frame. Returns None if it was yielded before, is damaged, or has an unknown type."""
         seq, type = frame.seq, frame.type
         if seq < self.next_seq and type != SCHEMA:
             return None
@@ -177,7 +180,7 @@ class WriterTail:
                 self.damaged += 1
             self._report(path, f"record {seq} of type {type} is damaged: {error}")
         if record is not None and type == SCHEMA:
-            self._declare(record)  # even if seen before: a file that is read again must know its schemas
+            self._declare(record)  # even if known: a file that is read again needs its schemas
         if seq < self.next_seq:
             return None
         self.missing += seq - self.next_seq
@@ -192,24 +195,24 @@ class WriterTail:
         self._schema_keys += len(keys) - len(self._schemas.pop(schema_id, ()))
         self._schemas[schema_id] = keys
         while self._schema_keys > MAX_SCHEMA_KEYS:
-            # The first in line is the longest unused: a writer declares those in use anew in every file.
+            # The first has not been declared for the longest time; writers repeat those in use in every file.
             self._schema_keys -= len(self._schemas.pop(next(iter(self._schemas))))
 
     def _report(self, path: str, text: str) -> None:
         if len(self.problems) >= MAX_PROBLEMS:
             return
         if len(self.problems) == MAX_PROBLEMS - 1:
-            text = "more problems than are listed here"
+            text = "further problems are not listed"
         if not any(known.text == text and known.path == path for known in self.problems):
-            self.problems.append(Problem(path, text))
+            self.problems.append(ReadProblem(path, text))
 
 
 def _first_seq(path: str) -> int | None:
-    """The number of a file's first record, as its first frame says (a BLOCK has that of its first record)."""
+    """The number of a file's first record, from its first header; None if that could not be read."""
     try:
         fd = paths.open_file(path)
     except OSError:
-        return None  # the reading itself says why
+        return None  # reading the file reports why
     try:
         header = os.read(fd, frames.HEADER_SIZE)
     except OSError:
@@ -223,7 +226,7 @@ def _first_seq(path: str) -> int | None:
 
 
 class Tail:
-    """Follows all writers of a run, whichever appear.
+    """Follows all writers of a run, including those that start later.
 
     Example:
         >>> tail = Tail("/data/runs/abc")
@@ -236,10 +239,10 @@ class Tail:
         self.writers: dict[str, WriterTail] = {}
 
     def poll(self) -> Iterator[Record]:
-        """The records that came since the last poll: in order within a writer, writers one after the other.
+        """Yield the records written since the last poll, writer by writer, in order.
 
         Raises:
-            FileNotFoundError: no such run.
+            FileNotFoundError: the run does not exist.
         """
         for writer, segments in paths.segments(self.folder).items():
             tail = self.writers.get(writer)
@@ -249,15 +252,15 @@ class Tail:
 
     @property
     def damaged(self) -> int:
-        """Records that could not be decoded so far, and were left out."""
+        """Number of records so far that could not be decoded and were skipped."""
         return sum(tail.damaged for tail in self.writers.values())
 
     @property
-    def problems(self) -> list[Problem]:
-        """Everything that could not be read so far."""
+    def problems(self) -> list[ReadProblem]:
+        """What could not be read so far, at most `MAX_PROBLEMS` per writer."""
         return [problem for tail in self.writers.values() for problem in tail.problems]
 
 
 def read_run(folder: str) -> Iterator[Record]:
-    """All records of a run's folder as it is now."""
+    """Yield all records of a run's folder as it is now."""
     yield from Tail(folder).poll()

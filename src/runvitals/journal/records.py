@@ -1,4 +1,4 @@
-"""Records: frames decoded, with everything in them checked, so that no reader need look at types again."""
+"""Records: decoded frames. Every field is validated here, so readers need not check types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-CONSOLE_HEAD = Struct("<Bq")  # which stream (1 = stdout, 2 = stderr), time in ms; the bytes themselves follow
+CONSOLE_HEAD = Struct("<Bq")  # stream (1 = stdout, 2 = stderr) and time in ms; the output follows
 STREAMS = {1: "stdout", 2: "stderr"}
 _KINDS = {
     frames.START: records.START,
@@ -28,20 +28,20 @@ _KINDS = {
 
 
 class Record:
-    """One decoded record of a writer.
+    """A decoded record.
 
     Attributes:
         writer: the writer's name.
         type: one of the constants of `frames`.
         seq: its number within the writer.
-        time_ms: UTC; of a sample or an output its time, of a JSON object its `"t"`, or 0 where it has none.
-        value: the JSON object of a JSON record, the whole payload of a CONSOLE record, None for a sample. The
-            fields of an object are of the types that docs/concepts/journal.md says.
-        keys: of a sample.
-        packed: a sample's values as they lie in the file, little-endian float64. Whoever gathers columns
-            takes them whole, which is faster than a number at a time.
-        size: of the payload, bytes.
-        faults: what had to be mended in it, for a person; None where it was valid.
+        time_ms: time in ms UTC; 0 for a JSON record without `"t"`.
+        value: the JSON object of a JSON record, with fields of the types in docs/concepts/journal.md; the
+            whole payload of a CONSOLE record; None for a sample.
+        keys: the keys of a sample.
+        packed: the values of a sample as in the file, little-endian float64. Building columns from them is
+            faster than from single numbers.
+        size: size of the payload in bytes.
+        faults: what was repaired, as description → count; None if the record was valid.
     """
 
     __slots__ = ("faults", "keys", "packed", "seq", "size", "time_ms", "type", "value", "writer")
@@ -70,23 +70,26 @@ class Record:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """A sample's values in the order of its keys, unpacked anew at every call."""
+        """A sample's values in the order of its keys. Unpacks them at every call."""
         return unpack_row(self.packed)
 
 
 def decode(writer: str, frame: frames.Frame, schemas: Mapping[int, Sequence[str]]) -> Record | None:
-    """The record in a frame; None of a type that is not known.
+    """Decode a frame. Returns None for an unknown type.
+
+    Args:
+        schemas: schema id → keys, as declared so far by this writer.
 
     Raises:
-        ValueError: a damaged record, and what is wrong with it.
+        ValueError: the record is damaged; the message says how.
     """
     type, seq, payload = frame.type, frame.seq, frame.payload
     if seq >= INT64:
-        raise ValueError(f"its number is over {INT64 - 1}")
+        raise ValueError(f"its number is larger than {INT64 - 1}")
     if type == SAMPLE:
         time_ms, keys, packed = split(payload, schemas)
         if not 0 <= time_ms < TIME_MS:
-            raise _no_time(time_ms)
+            raise _invalid_time(time_ms)
         return Record(writer, type, seq, time_ms, None, keys, packed, len(packed))
     if type == CONSOLE:
         return Record(writer, type, seq, _console_time(payload), payload, size=len(payload))
@@ -103,24 +106,24 @@ def decode(writer: str, frame: frames.Frame, schemas: Mapping[int, Sequence[str]
 
 
 def decode_schema(frame: frames.Frame) -> tuple[int, list[str]]:
-    """(id, keys) that a SCHEMA frame declares.
+    """Decode a SCHEMA frame. Returns (id, keys).
 
     Raises:
-        ValueError: a damaged one.
+        ValueError: the record is damaged.
     """
     return records.schema(loads(frame.payload))
 
 
 def _console_time(payload: bytes) -> int:
     if len(payload) < CONSOLE_HEAD.size:
-        raise ValueError(f"output has at least {CONSOLE_HEAD.size} bytes; this has {len(payload)}")
+        raise ValueError(f"console record of {len(payload)} bytes; expected at least {CONSOLE_HEAD.size}")
     stream, time_ms = CONSOLE_HEAD.unpack_from(payload)
     if stream not in STREAMS:
-        raise ValueError(f"console stream {stream} is neither 1 (stdout) nor 2 (stderr)")
+        raise ValueError(f"console stream is {stream}; expected 1 (stdout) or 2 (stderr)")
     if not 0 <= time_ms < TIME_MS:
-        raise _no_time(time_ms)
+        raise _invalid_time(time_ms)
     return int(time_ms)
 
 
-def _no_time(time_ms: int) -> ValueError:
-    return ValueError(f"its time is {time_ms}; ms UTC from 1970 to 9998 are allowed")
+def _invalid_time(time_ms: int) -> ValueError:
+    return ValueError(f"its time is {time_ms}; expected ms UTC from 1970 to 9998")

@@ -1,8 +1,8 @@
-"""Samples: one moment's values of a fixed list of keys, packed.
+"""Samples: the values of a fixed list of keys at one time, packed.
 
 Payload of a SAMPLE frame::
 
-    offset  size  what
+    offset  size  field
     0       4     schema id, unsigned, little-endian
     4       4     zero
     8       8     time, milliseconds since 1970-01-01 UTC, signed, little-endian
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 NAN = float("nan")
 SAMPLE_HEAD = Struct("<IIq")
 _HEAD_SIZE = SAMPLE_HEAD.size
-# Readings come and go (a device is lost, a slow source skips a tick). Each set of keys seen is a schema of
-# its own, so that "not read" costs nothing; past this many, a set joins one wide schema and its gaps are NaN,
-# so that flapping keys cannot multiply schemas.
+# The set of keys changes: a device is lost, a slow source skips a tick. Each set seen gets its own schema, so
+# a missing value takes no space. After this many, further sets share one wide schema with NaN for missing
+# values, so that flapping keys cannot create schemas without end.
 MAX_EXACT_SCHEMAS = 64
-# But for single keys: of a program that tells its readings one by one, each new one would make the wide
-# schema longer, and each value would be written as long as all of them.
+# The limit for sets of a single key. If a program reports its values one by one, the wide schema would grow
+# with every key, and every value would take the space of all of them.
 MAX_SINGLE_SCHEMAS = 16_384
 
 
 class Packer:
-    """Turns dictionaries of readings into sample payloads, declaring schemas as they appear.
+    """Packs dictionaries of values into sample payloads, and declares schemas as needed.
 
     Attributes:
-        declared: the keys of every schema that samples to come may use, by its id.
+        declared: schema id → keys, of every schema that later samples may use.
     """
 
     __slots__ = ("_ids", "_next_id", "_structs", "_wide", "_wide_id", "declared")
@@ -51,7 +51,7 @@ class Packer:
         self.declared: dict[int, tuple[str, ...]] = {}
 
     def pack(self, time_ms: int, values: Mapping[str, float]) -> tuple[bytes | None, bytes]:
-        """(schema payload to write first, or None; sample payload)."""
+        """Returns (payload of a SCHEMA record to write first, or None; payload of the sample)."""
         keys = tuple(values)
         schema_id = self._ids.get(keys)
         if schema_id is not None:
@@ -88,25 +88,25 @@ class Packer:
 
 
 def split(payload: bytes, schemas: Mapping[int, Sequence[str]]) -> tuple[int, Sequence[str], bytes]:
-    """(time in ms, keys, values still packed) of a sample payload.
+    """Split a sample payload into (time in ms, keys, packed values).
 
     Raises:
-        ValueError: a schema that was not declared, or a length that does not fit it.
+        ValueError: its schema was not declared, or its size does not match the schema.
     """
     size = len(payload)
     if size < _HEAD_SIZE:
-        raise ValueError(f"a sample has at least {_HEAD_SIZE} bytes; this one has {size}")
+        raise ValueError(f"sample of {size} bytes; expected at least {_HEAD_SIZE}")
     schema_id, _, time_ms = SAMPLE_HEAD.unpack_from(payload)
     keys = schemas.get(schema_id)
     if keys is None:
-        raise ValueError(f"sample of schema {schema_id}, which was not declared before it")
+        raise ValueError(f"sample uses schema {schema_id}, which was not declared before it")
     if size != _HEAD_SIZE + 8 * len(keys):
-        raise ValueError(f"sample of {size} bytes does not fit schema {schema_id} with {len(keys)} keys")
+        raise ValueError(f"sample of {size} bytes does not match schema {schema_id} with {len(keys)} keys")
     return time_ms, keys, payload[_HEAD_SIZE:]
 
 
 def unpack_row(packed: bytes) -> tuple[float, ...]:
-    """The numbers in a row of float64, little-endian."""
+    """Unpack little-endian float64 values."""
     count = len(packed) // 8
     row = _ROWS.get(count)
     if row is None:

@@ -1,8 +1,8 @@
-"""Sealing: a file that is full is rewritten compressed, a little at a time, and put in the old one's place.
+"""Sealing: compresses a full segment step by step into a new file, which then replaces it.
 
-A sealed file is a journal file like any other, with BLOCK frames in it: zlib of a run of whole frames,
-sequence numbers and all. Readers that hold the old file open read on in it; others find the same records in
-the new one.
+A sealed file is a journal file with BLOCK frames, each of them zlib-compressed whole frames with their
+sequence numbers. A reader that has the old file open can continue to read it; the new file has the same
+records.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BLOCK = 9  # zlib of concatenated frames; its seq is that of the first of them
+BLOCK = 9  # record type: zlib-compressed frames; its seq is that of the first frame
 STEP_BYTES = 64 * 1024
-MAX_BLOCK = frames.MAX_PAYLOAD + 1024 * 1024  # what a block may unpack to, however small it is packed
+MAX_BLOCK = frames.MAX_PAYLOAD + 1024 * 1024  # maximum size of a decompressed block
 
 
 class Sealer:
-    """Seals one file in steps of one or two milliseconds.
+    """Seals a segment in steps of one or two milliseconds.
 
     Args:
-        path: a file that nobody writes to any more.
+        path: a segment that its writer has closed.
 
     Raises:
-        OSError: the file cannot be opened, or none be made beside it.
+        OSError: the file could not be opened, or the new file could not be created.
 
     Example:
         >>> sealer = Sealer("/data/runs/abc/monitor.node1.00000.rvj")
@@ -53,14 +53,15 @@ class Sealer:
         return self.path + ".part"
 
     def step(self) -> bool:
-        """Seal one more stretch; False when the file is done.
+        """Write the next block. Returns False when the file is sealed.
+
+        After an exception the original file is unchanged; call `abandon`.
 
         Raises:
-            OSError: the disk would not take it. The unsealed file is untouched; call `abandon`.
-            ValueError: the file holds damage, which stays as it is for readers to report, or it is sealed
-                already; call `abandon`.
+            OSError: the new file could not be written.
+            ValueError: the file is damaged, which readers should continue to report, or already sealed.
         """
-        first_seq, data = self._stretch()
+        first_seq, data = self._next_frames()
         if not data:
             self._finish()
             return False
@@ -71,16 +72,17 @@ class Sealer:
             data = data[os.write(self._out, data) :]
         return True
 
-    def _stretch(self) -> tuple[int, bytes]:
-        """(number of the first, bytes) of the frames that make the next block."""
+    def _next_frames(self) -> tuple[int, bytes]:
+        """The frames of the next block: (number of the first, bytes)."""
         first_seq, size = 0, 0
         pieces: list[bytes] = []
         for found in self._frames:
             if isinstance(found, frames.Damage):
-                where = f"bytes {found.start} to {found.end}"
-                raise ValueError(f"{self.path} is left unsealed: {where} hold no whole record")
+                raise ValueError(
+                    f"{self.path} was not sealed: bytes {found.start} to {found.end} are damaged"
+                )
             if found.type == BLOCK:
-                raise ValueError(f"{self.path} is sealed already")
+                raise ValueError(f"{self.path} is already sealed")
             if not pieces:
                 first_seq = found.seq
             pieces.append(frames.frame(found.type, found.seq, found.payload))
@@ -95,8 +97,8 @@ class Sealer:
         os.replace(self._part(), self.path)
 
     def abandon(self) -> None:
-        """Stop, and leave the file as it was. What was written beside it goes too, unless that cannot
-        be deleted, or the whole folder has been: then it is rubbish, as after a kill.
+        """Stop, leave the original file unchanged and delete the new one. If that fails, for example because
+        the run was deleted, the `.part` file stays, as after a kill.
         """
         try:
             self._close()
@@ -115,9 +117,10 @@ class Sealer:
 
 
 def whole_records(data: bytes) -> Iterator[frames.Frame]:
-    """The records in a stretch of a file, those in its blocks too, which have their block's offset.
+    """Yield the records in part of a file, including those in its blocks, which get the offset of their
+    block.
 
-    Damage is passed over: the reader reports it.
+    Damage is skipped without a report.
 
     Example:
         >>> with open("/data/runs/abc/monitor.node1.19f3a.00000.rvj", "rb") as file:
@@ -138,13 +141,12 @@ def whole_records(data: bytes) -> Iterator[frames.Frame]:
 
 
 def unpack_block(payload: bytes) -> Iterator[frames.Frame]:
-    """The frames in a BLOCK frame's payload, with offsets in the block.
+    """Yield the frames in the payload of a BLOCK frame, with offsets in the decompressed block.
 
-    Does not compute their CRCs: that of the BLOCK vouches for them, and it would cost a third of the time.
+    Does not verify their CRCs, which would take a third of the time: the CRC of the BLOCK covers them.
 
     Raises:
-        ValueError: what is not zlib, is cut short, holds anything else than frames, or would unpack to more
-            than `MAX_BLOCK` bytes.
+        ValueError: not zlib, truncated, not whole frames, or larger than `MAX_BLOCK` when decompressed.
     """
     data = _inflate(payload)
     size = len(data)
@@ -152,11 +154,11 @@ def unpack_block(payload: bytes) -> Iterator[frames.Frame]:
     while end < size:
         start, body = end, end + frames.HEADER_SIZE
         if body > size:
-            raise ValueError("a block that ends in half a record")
+            raise ValueError("invalid block: its last record is incomplete")
         magic, _, check_and_type, length, seq = frames.HEADER.unpack_from(data, start)
         end = body + length
         if magic != frames.MAGIC or end > size:
-            raise ValueError("a block that holds something else than records")
+            raise ValueError("invalid block: contains bytes that are not a record")
         yield frames.Frame(check_and_type >> 24, seq, data[body:end], start, end)
 
 
@@ -165,7 +167,7 @@ def _inflate(payload: bytes) -> bytes:
     try:
         data = unpacker.decompress(payload, MAX_BLOCK)
     except ZlibError as error:
-        raise ValueError(f"a block that cannot be unpacked: {error}") from None
+        raise ValueError(f"invalid block: {error}") from None
     if not unpacker.eof:
-        raise ValueError(f"a block that is cut short, or holds more than {MAX_BLOCK} bytes")
+        raise ValueError(f"invalid block: truncated, or larger than {MAX_BLOCK} bytes when decompressed")
     return data

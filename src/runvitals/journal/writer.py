@@ -1,4 +1,4 @@
-"""The writer: one process, one series of append-only files, one `write()` a record."""
+"""The writer of a series of append-only journal files: one per process, with one `write()` per record."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ FORMAT = 1
 NO_ROOM = frozenset(
     (errno.ENOSPC, errno.EFBIG, errno.EMFILE, errno.ENFILE, getattr(errno, "EDQUOT", errno.ENOSPC))
 )
-"""What may pass while the run goes on: no room on the disk, no descriptor left."""
+"""Errors that may be temporary: no space on the disk, no free descriptor."""
 SEGMENT_BYTES = 4 * 1024 * 1024
 
 
 class Writer:
     """Appends records to a run's folder.
 
-    A record that cannot be written is counted, never raised: a full disk does not stop a training. Neither
-    does one that is full from the start: the first file is begun with the first record that finds room.
+    A record that cannot be written is counted and does not raise, because a full disk must not stop a
+    training. If the disk is full from the start, the first file is created with the first record for which
+    there is space.
 
     Args:
-        folder: the run's folder; made if missing.
-        writer: the writer's name, unique among all that ever wrote to this run.
-        about: what every file of this writer says of itself in its first record (run, host, role, pid …).
-        segment_bytes: a file that has grown to this size is followed by a new one.
-        guarded: this process runs other people's code, which may close our descriptor and open a file of its
-            own under the same number. So the descriptor has a high number and is looked at before each write
-            (0.8 µs); where the process may have few, none is kept.
-        clock: what the times of all its records are to be taken from; by default one of its own.
+        folder: the run's folder; created if missing.
+        writer: the writer's name, unique in the run.
+        about: fields of the START record of every file: run, host, role, pid …
+        segment_bytes: a file that has reached this size is followed by a new one.
+        guarded: this process runs user code, which may close our descriptor and open another file under the
+            same number. The descriptor then has a high number and is checked before each write (0.8 µs). If
+            the process may have only few descriptors, none is kept open.
+        clock: source of the records' times; by default a new clock.
 
     Attributes:
-        lost: records that could not be written and are not yet reported in the journal itself.
-        error: why the last thing that failed did; None while nothing has.
-        rotated: files closed for good since the caller last emptied this list; they may be sealed.
+        lost: number of records that could not be written and are not yet reported in the journal.
+        error: the most recent error; None if there was none.
+        rotated: files that were completed since the caller last emptied this list. They may be sealed.
 
     Raises:
-        OSError: the folder or its first file cannot be made; the error names the path.
-        ValueError: a writer's name that cannot be a file's.
+        OSError: the folder or its first file could not be created; the error names the path.
+        ValueError: the writer's name is invalid.
 
     Example:
         >>> journal = Writer("/data/runs/abc", "train.node1.4711", {"run": "abc", "role": "train"})
@@ -90,7 +91,7 @@ class Writer:
         self.clock = clock or Clock()
         self.segment = 0
         self.seq = 0
-        self.size = 0  # of the file being written; 0 while it has not been begun
+        self.size = 0  # of the current file; 0 until its first record is written
         self.lost = 0
         self.error: OSError | None = None
         self.packer = Packer()
@@ -98,7 +99,7 @@ class Writer:
         self._lost_since_ms = 0
         self._fd = -1
         self._guarded = guarded
-        self._few = guarded and file_descriptor.are_few()
+        self._few = guarded and file_descriptor.is_limit_low()
         self._identity: file_descriptor.Identity | None = None  # of a guarded file
         try:
             self._begin_file()
@@ -110,33 +111,35 @@ class Writer:
                 os.close(self._fd)
                 os.unlink(self.path)
             raise
-        self._let_go()
+        self._release_descriptor()
 
     @property
     def path(self) -> str:
-        """The file that is being written."""
+        """The current file."""
         return segment_path(self.folder, self.writer, self.segment)
 
     def sample(self, time_ms: int, values: Mapping[str, float]) -> bool:
-        """Append one moment's readings. True: the kernel has them, no kill of this process loses them."""
+        """Append the values read at one time. Returns True if the kernel has accepted them: killing this
+        process does not lose them.
+        """
         schema, payload = self.packer.pack(time_ms, values)
         if schema is not None:
             self.record(frames.SCHEMA, schema)
         return self.record(frames.SAMPLE, payload)
 
     def json(self, type: int, value: Mapping[str, object]) -> bool:
-        """Append a record whose payload is a JSON object.
+        """Append a record with a JSON object as its payload. Returns whether it was written.
 
         Raises:
-            ValueError, TypeError: what JSON cannot hold; see `jsontext.dumps`.
+            ValueError, TypeError: not representable in JSON; see `json_codec.dumps`.
         """
         return self.record(type, dumps(value))
 
     def record(self, type: int, payload: bytes) -> bool:
-        """Append one record, after a new file was begun if this one is full.
+        """Append a record, to a new file if the current one is full. Returns whether it was written.
 
         Raises:
-            ValueError: a payload over 16 MiB.
+            ValueError: the payload is larger than 16 MiB.
         """
         if self.size >= self.segment_bytes and self._can_open():
             self._rotate()
@@ -158,11 +161,11 @@ class Writer:
         self.seq += 1
         self.size += len(data)
         if self._few:
-            self._let_go()
+            self._release_descriptor()
         return True
 
     def close(self) -> None:
-        """Report what is still unreported, and let go of the file."""
+        """Report lost records that are not reported yet, and close the file."""
         if self.lost:
             try:
                 if self._identity is not None:
@@ -173,11 +176,13 @@ class Writer:
         self.error = self._close_file() or self.error
 
     def forget(self) -> None:
-        """Drop the file without a word, as a forked child must that shares its parent's descriptor."""
+        """Close the descriptor without writing anything, for a forked child that shares it with its
+        parent.
+        """
         self._close_file()
 
     def _begin_file(self) -> None:
-        """Open the file, if it is not yet, and write its head: who writes, and every schema in use."""
+        """Open the file if necessary, and write its START record and every schema in use."""
         if self._fd < 0:
             if not self.seq:
                 make_private(self.folder)
@@ -186,15 +191,15 @@ class Writer:
             except FileExistsError:
                 if not self.seq:
                     raise
-                # It was made before, and an exception of a signal's handler came right then, as Ctrl-C does.
-                self._begin_another()
+                # A signal handler, such as that of Ctrl-C, raised just after the file was created.
+                self._skip_to_next_file()
                 self._open(os.O_CREAT | os.O_EXCL)
         self._write_all([(frames.START, self.start_record(self.segment)), *self._schemas()])
 
     def start_record(self, segment: int) -> bytes:
-        """The payload of a file's first record: who writes it."""
+        """The payload of a file's START record."""
         about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": segment}
-        if "t" not in self.about:  # an import or a simulation tells of other times than its own
+        if "t" not in self.about:  # imports and simulations set the time themselves
             about |= {"t": self.clock.now_ms(), "since_boot_ms": self.clock.since_boot_ms()}
         return dumps({**about, **self.about})
 
@@ -203,20 +208,21 @@ class Writer:
         if not self._guarded:
             self._fd = os.open(self.path, flags, 0o600)
             return
-        with file_descriptor.Room():
-            fd = file_descriptor.raised(os.open(self.path, flags, 0o600))
+        with file_descriptor.HigherLimit():
+            fd = file_descriptor.move_to_high_number(os.open(self.path, flags, 0o600))
         found = file_descriptor.identity(fd)
         if how or found == self._identity:
             self._fd, self._identity = fd, found
             return
         os.close(fd)
-        self._begin_another()
+        self._skip_to_next_file()
 
     def _check_descriptor(self) -> None:
-        """Have the file open again where the program has closed our descriptor, whatever has its number now.
+        """Reopen the file if the program has closed our descriptor. Its number may belong to another file
+        now.
 
         Raises:
-            OSError: it cannot be opened.
+            OSError: the file could not be opened.
         """
         if (
             self._fd >= 0
@@ -226,21 +232,21 @@ class Writer:
             return
         self._fd = -1
         if not self.size:
-            self._begin_another()
+            self._skip_to_next_file()
             return
         try:
             self._open(0)
         except FileNotFoundError:
-            self._begin_another()
+            self._skip_to_next_file()
 
-    def _begin_another(self) -> None:
-        """Go on in the next file: this one is not there any more, or was replaced."""
+    def _skip_to_next_file(self) -> None:
+        """Continue in the next file, because the current one was deleted or replaced."""
         self._identity = None
         self.segment += 1
         self.size = 0
 
-    def _let_go(self) -> None:
-        """Close the file until the next record, where the program needs every descriptor that there is."""
+    def _release_descriptor(self) -> None:
+        """Close the file until the next record if descriptors are scarce."""
         if self._few and self._identity is not None:
             known = self._identity
             self.error = self._close_file() or self.error
@@ -250,7 +256,7 @@ class Writer:
         return [(frames.SCHEMA, self.packer.schema(schema_id)) for schema_id in self.packer.declared]
 
     def _write_all(self, records: Sequence[tuple[int, bytes]]) -> None:
-        """Append some records, all or none of them."""
+        """Append all of these records, or none."""
         data = b"".join(
             frames.frame(type, self.seq + i, payload) for i, (type, payload) in enumerate(records)
         )
@@ -262,16 +268,16 @@ class Writer:
         written = 0
         try:
             written = os.write(self._fd, data)
-            while written < len(data):  # a disk that fills up takes a part, and says why at the next attempt
+            while written < len(data):  # a disk that fills up writes a part; the next write reports the error
                 written += os.write(self._fd, data[written:])
         except OSError as error:
             error.filename = self.path
             if written:
-                self._cut_off()
+                self._truncate_partial_record()
             raise
 
-    def _cut_off(self) -> None:
-        """Remove half a record from the file's end. Where that fails, go on in another file."""
+    def _truncate_partial_record(self) -> None:
+        """Remove an incomplete record from the end of the file. If that fails, continue in the next file."""
         try:
             os.ftruncate(self._fd, self.size)
         except OSError:
@@ -286,14 +292,12 @@ class Writer:
         self.segment += 1
         self.size = 0
         if failure is not None:
-            self._report_not_kept(failure)
+            self._report_failed_sync(failure)
 
     def _can_open(self) -> bool:
-        """Whether a descriptor is free. A program that has used up its own goes on in the file that is
-        open.
-        """
+        """Whether a descriptor is free. Without one, the writer continues in the file that is open."""
         try:
-            with file_descriptor.Room():
+            with file_descriptor.HigherLimit():
                 os.close(os.open(self.folder, os.O_RDONLY | OPEN_FLAGS))
         except OSError as error:
             return error.errno not in (errno.EMFILE, errno.ENFILE)
@@ -315,30 +319,34 @@ class Writer:
         fd, self._fd = self._fd, -1
         known, self._identity = self._identity, None
         if known is not None and not file_descriptor.is_still(fd, known):
-            return None  # it is somebody else's by now
+            return None  # this number belongs to another file now
         try:
             os.close(fd)
-        except OSError as error:  # network file systems say so late that they have no room
+        except OSError as error:  # network file systems may report only now that there is no space
             error.filename = self.path
             return error
         return None
 
-    def _report_not_kept(self, failure: OSError) -> None:
-        """The kernel took records that the disk then did not. It does not say which; say that it happened."""
+    def _report_failed_sync(self, failure: OSError) -> None:
+        """Record that the disk did not store records that the kernel had accepted. Which ones is not
+        known.
+        """
         self.error = failure
-        text = f"the disk did not take what was written last: {failure}"
+        text = f"the disk could not store the most recent records: {failure}"
         now_ms = self.clock.now_ms()
         self.json(frames.EVENT, {"t": now_ms, "name": "sync_failed", "level": "error", "text": text})
 
     def _report_loss(self) -> None:
-        """Say in the journal itself how much could not be written, and every schema, as one may be lost."""
+        """Record in the journal how many records were lost, and repeat all schemas, one of which may be
+        lost.
+        """
         if not self.size:
             self._begin_file()
         self._write_all([(frames.EVENT, self.loss_record()), *self._schemas()])
         self.lost = 0
 
     def loss_record(self) -> bytes:
-        """The payload of the event that reports the records lost so far."""
+        """The payload of the `records_lost` event for the records lost so far."""
         event = {
             "t": self.clock.now_ms(),
             "name": "records_lost",

@@ -44,7 +44,7 @@ class Line:
     """
 
     def __init__(self, sock: _socket.socket) -> None:
-        fd = file_descriptor.raised(sock.detach())
+        fd = file_descriptor.move_to_high_number(sock.detach())
         self._sock = sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         self._identity = file_descriptor.identity(fd)
         self._sock.setblocking(False)
@@ -121,12 +121,12 @@ def connect(order: Mapping[str, Any]) -> Line:
     """
     if not hasattr(os, "posix_spawn"):
         raise Unavailable(f"a monitor cannot be started on {sys.platform} yet; what is logged is kept")
-    if file_descriptor.are_few():
-        few = file_descriptor.FEW
+    if file_descriptor.is_limit_low():
+        few = file_descriptor.LOW_LIMIT
         raise Unavailable(f"a process may have fewer than {few} open files; what is logged is kept")
     place = address(order["run"], order["directory"])
     try:
-        with file_descriptor.Room():
+        with file_descriptor.HigherLimit():
             return _line(place, order)
     except Unavailable:
         raise

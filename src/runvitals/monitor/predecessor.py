@@ -75,7 +75,7 @@ class Predecessor:
 
 def _stretch(path: str, start: int) -> bytes:
     try:
-        return paths.read_stretch(path, start, _PEEK_BYTES)
+        return paths.read_range(path, start, _PEEK_BYTES)
     except OSError:
         return b""  # no file at all, or one that cannot be read, tells nothing
 

@@ -145,4 +145,4 @@ def _sums_up(frame: frames.Frame) -> bool:
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
     """The complete frames in part of a file, also from sealed blocks. The full reader reports damage."""
-    yield from whole_records(paths.read_stretch(path, start, length))
+    yield from whole_records(paths.read_range(path, start, length))

@@ -26,7 +26,7 @@ def clock_of_run(folder: str, this_boot: str) -> Clock:
         return Clock()  # a new run
     for name in names[:_MOST_FILES]:
         try:
-            head = paths.read_stretch(os.path.join(folder, name), 0, _HEAD_BYTES)
+            head = paths.read_range(os.path.join(folder, name), 0, _HEAD_BYTES)
         except OSError:
             continue  # sealed and renamed since the listing
         for found in whole_records(head):

@@ -131,7 +131,7 @@ def test_what_is_no_section(catalogue: MetadataStore) -> None:
     wrong = [
         (SectionUpdate(run_id, "config", [1], T0), "expected a JSON object, not list"),  # type: ignore[arg-type]
         (SectionUpdate(run_id, "config", {(1, 2): 3}, T0), "is not a JSON object"),  # type: ignore[dict-item]
-        (SectionUpdate(run_id, "config", endless, T0), "nested too deeply, or holds itself"),
+        (SectionUpdate(run_id, "config", endless, T0), "nested too deeply, or contains itself"),
         (SectionUpdate(run_id, "", {}, T0), "section ''"),
         (SectionUpdate(run_id, "machine", {}, T0), "host ''"),
         (SectionUpdate(run_id, "config", {}, 2**63), "time_ms 9223372036854775808"),
