@@ -14,7 +14,7 @@ import uvicorn
 import zstandard
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.ingest import Ingest, Limits, Recorder
+from runvitals.server.ingest import IngestEndpoint, Limits, Recorder
 from runvitals.store.metadata import Filter, RunRow, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
@@ -34,7 +34,7 @@ class Counted:
     def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         pass
 
-    def refused(self, status: int) -> None:
+    def rejected(self, status: int) -> None:
         self.refusals.append(status)
 
 
@@ -56,7 +56,7 @@ class Receiver:
         self.ahead_ms = 0
         self.recorder = Recorder(self.store, self.catalogue, self.now_ms, Limits())
         self.tally = Counted()
-        self.endpoint = Ingest(self.recorder, Limits(), self.tally)
+        self.endpoint = IngestEndpoint(self.recorder, Limits(), self.tally)
         self.wanted = ""
         self.faults: deque[tuple[int, str]] = deque()
         self.requests: list[list[dict[str, Any]]] = []

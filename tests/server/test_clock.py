@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.server.clock import Clock
-from runvitals.server.ingest.heartbeats import Presence
+from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.store.metadata import (
     MetadataStore,
     RegisteredWriter,
@@ -78,17 +78,17 @@ def test_runs_stay_in_their_states_when_the_clock_is_set(
     dead = joined(catalogue, "dead", clock())
     catalogue.writers.heard([WriterHeartbeat(dead.writer_id, clock(), clock())])
     machine.wait(3_600_000)
-    presence = Presence(catalogue, clock)
-    presence.close()
+    heartbeats = Heartbeats(catalogue, clock)
+    heartbeats.close()
     alive, dying = (joined(catalogue, name, clock()) for name in ("alive", "dying"))
     for who in (alive, dying):
-        presence.heard(who.run_id, who.writer_id, clock(), clock())
+        heartbeats.record(who.run_id, who.writer_id, clock(), clock())
 
     machine.wall_ms = set_to
     states = [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")]
     assert states == ["lost", "running", "running"]  # before anything was done about it
-    presence.heard(alive.run_id, alive.writer_id, clock(), clock())
-    presence._turn()
+    heartbeats.record(alive.run_id, alive.writer_id, clock(), clock())
+    heartbeats._turn()
     assert clock() == set_to
     assert [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")] == states
     row = catalogue.runs.find("alive", clock())
@@ -97,8 +97,8 @@ def test_runs_stay_in_their_states_when_the_clock_is_set(
 
     for _ in range(20):
         machine.wait(1000)
-        presence.heard(alive.run_id, alive.writer_id, clock(), clock())
-        presence._turn()
+        heartbeats.record(alive.run_id, alive.writer_id, clock(), clock())
+        heartbeats._turn()
     states = [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")]
     assert states == ["lost", "running", "lost"]
     machine.wait(20_000)
@@ -112,7 +112,7 @@ def test_a_clock_that_was_wrong_under_an_earlier_server_leaves_nothing_running(
     catalogue.writers.heard([WriterHeartbeat(who.writer_id, YEAR_2037, YEAR_2037)])
     clock = machine.clock()
     assert state(catalogue, "dead", clock()) == "running"
-    Presence(catalogue, clock).close()
+    Heartbeats(catalogue, clock).close()
     machine.wait(60_000)
     assert state(catalogue, "dead", clock()) == "lost"
 

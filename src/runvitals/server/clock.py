@@ -1,7 +1,7 @@
 """The time of day, where somebody may set the clock while a server runs.
 
 Whether a run is running is a question of how long ago its writers were heard. A clock that is set would make
-all of them lost, or none of them for years. So a jump is not followed at once: `Presence` first moves what
+all of them lost, or none of them for years. So a jump is not followed at once: `Heartbeats` first moves what
 was heard along with it.
 """
 

@@ -38,8 +38,8 @@ class SelfMetrics:
         self._acks[bisect_left(ACK_BUCKETS_S, seconds)] += 1
         self._seconds += seconds
 
-    def refused(self, status: int) -> None:
-        """A request was not taken in."""
+    def rejected(self, status: int) -> None:
+        """A request was rejected."""
         self._refused[status] += 1
 
     def exposition(

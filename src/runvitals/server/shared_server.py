@@ -26,7 +26,7 @@ from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
-from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
+from runvitals.server.ingest import PATH, IngestEndpoint, Limits, Recorder
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics
@@ -43,7 +43,7 @@ class IngestFastPath:
 
     path = PATH.encode("ascii")
 
-    def __init__(self, ingest: Ingest, admits: Callable[[Headers], bool]) -> None:
+    def __init__(self, ingest: IngestEndpoint, admits: Callable[[Headers], bool]) -> None:
         self.admits = admits
         self.post = ingest.post
 
@@ -89,7 +89,7 @@ class SharedServer:
         )
         self.threads: list[SupervisedThread] = [*self._recorder.threads, self._looking]
         self._looking.start()
-        self._ingest = Ingest(self._recorder, limits, self.tally)
+        self._ingest = IngestEndpoint(self._recorder, limits, self.tally)
         self._api = self._with_health(
             application(
                 StoredLibrary(store, catalogue, clock, self._recorder.version), static, response_limits

@@ -1,4 +1,4 @@
-"""The ingest endpoint over an empty store and catalogue, without a network before it."""
+"""The ingest endpoint over empty stores, called without a network."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import anyio
 import httpx
 
-from runvitals.server.ingest import PATH, Ingest, Limits, Recorder
+from runvitals.server.ingest import PATH, IngestEndpoint, Limits, Recorder
 from runvitals.store.metadata import Filter, MetadataStore, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 NOW = 1_760_000_000_000
 
 
-class Counted:
-    """A tally of what the endpoint says."""
+class Counters:
+    """Counts what the endpoint reports."""
 
     def __init__(self) -> None:
         self.points = 0
@@ -25,15 +25,15 @@ class Counted:
     def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         self.points += points
 
-    def refused(self, status: int) -> None:
+    def rejected(self, status: int) -> None:
         self.statuses.append(status)
 
 
 class Server:
-    """An endpoint over an empty store and catalogue.
+    """An endpoint over an empty sample store and metadata store.
 
     Attributes:
-        now_ms: what it takes the time to be.
+        now_ms: the time of its clock.
     """
 
     def __init__(self, folder: str, limits: Limits) -> None:
@@ -41,8 +41,8 @@ class Server:
         self.store = SqliteChunks(folder)
         self.catalogue: MetadataStore = open_metadata_store(f"{folder}/catalogue.db")
         self.recorder = Recorder(self.store, self.catalogue, lambda: self.now_ms, limits)
-        self.tally = Counted()
-        self.endpoint = Ingest(self.recorder, limits, self.tally)
+        self.counters = Counters()
+        self.endpoint = IngestEndpoint(self.recorder, limits, self.counters)
 
     def close(self) -> None:
         self.recorder.close()
@@ -61,12 +61,13 @@ class Server:
         return self.post(json.dumps(value).encode())
 
     def samples(self) -> dict[str, list[tuple[int, float]]]:
-        """Everything that is stored, by key."""
+        """All stored samples, by key."""
         runs = self.store.active_runs(0)
         series = self.store.read(runs, None, 0, 2 * NOW).series
-        keys = self.catalogue.metrics.keys(one.metric for one in series)
+        keys = self.catalogue.metrics.keys(values.metric for values in series)
         return {
-            keys[one.metric]: list(zip(one.t.tolist(), one.values.tolist(), strict=True)) for one in series
+            keys[values.metric]: list(zip(values.t.tolist(), values.values.tolist(), strict=True))
+            for values in series
         }
 
     def runs(self) -> int:

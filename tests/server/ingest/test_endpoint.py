@@ -1,4 +1,4 @@
-"""`POST /api/v1/ingest` as clients see it."""
+"""Requests to `POST /api/v1/ingest`, and their responses."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def test_json_is_stored_and_acknowledged(server: Server) -> None:
     stored = server.samples()
     assert stored["cpu"] == [(NOW, 1.5), (NOW + 1000, 2.5)]
     assert np.isnan(stored["disk"][0][1])
-    assert server.tally.points == 4
+    assert server.counters.points == 4
 
 
-def test_an_envelope_that_comes_again_is_acknowledged_and_not_stored_again(server: Server) -> None:
+def test_a_repeated_envelope_is_acknowledged_but_not_stored_again(server: Server) -> None:
     assert server.json(ENVELOPE).json()["stored"] is True
     again = server.json({**ENVELOPE, "v": [[9, 9], [9, 9]]})
     assert (again.status_code, again.json()["stored"]) == (200, False)
     assert server.samples()["cpu"] == [(NOW, 1.5), (NOW + 1000, 2.5)]
 
 
-def test_all_forms_say_the_same(server: Server) -> None:
+def test_all_formats_store_the_same_values(server: Server) -> None:
     t, v = np.array(ROW["t"], "<i8"), np.array([[1.5, 2.5], [3.5, 4.5]])
     columns = {"t": t.tobytes(), "v": v.astype("<f8").tobytes()}
     packed = {"body": batch_body.pack(t, v.T)}
@@ -99,7 +99,7 @@ def test_content_encodings(server: Server, encoding: str, pack: Callable[[bytes]
     assert server.post(pack(b" " * (17 << 20)), **headers).status_code == 413
 
 
-def test_a_schema_number_stands_for_its_keys(server: Server) -> None:
+def test_a_schema_number_replaces_the_keys(server: Server) -> None:
     schema = server.json(ENVELOPE).json()["schema"]
     numbered = {**ENVELOPE, "seq": 2, "schema": schema, "t": [NOW + 2000, NOW + 3000]}
     del numbered["keys"]
@@ -108,31 +108,31 @@ def test_a_schema_number_stands_for_its_keys(server: Server) -> None:
     assert server.json({**numbered, "schema": 77}).status_code == 409
 
 
-def test_steps_are_stored_beside_what_was_logged(server: Server) -> None:
+def test_steps_are_stored_with_logged_values(server: Server) -> None:
     assert server.json({**ENVELOPE, "step": [10, 11]}).status_code == 200
     assert server.samples()["_step"] == [(NOW, 10.0), (NOW + 1000, 11.0)]
 
 
 @pytest.mark.parametrize("step", [float("nan"), float("inf"), -(2.0**54)])
-def test_a_step_that_is_no_number_is_refused(server: Server, step: float) -> None:
+def test_a_step_out_of_range_is_rejected(server: Server, step: float) -> None:
     row = {"run": "abc", "writer": "w", "seq": 1, "keys": ["loss"], "t": [NOW], "v": [[1.0]]}
     packed = msgspec.msgpack.encode({**row, "step": struct.pack("<d", step)})
     answer = server.post(packed, "application/msgpack")
     assert answer.status_code == 422
-    assert "a number from -2^53 to 2^53" in answer.json()["error"]
+    assert "expected a number from -2^53 to 2^53" in answer.json()["error"]
 
 
-def test_rows_come_into_the_summary_once(server: Server) -> None:
-    who = {"run": "abc", "writer": "train.n1.a"}
-    said = {"values": {"cpu": 77}, "times": {}, "counts": {}}
-    info = {"t": NOW, "metrics": {"cpu": {"summary": "mean"}}, "logged": said}
+def test_repeated_rows_count_once_in_the_summary(server: Server) -> None:
+    writer = {"run": "abc", "writer": "train.n1.a"}
+    logged = {"values": {"cpu": 77}, "times": {}, "counts": {}}
+    info = {"t": NOW, "metrics": {"cpu": {"summary": "mean"}}, "logged": logged}
     first = {"keys": ["cpu", "disk"], "t": [NOW, NOW + 1000], "v": [[1.0, 2.0], [3.0, None]], "step": [0, 1]}
     second = {"keys": ["cpu"], "t": [NOW + 2000], "v": [[6.0]], "step": [2]}
     sampled = {"keys": ["gpu"], "t": [NOW], "v": [[9.0]]}
-    assert server.json({**who, "seq": 1, "records": [[1, "info", info]]}).status_code == 200
+    assert server.json({**writer, "seq": 1, "records": [[1, "info", info]]}).status_code == 200
     for _ in range(2):
-        assert server.json([{**who, "seq": 2, **first}, {**who, "seq": 4, **second}]).status_code == 200
-    assert server.json({**who, "seq": 5, **sampled}).status_code == 200
+        assert server.json([{**writer, "seq": 2, **first}, {**writer, "seq": 4, **second}]).status_code == 200
+    assert server.json({**writer, "seq": 5, **sampled}).status_code == 200
     wanted = Filter(where=(Predicate.parse("summary.cpu = 3"),))
     [run] = server.catalogue.runs.page(wanted, RunSort("summary.disk"), NOW, 10, None).runs
     assert summary_of(server.catalogue.sections.read([run.id])[run.id]) == {"cpu": 3.0, "disk": 3.0}
@@ -150,7 +150,7 @@ def test_keys_are_removed_from_facts(server: Server) -> None:
     assert server.catalogue.sections.read([run.id])[run.id].shared == {"config": {"seed": 1}}
 
 
-def test_records_come_into_the_catalogue(server: Server) -> None:
+def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
     records = [
         [1, "info", {"t": NOW, "config": {"lr": 0.1}}],
         [2, "info", {"t": NOW, "machine": {"cpus": 4}}],
@@ -182,22 +182,26 @@ def test_records_come_into_the_catalogue(server: Server) -> None:
     [
         ({"run": "a/b"}, 422, "run id 'a/b' is not allowed"),
         ({"run": 7}, 400, "Expected `str`, got `int` - at `$.run`"),
-        ({"seq": None}, 400, "seq is needed"),
+        ({"seq": None}, 400, "seq is missing"),
         ({"seq": -1}, 400, "Expected `int` >= 0"),
-        ({"v": [[1, 2]]}, 400, "one list for each of the 2 keys"),
-        ({"v": [[1], [2, 3]]}, 400, "v[0]: 2 values are needed"),
+        ({"v": [[1, 2]]}, 400, "expected 2 lists, one per key"),
+        ({"v": [[1], [2, 3]]}, 400, "v[0]: expected 2 values"),
         ({"t": [1, 2]}, 422, "ms UTC from"),
         ({"t": [NOW // 1000, NOW]}, 422, "is it in seconds?"),
-        ({"t": [NOW, 10**30]}, 422, "is no time in ms UTC"),
-        ({"keys": ["a", "a"]}, 422, "'a' occurs twice"),
-        ({"keys": ["a", ""]}, 422, "keys[1] ''"),
+        ({"t": [NOW, 10**30]}, 422, "expected ms UTC"),
+        ({"keys": ["a", "a"]}, 422, "'a' occurs more than once"),
+        ({"keys": ["a", ""]}, 422, "keys[1]: invalid key ''"),
         ({"keys": None}, 400, "keys (or schema"),
-        ({"t": "AAAA"}, 400, "t is a text"),
-        ({"records": [[1, "poem", {"t": 1}]]}, 422, "records[0]: t: 1"),
-        ({"records": [[1, "lifecycle", {"t": NOW, "what": "end", "state": "lost"}]]}, 422, "state 'lost'"),
+        ({"t": "AAAA"}, 400, "t is a string"),
+        ({"records": [[1, "poem", {"t": 1}]]}, 422, "records[0]: t: invalid time 1;"),
+        (
+            {"records": [[1, "lifecycle", {"t": NOW, "what": "end", "state": "lost"}]]},
+            422,
+            "invalid state 'lost'",
+        ),
     ],
 )
-def test_what_is_wrong_is_named_and_leaves_nothing(
+def test_invalid_envelopes_are_rejected_and_store_nothing(
     server: Server, change: dict[str, Any], status: int, text: str
 ) -> None:
     answer = server.json({**ENVELOPE, **change})
@@ -208,8 +212,8 @@ def test_what_is_wrong_is_named_and_leaves_nothing(
     assert server.runs() == 0
 
 
-def test_what_a_newer_client_tells_is_kept(server: Server) -> None:
-    """One record of a kind that this server does not know must not keep out what lies beside it."""
+def test_records_of_unknown_kinds_are_stored_as_events(server: Server) -> None:
+    """A newer client may send them; the rest of the envelope must be stored, too."""
     records = [
         [1, "poem", {"t": NOW, "lines": ["a", "b"]}],
         [2, "lifecycle", {"t": NOW + 1, "what": "pause", "why": "a neighbour"}],
@@ -231,11 +235,11 @@ def test_what_a_newer_client_tells_is_kept(server: Server) -> None:
     assert server.catalogue.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
 
 
-def test_the_openapi_document_tells_of_every_field() -> None:
+def test_the_openapi_document_has_every_field() -> None:
     assert set(JsonEnvelope.__struct_fields__) == set(Envelope.__struct_fields__) - {"body"}
 
 
-def test_devices_are_known_from_the_facts_about_a_machine(server: Server) -> None:
+def test_devices_are_read_from_the_machine_section(server: Server) -> None:
     gpus = [
         {"index": 0, "uuid": "GPU-1", "pci": "0000:01:00.0", "name": "NVIDIA H100", "used": True},
         {"index": 1, "pci": "0000:02:00.0", "memory_bytes": 2**70, "used": "yes"},
@@ -261,58 +265,58 @@ def test_devices_are_known_from_the_facts_about_a_machine(server: Server) -> Non
     assert [one.uid for one in server.catalogue.runs.page(wanted, RunSort("started_ms"), NOW).runs] == ["abc"]
 
 
-def test_a_gap_in_the_network_is_no_crash(server: Server) -> None:
+def test_a_run_is_lost_while_silent_and_running_when_it_is_heard_of_again(server: Server) -> None:
     about = {"role": "monitor", "host": "node1", "interval_s": 5.0}
-    life = {"run": "abc", "writer": "monitor.node1.a", "about": about}
+    writer = {"run": "abc", "writer": "monitor.node1.a", "about": about}
 
     def state() -> str:
-        server.recorder.presence.flush()
+        server.recorder.heartbeats.flush()
         run = server.catalogue.runs.find("abc", server.now_ms)
         assert run is not None
         return run.state
 
-    assert server.json({**ENVELOPE, **life}).status_code == 200
-    for _ in range(4):  # nothing but signs of life
+    assert server.json({**ENVELOPE, **writer}).status_code == 200
+    for _ in range(4):  # only heartbeats
         server.now_ms += 20_000
-        assert server.json(life).json()["stored"] is False
+        assert server.json(writer).json()["stored"] is False
         assert state() == "running"
     server.now_ms += 25_001
     assert state() == "lost"
     server.now_ms += 3_600_000
-    late = {**ENVELOPE, **life, "seq": 2, "t": [NOW + 100_000, NOW + 101_000]}
-    assert server.json(late).json()["stored"] is True  # what was sampled meanwhile
+    late = {**ENVELOPE, **writer, "seq": 2, "t": [NOW + 100_000, NOW + 101_000]}
+    assert server.json(late).json()["stored"] is True  # samples of the silent time
     assert state() == "running"
     end = {"t": NOW + 120_000, "what": "end", "state": "finished", "exit_code": 0}
-    server.json({**life, "seq": 3, "records": [[9, "lifecycle", end]]})
+    server.json({**writer, "seq": 3, "records": [[9, "lifecycle", end]]})
     server.now_ms += 10**9
     assert state() == "finished"
 
 
-def test_other_requests_are_refused(server: Server) -> None:
+def test_unsupported_requests_are_rejected(server: Server) -> None:
     assert server.post(b"", "text/csv").status_code == 415
     assert server.post(b"{}", **{"content-encoding": "br"}).status_code == 415
     assert server.post(b"[" * 100_000).status_code == 400
     assert server.post(b" " * (9 << 20)).status_code == 413
 
 
-def test_more_than_there_is_room_for_is_told_to_come_again(make: Callable[..., Server]) -> None:
+def test_requests_beyond_the_memory_limit_are_rejected_with_retry_after(make: Callable[..., Server]) -> None:
     answer = make(bytes_in_flight=10).json(ENVELOPE)
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
 
 
-def test_a_run_that_was_thrown_away_wants_no_more(server: Server) -> None:
+def test_the_ack_reports_that_a_run_is_stopped_and_deleted(server: Server) -> None:
     server.json(ENVELOPE)
     run = server.catalogue.runs.find("abc", NOW)
     assert run is not None
     server.catalogue.runs.request_stop(run.id, NOW)
     server.catalogue.runs.delete([run.id], NOW)
-    server.recorder.presence.flush()
+    server.recorder.heartbeats.flush()
     answer = server.json({**ENVELOPE, "seq": 2}).json()
     assert (answer["stop"], answer["deleted"], answer["stored"]) == (True, True, False)
 
 
 @pytest.mark.parametrize(
-    ("sent", "began"),
+    ("sent", "started_ms"),
     [
         ({"t": [NOW - 1000, NOW - 60_000]}, NOW - 60_000),
         ({"t": [NOW - 1000, NOW - 60_000], "about": {"started_ms": NOW - 5000}}, NOW - 5000),
@@ -320,10 +324,10 @@ def test_a_run_that_was_thrown_away_wants_no_more(server: Server) -> None:
         ({"t": [], "v": [[], []]}, NOW),
     ],
 )
-def test_a_run_began_with_its_oldest_row_unless_it_says_when(
-    server: Server, sent: dict[str, Any], began: int
+def test_a_run_starts_with_its_oldest_row_unless_started_ms_is_sent(
+    server: Server, sent: dict[str, Any], started_ms: int
 ) -> None:
     assert server.json({**ENVELOPE, **sent}).status_code == 200
     row = server.catalogue.runs.find("abc", NOW)
     assert row is not None
-    assert row.started_ms == began
+    assert row.started_ms == started_ms

@@ -1,4 +1,4 @@
-"""Whatever is sent to the ingest endpoint: never a 5xx, never half of a request, nothing left in flight."""
+"""Random and damaged requests: never a 5xx, never half a request stored, nothing left in flight."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runvitals.server.stored.library import StoredLibrary
 from tests.server.client import Client
 from tests.server.ingest.server import NOW, Server
 
-TAKEN_OR_REFUSED = {200, 400, 409, 413, 415, 422}
+EXPECTED_STATUSES = {200, 400, 409, 413, 415, 422}
 JSON, MSGPACK = "application/json", "application/msgpack"
 _numbers = itertools.count()
 bounded = settings(max_examples=60, deadline=None, database=None)
@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def whole(run: str) -> dict[str, Any]:
-    """An envelope that has everything an envelope can have."""
+    """An envelope that uses every field."""
     return {
         "run": run,
         "writer": "train.node1.7.19f3a",
@@ -70,23 +70,25 @@ def whole(run: str) -> dict[str, Any]:
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a tree."""
+    """The path of every value in a tree."""
     yield at
-    places = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, inner in places:
-        yield from paths(inner, (*at, name))
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for name, child in children:
+        yield from paths(child, (*at, name))
 
 
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """The tree with another value at a place."""
+    """A copy of the tree with another value at a path."""
     if not path:
         return new
-    found = copy.deepcopy(value)
-    inner = found
+    copied = copy.deepcopy(value)
+    inner = copied
     for name in path[:-1]:
         inner = inner[name]
     inner[path[-1]] = new
-    return found
+    return copied
 
 
 def nested(depth: int) -> Any:
@@ -96,7 +98,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-PLACES = list(paths(whole("x")))
+PATHS = list(paths(whole("x")))
 odd = st.one_of(
     st.none(),
     st.booleans(),
@@ -118,13 +120,13 @@ odd = st.one_of(
 
 
 def check(server: Server, answer: httpx.Response, runs: list[str]) -> None:
-    """All of what was sent is there, or nothing; and whoever sent it was told what is wrong."""
-    assert answer.status_code in TAKEN_OR_REFUSED, (answer.status_code, answer.text)
+    """Everything sent is stored, or nothing and the response has an error."""
+    assert answer.status_code in EXPECTED_STATUSES, (answer.status_code, answer.text)
     assert (server.endpoint.admission.requests, server.endpoint.admission.bytes) == (0, 0)
-    found = [server.catalogue.runs.find(run, NOW) for run in runs]
+    rows = [server.catalogue.runs.find(run, NOW) for run in runs]
     if answer.status_code != 200:
         assert len(answer.json()["error"]) > 10
-        assert found == [None] * len(runs)
+        assert rows == [None] * len(runs)
     else:
         acks = answer.json().get("acks", [answer.json()])
         for ack in acks:
@@ -144,18 +146,18 @@ def test_random_bytes(server: Server, content: bytes, kind: str, encoding: str) 
 
 @seed(1)
 @settings(bounded, max_examples=100)
-@given(place=st.sampled_from(PLACES), new=odd, form=st.sampled_from([JSON, MSGPACK]), among=st.booleans())
-def test_another_value_at_any_place(
-    server: Server, place: tuple[Any, ...], new: Any, form: str, among: bool
+@given(path=st.sampled_from(PATHS), new=odd, form=st.sampled_from([JSON, MSGPACK]), in_list=st.booleans())
+def test_any_value_replaced(
+    server: Server, path: tuple[Any, ...], new: Any, form: str, in_list: bool
 ) -> None:
     run = f"changed-{next(_numbers)}"
-    envelope = changed(whole(run), place, new)
-    sent = [whole(f"{run}-before"), envelope, whole(f"{run}-after")] if among else envelope
+    envelope = changed(whole(run), path, new)
+    sent = [whole(f"{run}-before"), envelope, whole(f"{run}-after")] if in_list else envelope
     try:
         content = json.dumps(sent).encode() if form == JSON else msgspec.msgpack.encode(sent)
     except (OverflowError, RecursionError, UnicodeEncodeError, msgspec.MsgspecError):
         return  # MessagePack has no such value
-    check(server, server.post(content, form), [run, f"{run}-before", f"{run}-after"] if among else [run])
+    check(server, server.post(content, form), [run, f"{run}-before", f"{run}-after"] if in_list else [run])
 
 
 @seed(1)
@@ -169,7 +171,7 @@ def test_another_value_at_any_place(
 def test_damaged_bytes(
     server: Server, form: str, others: list[tuple[int, int]], kept: float, more: bytes
 ) -> None:
-    """A few bytes of a good request are others, or it ends early, or goes on."""
+    """A valid request with some bytes changed, truncated, or with bytes appended."""
     run = f"damaged-{next(_numbers)}"
     content = json.dumps(whole(run)).encode() if form == JSON else msgspec.msgpack.encode(whole(run))
     headers = {}
@@ -211,7 +213,7 @@ BOMB = b" " * (64 << 20)
         ("zstd", lambda data: zstandard.ZstdCompressor(write_content_size=False).compress(data)),
     ],
 )
-def test_bombs(server: Server, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+def test_compression_bombs(server: Server, encoding: str, pack: Callable[[bytes], bytes]) -> None:
     packed = pack(BOMB)
     assert len(packed) < 1 << 20
     answer = server.post(packed, **{"content-encoding": encoding})
@@ -241,30 +243,30 @@ DEEP = "[" * 5000 + "]" * 5000
     ],
     ids=lambda text: text[:20] or "empty",
 )
-def test_texts_that_are_no_envelope(server: Server, text: str) -> None:
+def test_invalid_envelopes_in_json(server: Server, text: str) -> None:
     answer = server.post(text.encode())
     assert answer.status_code == 400, answer.text
     check(server, answer, ["bad"])
 
 
-def test_of_a_key_that_comes_twice_the_last_one_counts(server: Server) -> None:
+def test_the_last_of_repeated_json_keys_counts(server: Server) -> None:
     answer = server.post(b'{"run": "bad", "writer": "w", "seq": 1, "run": "twice"}')
     assert (answer.status_code, answer.json()["run"]) == (200, "twice")
     check(server, answer, ["twice"])
 
 
-def test_bytes_that_are_no_utf_8(server: Server) -> None:
+def test_invalid_utf_8(server: Server) -> None:
     content = b'{"run": "bad", "writer": "w\xff", "seq": 1}'
     check(server, server.post(content), ["bad"])
     packed = msgspec.msgpack.encode({"run": "bad", "writer": "w", "seq": 1, "project": "abc"})
     check(server, server.post(packed.replace(b"abc", b"a\xffc"), MSGPACK), ["bad"])
 
 
-def test_everything_that_was_taken_can_be_read(server: Server) -> None:
-    """Last: what all the tests above have left."""
+def test_everything_that_was_stored_can_be_read(server: Server) -> None:
+    """Must run last: reads what all the tests above have stored."""
     for depth, status in ((90, 200), (101, 422), (900, 422)):
-        for place in (("records", 0, 2, "config", "lr"), ("records", 1, 2, "more"), ("about", "labels", "a")):
-            answer = server.json(changed(whole(f"deep-{depth}"), place, nested(depth)))
+        for path in (("records", 0, 2, "config", "lr"), ("records", 1, 2, "more"), ("about", "labels", "a")):
+            answer = server.json(changed(whole(f"deep-{depth}"), path, nested(depth)))
             assert answer.status_code == status, answer.text
     app = application(StoredLibrary(server.store, server.catalogue, lambda: NOW + 5))
     client = Reader(app)
@@ -279,7 +281,7 @@ def test_everything_that_was_taken_can_be_read(server: Server) -> None:
 
 
 class Reader(Client):
-    """A client of an application that is there already."""
+    """A client of an existing application."""
 
     def __init__(self, app: FastAPI) -> None:
         self.app = app

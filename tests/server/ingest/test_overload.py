@@ -1,4 +1,4 @@
-"""More than a server can take, and clients that take their time."""
+"""More requests than the server can store, and slow clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.ingest import PATH, Limits
-from runvitals.server.ingest.sample_commits import Commits
+from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.store.samples.contract import CommitAck, SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.server.ingest.server import NOW, Server
@@ -22,7 +22,7 @@ from tests.server.serving import answered, serving
 
 
 class BlockedDisk:
-    """A store whose disk does nothing until it is let."""
+    """A store that commits nothing until `unblock`."""
 
     def __init__(self, store: SqliteChunks) -> None:
         self._store = store
@@ -50,20 +50,20 @@ def envelope(seq: int, rows: int = 100) -> bytes:
 
 
 @pytest.mark.parametrize("limit", [{"bytes_in_flight": 20_000}, {"requests_in_flight": 7}])
-def test_while_the_disk_does_nothing_what_is_in_flight_is_bounded(tmp_path: Path, limit: Any) -> None:
+def test_requests_in_flight_are_bounded_while_the_disk_blocks(tmp_path: Path, limit: Any) -> None:
     limits = Limits(**limit)
     server = Server(str(tmp_path), limits)
     disk = BlockedDisk(server.store)
-    server.recorder.commits = Commits(disk)  # type: ignore[arg-type]
-    answers: dict[int, httpx.Response] = {}
+    server.recorder.sample_commits = SampleCommits(disk)  # type: ignore[arg-type]
+    responses: dict[int, httpx.Response] = {}
     most = 0
 
     async def send(client: httpx.AsyncClient, seq: int) -> None:
-        answers[seq] = await client.post(
+        responses[seq] = await client.post(
             PATH, content=envelope(seq), headers={"content-type": "application/json"}
         )
 
-    async def everything() -> None:
+    async def send_all() -> None:
         nonlocal most
         transport = httpx.ASGITransport(server.endpoint)
         async with (
@@ -74,32 +74,32 @@ def test_while_the_disk_does_nothing_what_is_in_flight_is_bounded(tmp_path: Path
                 tasks.start_soon(send, client, seq)
             with anyio.fail_after(10):
                 while (
-                    len(answers) + server.endpoint.admission.requests < 40
-                    or not server.recorder.commits.batches
+                    len(responses) + server.endpoint.admission.requests < 40
+                    or not server.recorder.sample_commits.batches
                 ):
                     await anyio.sleep(0.01)
                 most = server.endpoint.admission.bytes
-                while len(answers) + server.recorder.commits.batches < 40:
+                while len(responses) + server.recorder.sample_commits.batches < 40:
                     await anyio.sleep(0.01)
             disk.unblock()
 
-    anyio.run(everything)
-    refused = [answer for answer in answers.values() if answer.status_code == 429]
+    anyio.run(send_all)
+    rejected = [response for response in responses.values() if response.status_code == 429]
     assert 0 < most <= limits.bytes_in_flight
-    assert len(refused) >= 20
-    assert {answer.headers["retry-after"] for answer in refused} == {"1"}
-    assert all("in flight already: try again later" in answer.text for answer in refused)
-    taken = sorted(seq for seq, answer in answers.items() if answer.status_code == 200)
-    assert len(taken) + len(refused) == 40
-    assert sorted({int(value) for _, value in server.samples()["cpu"]}) == taken
+    assert len(rejected) >= 20
+    assert {response.headers["retry-after"] for response in rejected} == {"1"}
+    assert all("in flight already: try again later" in response.text for response in rejected)
+    accepted = sorted(seq for seq, response in responses.items() if response.status_code == 200)
+    assert len(accepted) + len(rejected) == 40
+    assert sorted({int(value) for _, value in server.samples()["cpu"]}) == accepted
     assert (server.endpoint.admission.requests, server.endpoint.admission.bytes) == (0, 0)
-    again = server.post(envelope(next(iter(set(range(40)) - set(taken)))))
+    again = server.post(envelope(next(iter(set(range(40)) - set(accepted)))))
     assert (again.status_code, again.json()["stored"]) == (200, True)
     server.close()
 
 
 @pytest.mark.parametrize("length", [100, 1_000_000])
-def test_clients_that_take_their_time_are_sent_away(tmp_path: Path, length: int) -> None:
+def test_slow_clients_are_rejected(tmp_path: Path, length: int) -> None:
     head = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with (
         serving(tmp_path, ConnectionLimits(body_s=0.3), Limits(body_s=0.3)) as served,

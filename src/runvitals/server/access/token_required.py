@@ -24,8 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from runvitals.server.access import login_page
 from runvitals.server.http.buffered_body import refusal
 from runvitals.server.http.connection import Headers
-from runvitals.server.ingest.errors import Refused, unavailable
-from runvitals.server.ingest.request_body import Bodies, ClientLeft
+from runvitals.server.ingest.errors import RequestRejected, unavailable
+from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 from runvitals.store.metadata.tokens import TokenTable
 
 COOKIE = "runvitals_token"
@@ -69,7 +69,7 @@ class TokenRequired:
         self._good: dict[str, float] = {}
         self._bad: dict[str, float] = {}
         self._checks = anyio.CapacityLimiter(_CHECKS_AT_ONCE)
-        self._bodies = Bodies(_MOST_BODY, _LOGIN_S)
+        self._body_reader = BodyReader(_MOST_BODY, _LOGIN_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,10 +89,10 @@ class TokenRequired:
             if secret is None or not await self._is_good(secret):
                 await _refusal(scope, secret)(scope, receive, send)
                 return
-        except Refused as error:
+        except RequestRejected as error:
             await refusal(error)(scope, receive, send)
             return
-        except ClientLeft:
+        except ClientDisconnected:
             return
         if scope["method"] == "GET":
             await RevocableRequest(partial(self._is_good, secret)).run(self._app, scope, receive, send)
@@ -133,7 +133,7 @@ class TokenRequired:
             return HTMLResponse(login_page.login_page(wanted))
         if request.method != "POST":
             return JSONResponse({"error": f"{request.method} /login: only GET and POST are allowed"}, 405)
-        body = await self._bodies.read(request.receive, lambda size: None)
+        body = await self._body_reader.read(request.receive, lambda size: None)
         secret = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
         if not await self._is_good(secret):
             return HTMLResponse(login_page.login_page(wanted, wrong=True), 403)

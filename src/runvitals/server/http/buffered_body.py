@@ -1,4 +1,6 @@
-"""Bodies of requests that are not samples: read whole before the application sees them, small and in time."""
+"""Reads the whole body of requests other than ingest before the application runs, within a size and a
+time.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.model.numbers import whole
 from runvitals.server.ingest.admission import Admission
-from runvitals.server.ingest.errors import Refused
+from runvitals.server.ingest.errors import RequestRejected
 from runvitals.server.ingest.limits import MIB, Limits
-from runvitals.server.ingest.request_body import Bodies, ClientLeft
+from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 
 BODY_BYTES = MIB
 """The longest body of any call but that which takes in samples; notes of a run are the longest there is."""
@@ -27,7 +29,7 @@ class BufferedBodies:
 
     def __init__(self, app: ASGIApp, most_bytes: int = BODY_BYTES, most_s: float = _LIMITS.body_s) -> None:
         self._app = app
-        self._bodies = Bodies(most_bytes, most_s)
+        self._body_reader = BodyReader(most_bytes, most_s)
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,18 +38,18 @@ class BufferedBodies:
             await self._app(scope, receive, send)
             return
         try:
-            visit = self._admission.enter()
+            in_flight = self._admission.admit()
             try:
                 if length is not None:
-                    self._bodies.check_length(length)
-                    visit.hold(length)
-                body = await self._bodies.read(receive, visit.hold)
+                    self._body_reader.check_length(length)
+                    in_flight.reserve(length)
+                body = await self._body_reader.read(receive, in_flight.reserve)
                 await self._app(scope, _replayed(body, receive), send)
             finally:
-                visit.leave()
-        except Refused as error:
+                in_flight.release()
+        except RequestRejected as error:
             await refusal(error)(scope, receive, send)
-        except ClientLeft:
+        except ClientDisconnected:
             pass
 
 
@@ -76,7 +78,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def refusal(error: Refused) -> JSONResponse:
+def refusal(error: RequestRejected) -> JSONResponse:
     """A refusal as an answer. After one that came too slowly a connection is not used again."""
     headers = {"connection": "close"} if error.status == 408 else {}
     if error.retry_after_s is not None:

@@ -1,14 +1,27 @@
-"""Taking in what monitors and other clients send: `POST /api/v1/ingest`. See docs/reference/ingest.md.
+"""Ingest: `POST /api/v1/ingest`, where monitors and other clients send envelopes. See
+docs/reference/ingest.md.
 
-unpacking, envelope, columns, notes   from bytes to what they mean; nothing is written
-prepare                               is everything about an envelope as it should be?
-members, presence                     who writes, and who is still alive
-recorder, together, commits           into the catalogue and the store, many requests in one commit
-bodies, admission, endpoint           HTTP, and no more of it at once than there is room for
+An envelope passes through these modules, in this order:
+
+==================  ====================================================================================
+endpoint            the ASGI application; limits what is in flight (`admission`, `limits`)
+request_body        reads the body, within a size and a time
+decompression       content encodings
+envelope            decodes MessagePack and JSON
+columns             times and values as arrays
+metadata_records    events, facts, console output and endings
+validation          everything that can be checked before anything is written
+writers             registers writers and their lists of keys
+recorder            writes metadata, then samples
+sample_commits      hands samples to the sample store, which commits them (`commit_thread` there)
+==================  ====================================================================================
+
+`group_commit` writes the metadata of concurrent requests in one transaction, `logged_rows` summarizes rows of
+`log()`, `heartbeats` records which writers are alive, `errors` are the responses to rejected requests.
 """
 
-from runvitals.server.ingest.endpoint import PATH, Ingest
+from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
 
-__all__ = ["PATH", "Ingest", "Limits", "Recorder"]
+__all__ = ["PATH", "IngestEndpoint", "Limits", "Recorder"]

@@ -1,4 +1,6 @@
-"""How much is let in at once: beyond it, clients are asked to retry later, and memory stays bounded."""
+"""Limits how many requests and bytes are in flight. Beyond the limits clients are asked to retry later, so
+memory stays bounded.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from runvitals.server.ingest.limits import Limits
 
 
 class Admission:
-    """Counts what is in flight. Used by one event loop's thread.
+    """Counts the requests in flight. For use in the event loop's thread only.
 
     Attributes:
-        requests, bytes: that are in flight now.
+        requests, bytes: number of requests in flight, and the bytes that they reserved.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -18,25 +20,30 @@ class Admission:
         self.requests = 0
         self.bytes = 0
 
-    def enter(self) -> Visit:
-        """A request comes in.
+    def admit(self) -> InFlightRequest:
+        """Count a new request.
 
         Raises:
-            Refused: 429.
+            RequestRejected: 429.
         """
         if self.requests >= self._limits.requests_in_flight:
             raise overloaded(f"{self.requests} requests are in flight already: try again later")
         self.requests += 1
-        return Visit(self)
+        return InFlightRequest(self)
 
-    def grow(self, by: int) -> None:
-        if self.bytes + by > self._limits.bytes_in_flight:
+    def reserve(self, size: int) -> None:
+        """Add to the bytes in flight.
+
+        Raises:
+            RequestRejected: 429.
+        """
+        if self.bytes + size > self._limits.bytes_in_flight:
             raise overloaded(f"requests of {self.bytes} bytes are in flight already: try again later")
-        self.bytes += by
+        self.bytes += size
 
 
-class Visit:
-    """One request that is in flight, until `leave`."""
+class InFlightRequest:
+    """An admitted request, until `release`."""
 
     __slots__ = ("_admission", "_bytes")
 
@@ -44,16 +51,16 @@ class Visit:
         self._admission = admission
         self._bytes = 0
 
-    def hold(self, size: int) -> None:
-        """It holds so many bytes now, if that is more than before.
+    def reserve(self, size: int) -> None:
+        """Raise the bytes reserved for this request to `size`; a smaller size changes nothing.
 
         Raises:
-            Refused: 429.
+            RequestRejected: 429.
         """
         if size > self._bytes:
-            self._admission.grow(size - self._bytes)
+            self._admission.reserve(size - self._bytes)
             self._bytes = size
 
-    def leave(self) -> None:
+    def release(self) -> None:
         self._admission.requests -= 1
         self._admission.bytes -= self._bytes

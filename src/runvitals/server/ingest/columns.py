@@ -1,4 +1,4 @@
-"""Times and values of an envelope as arrays, however they were sent."""
+"""Decodes the times and values of an envelope into arrays, from any of the forms that clients send."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from runvitals.buckets import Floats, Integers
 from runvitals.model import batch_body
-from runvitals.model.limits import STEP as MOST_STEP
+from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.ingest.errors import Refused, malformed, out_of_range, too_large
+from runvitals.server.ingest.errors import RequestRejected, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
 from runvitals.store.samples.contract import extent
 
@@ -18,10 +18,11 @@ _ITEM = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Rows of an envelope: `t` ms UTC, `values` rows × columns; the last column is the step if `has_step`.
+class EnvelopeColumns:
+    """The rows of an envelope: `t` in ms UTC, `values` of shape (rows, columns).
 
-    `body`: the same as the store packs it, if the sender did. `last_ms`: the newest time.
+    The last column is the step if `has_step`. `body`: the same rows as the sample store packs them, if the
+    client sent them so. `last_ms`: the newest time.
     """
 
     t: Integers
@@ -35,22 +36,25 @@ class Columns:
         return self.t.nbytes + self.values.nbytes
 
 
-def columns(envelope: Envelope, count: int, now_ms: int, limits: Limits, room_bytes: int) -> Columns | None:
-    """The rows of an envelope of `count` keys; None where it has none.
+def decode_columns(
+    envelope: Envelope, count: int, now_ms: int, limits: Limits, max_bytes: int
+) -> EnvelopeColumns | None:
+    """Decode the rows of an envelope with `count` keys; None if it has no rows.
 
     Args:
-        room_bytes: what the times and values may take.
+        max_bytes: maximum size of the times and values.
 
     Raises:
-        Refused: 400 for what does not fit together, 413 for too much, 422 for times that are not allowed.
+        RequestRejected: 400 if fields are missing or their lengths differ, 413 if they are too large, 422 for
+            times or steps out of range.
     """
     if envelope.body is not None:
-        t, values = _of_body(envelope, envelope.body, count, room_bytes)
+        t, values = _unpack_body(envelope, envelope.body, count, max_bytes)
     elif envelope.t is not None:
         t = _times(envelope.t)
         values = _values(envelope.v, len(t), count)
     elif envelope.v is not None or envelope.step is not None:
-        raise malformed("v and step need t, the rows' times")
+        raise malformed("t, the times of the rows, is missing")
     else:
         return None
     if not len(t):
@@ -58,54 +62,55 @@ def columns(envelope: Envelope, count: int, now_ms: int, limits: Limits, room_by
     oldest, newest = extent(t)
     _check_times(oldest, newest, now_ms, limits)
     if envelope.step is None:
-        return Columns(t, values, envelope.body, False, newest)
-    return Columns(t, np.column_stack((values, _steps(envelope.step, len(t)))), None, True, newest)
+        return EnvelopeColumns(t, values, envelope.body, False, newest)
+    return EnvelopeColumns(t, np.column_stack((values, _steps(envelope.step, len(t)))), None, True, newest)
 
 
-def _of_body(envelope: Envelope, packed: bytes, count: int, room_bytes: int) -> tuple[Integers, Floats]:
+def _unpack_body(envelope: Envelope, packed: bytes, count: int, max_bytes: int) -> tuple[Integers, Floats]:
     if envelope.t is not None or envelope.v is not None:
-        raise malformed("body holds the times and values: t and v are not allowed beside it")
+        raise malformed("t and v are not allowed together with body, which has the times and values")
     if len(packed) < batch_body.HEAD_BYTES:
-        raise malformed(f"body: at least {batch_body.HEAD_BYTES} bytes are needed, not {len(packed)}")
+        raise malformed(f"body: expected at least {batch_body.HEAD_BYTES} bytes, got {len(packed)}")
     size = batch_body.rows(packed) * (1 + count) * _ITEM
-    if size > room_bytes:
+    if size > max_bytes:
         raise too_large(
-            f"body has {size} bytes unpacked; there is room for {room_bytes} more in this request"
+            f"body: {size} bytes of times and values; at most {max_bytes} more are allowed in this request"
         )
     try:
         return batch_body.unpack(packed, count)
     except ValueError as error:
-        raise malformed(f"body of {count} keys: {error}") from None
+        raise malformed(f"body with {count} keys: {error}") from None
 
 
 def _times(t: bytes | list[int]) -> Integers:
     if isinstance(t, bytes):
         if len(t) % _ITEM:
-            raise malformed(f"t: whole int64 are needed, not {len(t)} bytes")
+            raise malformed(f"t: expected int64 values of {_ITEM} bytes each, got {len(t)} bytes")
         return np.frombuffer(t, "<i8")
     try:
         return np.array(t, np.int64)
     except OverflowError:
-        raise out_of_range(f"t: {max(t, key=abs)} is no time in ms UTC") from None
+        raise out_of_range(f"t: invalid time {max(t, key=abs)}; expected ms UTC") from None
 
 
 def _values(v: bytes | list[list[float | None]] | None, rows: int, count: int) -> Floats:
     if v is None:
         if count:
-            raise malformed("t and keys need v, the values")
+            raise malformed("v, the values, is missing")
         return np.empty((rows, 0))
     if isinstance(v, bytes):
         if len(v) != rows * count * _ITEM:
             raise malformed(
-                f"v: {count} keys × {rows} rows of float64 are {rows * count * _ITEM} bytes, not {len(v)}"
+                f"v: expected {rows * count * _ITEM} bytes ({count} keys × {rows} rows of float64), "
+                f"got {len(v)}"
             )
         columns: Floats = np.frombuffer(v, "<f8").reshape(count, rows).T
         return columns
     if len(v) != count:
-        raise malformed(f"v: one list for each of the {count} keys is needed, not {len(v)}")
+        raise malformed(f"v: expected {count} lists, one per key, got {len(v)}")
     for index, column in enumerate(v):
         if len(column) != rows:
-            raise malformed(f"v[{index}]: {rows} values are needed, as many as t has, not {len(column)}")
+            raise malformed(f"v[{index}]: expected {rows} values, one per time in t, got {len(column)}")
     listed: Floats = np.array(v, np.float64).reshape(count, rows).T
     return listed
 
@@ -113,38 +118,38 @@ def _values(v: bytes | list[list[float | None]] | None, rows: int, count: int) -
 def _steps(step: bytes | list[float], rows: int) -> Floats:
     if isinstance(step, bytes):
         if len(step) != rows * _ITEM:
-            raise malformed(f"step: {rows} float64 are {rows * _ITEM} bytes, not {len(step)}")
+            raise malformed(f"step: expected {rows * _ITEM} bytes ({rows} float64), got {len(step)}")
         return _checked_steps(np.frombuffer(step, "<f8"))
     if len(step) != rows:
-        raise malformed(f"step: {rows} numbers are needed, as many as t has, not {len(step)}")
+        raise malformed(f"step: expected {rows} numbers, one per time in t, got {len(step)}")
     return _checked_steps(np.array(step, np.float64))
 
 
 def _checked_steps(steps: Floats) -> Floats:
-    wrong = ~(np.abs(steps) <= MOST_STEP)
+    wrong = ~(np.abs(steps) <= MAX_STEP)
     if wrong.any():
-        raise out_of_range(f"step: {steps[wrong][0]} is not allowed; a number from -2^53 to 2^53 is")
+        raise out_of_range(f"step: invalid value {steps[wrong][0]}; expected a number from -2^53 to 2^53")
     return steps
 
 
 def _check_times(oldest_ms: int, newest_ms: int, now_ms: int, limits: Limits) -> None:
     if oldest_ms < limits.oldest_ms or newest_ms > now_ms + limits.ahead_ms:
         wrong = oldest_ms if oldest_ms < limits.oldest_ms else newest_ms
-        raise _not_now("t", wrong, now_ms, limits)
+        raise _time_error("t", wrong, now_ms, limits)
 
 
-def check_time(what: str, time_ms: int, now_ms: int, limits: Limits) -> None:
+def check_time(field: str, time_ms: int, now_ms: int, limits: Limits) -> None:
     """
     Raises:
-        Refused: 422 for a time that is not allowed.
+        RequestRejected: 422 for a time out of range.
     """
     if not limits.oldest_ms <= time_ms <= now_ms + limits.ahead_ms:
-        raise _not_now(what, time_ms, now_ms, limits)
+        raise _time_error(field, time_ms, now_ms, limits)
 
 
-def _not_now(what: str, time_ms: int, now_ms: int, limits: Limits) -> Refused:
-    seconds = " (is it in seconds?)" if limits.oldest_ms <= time_ms * 1000 <= now_ms + limits.ahead_ms else ""
-    allowed = f"ms UTC from {limits.oldest_ms} to {now_ms + limits.ahead_ms}"
+def _time_error(field: str, time_ms: int, now_ms: int, limits: Limits) -> RequestRejected:
+    hint = " (is it in seconds?)" if limits.oldest_ms <= time_ms * 1000 <= now_ms + limits.ahead_ms else ""
+    latest = f"{now_ms + limits.ahead_ms}, {limits.ahead_ms / 3_600_000:g} h from now"
     return out_of_range(
-        f"{what}: {time_ms}{seconds}: {allowed} is allowed, {limits.ahead_ms / 3_600_000:g} h from now"
+        f"{field}: invalid time {time_ms}{hint}; expected ms UTC from {limits.oldest_ms} to {latest}"
     )

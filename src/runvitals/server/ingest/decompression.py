@@ -1,4 +1,4 @@
-"""Content encodings: no more is unpacked than is allowed, whatever the bytes claim."""
+"""Content encodings. Never produces more bytes than allowed, whatever size the data declares."""
 
 from __future__ import annotations
 
@@ -8,99 +8,104 @@ from collections.abc import Callable
 
 import zstandard
 
-from runvitals.server.ingest.errors import Refused, malformed, too_large
+from runvitals.server.ingest.errors import RequestRejected, malformed, too_large
 
-_GZIP, _ZLIB, _BARE = 31, 15, -15
+_GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
 """zlib's `wbits`."""
-_MOST_MEMBERS = 100
-"""Of one gzip body: what follows each is copied."""
+_MAX_GZIP_MEMBERS = 100
+"""In one body: for each member, the rest of the body is copied."""
 
 
-class _OfThread(threading.local):
-    """A decompressor must not be used by two threads at once, and a new one costs 4 µs."""
+class _ThreadDecompressor(threading.local):
+    """Two threads must not use one decompressor concurrently, and creating one takes 4 µs."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdDecompressor()
 
 
-_OF_THREAD = _OfThread()
+_DECOMPRESSOR = _ThreadDecompressor()
 
 
-def unpacked(body: bytes, encoding: str, most: int) -> bytes:
+def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """A body without its content encoding.
 
     Args:
-        encoding: as the header `Content-Encoding` names it; "" is identity.
-        most: bytes that the result may have.
+        encoding: value of the header `Content-Encoding`; "" is identity.
+        max_bytes: maximum size of the result.
 
     Raises:
-        Refused: 415 for another encoding, 400 for damaged data, 413 for more than `most`.
+        RequestRejected: 415 for an unknown encoding, 400 for damaged data, 413 for more than `max_bytes`.
 
     Example:
-        >>> unpacked(gzip.compress(b"{}"), "gzip", 1000)
+        >>> decompress(gzip.compress(b"{}"), "gzip", 1000)
         b'{}'
     """
-    unpack = _ENCODINGS.get(encoding.strip().lower())
-    if unpack is None:
-        raise Refused(415, f"Content-Encoding {encoding!r}: zstd, gzip, deflate or identity is allowed")
-    data = unpack(body, most)
-    if len(data) > most:
-        raise too_large(f"the body has more than {most} bytes unpacked; at most so many are allowed")
+    decode = _ENCODINGS.get(encoding.strip().lower())
+    if decode is None:
+        raise RequestRejected(
+            415, f"unknown Content-Encoding {encoding!r}; expected zstd, gzip, deflate or identity"
+        )
+    data = decode(body, max_bytes)
+    if len(data) > max_bytes:
+        raise _too_large(max_bytes)
     return data
 
 
-def _identity(body: bytes, most: int) -> bytes:
+def _too_large(max_bytes: int) -> RequestRejected:
+    return too_large(f"the body has more than {max_bytes} bytes decompressed, the largest size allowed")
+
+
+def _identity(body: bytes, max_bytes: int) -> bytes:
     return body
 
 
-def _zstd(body: bytes, most: int) -> bytes:
+def _zstd(body: bytes, max_bytes: int) -> bytes:
     try:
         size = zstandard.frame_content_size(body)
-        if size > most:
-            raise too_large(f"the body has {size} bytes unpacked; at most {most} are allowed")
-        if size < 0:  # a frame that does not say: it is measured first, without room for what it might have
-            with _OF_THREAD.zstd.stream_reader(body) as reader:
-                size = len(reader.read(most + 1))
-            if size > most:
-                raise too_large(f"the body has more than {most} bytes unpacked; at most so many are allowed")
-        return _OF_THREAD.zstd.decompress(body, max_output_size=max(size, 1), allow_extra_data=False)
+        if size > max_bytes:
+            raise too_large(f"the body has {size} bytes decompressed; at most {max_bytes} are allowed")
+        if size < 0:  # the frame declares no size: measure it first instead of allocating the maximum
+            with _DECOMPRESSOR.zstd.stream_reader(body) as reader:
+                size = len(reader.read(max_bytes + 1))
+            if size > max_bytes:
+                raise _too_large(max_bytes)
+        return _DECOMPRESSOR.zstd.decompress(body, max_output_size=max(size, 1), allow_extra_data=False)
     except zstandard.ZstdError as error:
-        raise malformed(f"the body is no single whole zstd frame: {error}") from None
+        raise malformed(f"invalid zstd body, expected a single complete frame: {error}") from None
 
 
-def _gzip(body: bytes, most: int) -> bytes:
-    """All members: they are one content (RFC 1952)."""
+def _gzip(body: bytes, max_bytes: int) -> bytes:
+    """The members of a gzip body, concatenated (RFC 1952)."""
     parts: list[bytes] = []
-    for _ in range(_MOST_MEMBERS):
-        data, body = _inflated(body, most, _GZIP)
+    for _ in range(_MAX_GZIP_MEMBERS):
+        data, body = _inflate(body, max_bytes, _GZIP)
         parts.append(data)
-        most -= len(data)
-        if most < 0 or not body:
+        max_bytes -= len(data)
+        if max_bytes < 0 or not body:
             return b"".join(parts) if len(parts) > 1 else data
-    raise malformed(f"the body has more than {_MOST_MEMBERS} gzip members; at most so many are allowed")
+    raise malformed(f"the body has more than {_MAX_GZIP_MEMBERS} gzip members, the largest number allowed")
 
 
-def _deflate(body: bytes, most: int) -> bytes:
+def _deflate(body: bytes, max_bytes: int) -> bytes:
     try:
-        data, rest = _inflated(body, most, _ZLIB)
-    except Refused:
-        data, rest = _inflated(
-            body, most, _BARE
-        )  # what some clients send for "deflate": without zlib's header
-    if rest and len(data) <= most:
-        raise malformed(f"the body cannot be unpacked: {len(rest)} bytes follow its end")
+        data, rest = _inflate(body, max_bytes, _ZLIB)
+    except RequestRejected:
+        # Some clients send "deflate" without zlib's header.
+        data, rest = _inflate(body, max_bytes, _RAW_DEFLATE)
+    if rest and len(data) <= max_bytes:
+        raise malformed(f"invalid compressed body: {len(rest)} bytes follow its end")
     return data
 
 
-def _inflated(body: bytes, most: int, wbits: int) -> tuple[bytes, bytes]:
-    """The content of a stream, one byte more than allowed at most; and what follows the stream."""
+def _inflate(body: bytes, max_bytes: int, wbits: int) -> tuple[bytes, bytes]:
+    """The content of a stream, at most one byte more than allowed; and the bytes after the stream."""
     inflater = zlib.decompressobj(wbits)
     try:
-        data = inflater.decompress(body, most + 1)
+        data = inflater.decompress(body, max_bytes + 1)
     except zlib.error as error:
-        raise malformed(f"the body cannot be unpacked: {error}") from None
-    if len(data) <= most and not inflater.eof:
-        raise malformed("the body cannot be unpacked: its end is missing")
+        raise malformed(f"invalid compressed body: {error}") from None
+    if len(data) <= max_bytes and not inflater.eof:
+        raise malformed("invalid compressed body: it is truncated")
     return data, inflater.unused_data
 
 

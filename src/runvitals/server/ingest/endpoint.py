@@ -1,4 +1,6 @@
-"""`POST /api/v1/ingest` as a bare ASGI application: no framework, because it answers thousands a second."""
+"""`POST /api/v1/ingest` as a plain ASGI application: a framework would cost too much at thousands of requests
+a second.
+"""
 
 from __future__ import annotations
 
@@ -11,131 +13,133 @@ import anyio.to_thread
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.ingest.admission import Admission, Visit
-from runvitals.server.ingest.decompression import unpacked
-from runvitals.server.ingest.envelope import Ack, decoded
-from runvitals.server.ingest.errors import Refused, malformed
+from runvitals.server.ingest.admission import Admission, InFlightRequest
+from runvitals.server.ingest.decompression import decompress
+from runvitals.server.ingest.envelope import Ack, decode_envelopes
+from runvitals.server.ingest.errors import RequestRejected, malformed
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.ingest.request_body import Bodies, ClientLeft
-from runvitals.server.ingest.validation import Prepared
+from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
+from runvitals.server.ingest.validation import ValidEnvelope
 
 PATH = "/api/v1/ingest"
-_LONG_BODIES_AT_ONCE = 2
+_DECODING_THREADS = 2
 _encode = msgspec.json.Encoder().encode
 
 
-class SelfMetrics(Protocol):
-    """Who counts what is taken in."""
+class IngestCounters(Protocol):
+    """Counts what the endpoint accepts and rejects."""
 
     def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
-        """A request was acknowledged, so long after it came."""
+        """A request was acknowledged, `seconds` after it arrived."""
 
-    def refused(self, status: int) -> None:
-        """A request was not taken in."""
+    def rejected(self, status: int) -> None:
+        """A request was rejected."""
 
 
-class Ingest:
-    """The endpoint.
+class IngestEndpoint:
+    """The ASGI application.
 
     Args:
-        recorder: takes envelopes in.
-        tally: is told of each request.
+        recorder: validates and stores the envelopes.
+        counters: count the requests.
     """
 
-    def __init__(self, recorder: Recorder, limits: Limits, tally: SelfMetrics) -> None:
+    def __init__(self, recorder: Recorder, limits: Limits, counters: IngestCounters) -> None:
         self.admission = Admission(limits)
         self._recorder = recorder
         self._limits = limits
-        self._tally = tally
-        self._bodies = Bodies(limits.body_bytes, limits.body_s)
-        self._decoding = anyio.CapacityLimiter(_LONG_BODIES_AT_ONCE)
+        self._counters = counters
+        self._body_reader = BodyReader(limits.body_bytes, limits.body_s)
+        self._decoding = anyio.CapacityLimiter(_DECODING_THREADS)
 
     def post(
-        self, headers: Iterable[tuple[bytes, bytes]], body: bytes, done: Callable[[bytes | None], None]
+        self, headers: Iterable[tuple[bytes, bytes]], body: bytes, on_done: Callable[[bytes | None], None]
     ) -> bool:
-        """Take in a request that says nothing new but samples, without a task of its own.
+        """Ingest a request that has only samples of registered writers, without starting a task.
 
         Args:
-            done: is told the answer once all is durable; None where it was not stored, and is to be sent the
-                other way.
+            on_done: called with the response body once everything is durable; or with None if nothing was
+                stored, and the request is to be passed to the ASGI application.
 
         Returns:
-            False where it is to be sent the other way at once.
+            False if the request is to be passed to the ASGI application; `on_done` is not called then.
         """
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         limits, size = self._limits, len(body)
         if size > limits.body_bytes or self.admission.requests >= limits.requests_in_flight:
             return False
         try:
             content_type, encoding, _ = _headers(headers)
             small = limits.thread_bytes
-            prepared, is_list = self._prepared(body, content_type, encoding, small, small)
-            points, held = _extent(prepared)
-            visit = self.admission.enter()
-        except Refused:
+            envelopes, is_list = self._decode_within(body, content_type, encoding, small, small)
+            points, array_bytes = _extent(envelopes)
+            in_flight = self.admission.admit()
+        except RequestRejected:
             return False
 
         def settle(acks: list[Ack] | None) -> None:
-            visit.leave()
+            in_flight.release()
             if acks is None:
-                done(None)
+                on_done(None)
                 return
-            self._tally.ingested(len(prepared), points, size, time.monotonic() - began_s)
-            done(_encode({"acks": acks}) if is_list else _encode(acks[0]))
+            self._counters.ingested(len(envelopes), points, size, time.monotonic() - started_s)
+            on_done(_encode({"acks": acks}) if is_list else _encode(acks[0]))
 
         try:
-            visit.hold(size + held)
-            recorded = self._recorder.record_samples(prepared, settle)
-        except Refused:
+            in_flight.reserve(size + array_bytes)
+            recorded = self._recorder.record_samples(envelopes, settle)
+        except RequestRejected:
             recorded = False
         if not recorded:
-            visit.leave()
+            in_flight.release()
         return recorded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["method"] != "POST":
-                raise Refused(405, f"{scope['method']} {PATH}: only POST is allowed")
-            visit = self.admission.enter()
+                raise RequestRejected(405, f"{scope['method']} {PATH}: only POST is allowed")
+            in_flight = self.admission.admit()
             try:
-                answer = await self._take_in(scope, receive, visit)
+                response = await self._ingest(scope, receive, in_flight)
             finally:
-                visit.leave()
-        except Refused as error:
-            self._tally.refused(error.status)
-            await _refuse(send, error)
-        except ClientLeft:
-            self._tally.refused(499)
+                in_flight.release()
+        except RequestRejected as error:
+            self._counters.rejected(error.status)
+            await _respond_rejected(send, error)
+        except ClientDisconnected:
+            self._counters.rejected(499)
         else:
-            await _answer(send, 200, answer)
+            await _respond(send, 200, response)
 
-    async def _take_in(self, scope: Scope, receive: Receive, visit: Visit) -> bytes:
-        """The answer to a request, once its envelopes are durable."""
-        began_s = time.monotonic()
+    async def _ingest(self, scope: Scope, receive: Receive, in_flight: InFlightRequest) -> bytes:
+        """The response to a request, once its envelopes are durable."""
+        started_s = time.monotonic()
         content_type, encoding, length = _headers(scope["headers"])
-        self._bodies.check_length(length)
-        visit.hold(length)
-        body = await self._bodies.read(receive, visit.hold)
+        self._body_reader.check_length(length)
+        in_flight.reserve(length)
+        body = await self._body_reader.read(receive, in_flight.reserve)
         size = len(body)
-        prepared, is_list = await self._understood(body, content_type, encoding)
-        points, held = _extent(prepared)
-        visit.hold(size + held)
-        acks = await self._recorder.record(prepared)
-        self._tally.ingested(len(prepared), points, size, time.monotonic() - began_s)
+        envelopes, is_list = await self._decode(body, content_type, encoding)
+        points, array_bytes = _extent(envelopes)
+        in_flight.reserve(size + array_bytes)
+        acks = await self._recorder.record(envelopes)
+        self._counters.ingested(len(envelopes), points, size, time.monotonic() - started_s)
         return _encode({"acks": acks}) if is_list else _encode(acks[0])
 
-    async def _understood(self, body: bytes, content_type: str, encoding: str) -> tuple[list[Prepared], bool]:
-        """The envelopes of a body, whether it was a list. In a thread where they are large once unpacked."""
+    async def _decode(
+        self, body: bytes, content_type: str, encoding: str
+    ) -> tuple[list[ValidEnvelope], bool]:
+        """The envelopes of a body, and whether it was a list. Large ones are decoded in a thread."""
         limits, small = self._limits, self._limits.thread_bytes
         if len(body) <= small:
             try:
-                return self._prepared(body, content_type, encoding, small, small)
-            except Refused as error:
+                return self._decode_within(body, content_type, encoding, small, small)
+            except RequestRejected as error:
                 if error.status != 413:
                     raise
         return await anyio.to_thread.run_sync(
-            self._prepared,
+            self._decode_within,
             body,
             content_type,
             encoding,
@@ -144,26 +148,27 @@ class Ingest:
             limiter=self._decoding,
         )
 
-    def _prepared(
+    def _decode_within(
         self, body: bytes, content_type: str, encoding: str, message_bytes: int, unpacked_bytes: int
-    ) -> tuple[list[Prepared], bool]:
-        """
+    ) -> tuple[list[ValidEnvelope], bool]:
+        """The envelopes of a body, validated, and whether it was a list.
+
         Raises:
-            Refused: 413 for what has more bytes without its encoding than `message_bytes`, or more times and
-                values than `unpacked_bytes`; other statuses for other faults.
+            RequestRejected: 413 for more than `message_bytes` after decompression, or for times and values of
+                more than `unpacked_bytes`; another status for an invalid request.
         """
-        data = unpacked(body, encoding, message_bytes) if encoding else body
-        envelopes, is_list = decoded(data, content_type, self._limits)
+        data = decompress(body, encoding, message_bytes) if encoding else body
+        envelopes, is_list = decode_envelopes(data, content_type, self._limits)
         try:
-            return self._recorder.prepared(envelopes, unpacked_bytes), is_list
-        except Refused as error:
+            return self._recorder.validate(envelopes, unpacked_bytes), is_list
+        except RequestRejected as error:
             if not is_list:
                 error.index = None
             raise
 
 
 def _headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str, int]:
-    """Content-Type, Content-Encoding and Content-Length (0 where it is not known)."""
+    """Content-Type, Content-Encoding and Content-Length (0 if unknown)."""
     content_type = encoding = ""
     length = 0
     for name, value in headers:
@@ -173,36 +178,36 @@ def _headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str, int]:
             encoding = value.decode("latin-1")
         elif name == b"content-length":
             if not value.isdigit():
-                raise malformed(f"Content-Length {value.decode('latin-1')!r} is no number")
+                raise malformed(f"invalid Content-Length {value.decode('latin-1')!r}; expected a number")
             length = int(value[:20])
     return content_type, encoding, length
 
 
-def _extent(prepared: Sequence[Prepared]) -> tuple[int, int]:
-    """How many points there are, and how many bytes their arrays take."""
+def _extent(envelopes: Sequence[ValidEnvelope]) -> tuple[int, int]:
+    """The number of points, and the bytes of their arrays."""
     points = rows = 0
-    for one in prepared:
-        if one.columns is not None:
-            points += one.columns.values.size
-            rows += len(one.columns.t)
+    for valid in envelopes:
+        if valid.columns is not None:
+            points += valid.columns.values.size
+            rows += len(valid.columns.t)
     return points, 8 * (points + rows)
 
 
-async def _refuse(send: Send, error: Refused) -> None:
-    said: dict[str, object] = {"error": error.text}
+async def _respond_rejected(send: Send, error: RequestRejected) -> None:
+    body: dict[str, object] = {"error": error.text}
     if error.index is not None:
-        said = {"error": f"envelope {error.index}: {error.text}", "index": error.index}
-    extra = []
+        body = {"error": f"envelope {error.index}: {error.text}", "index": error.index}
+    headers = []
     if error.retry_after_s is not None:
-        extra.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
+        headers.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
     if error.status == 405:
-        extra.append((b"allow", b"POST"))
-    if error.status == 408:  # who knows whether the rest will come
-        extra.append((b"connection", b"close"))
-    await _answer(send, error.status, _encode(said), extra)
+        headers.append((b"allow", b"POST"))
+    if error.status == 408:  # the rest of the body may still arrive, where the next request would begin
+        headers.append((b"connection", b"close"))
+    await _respond(send, error.status, _encode(body), headers)
 
 
-async def _answer(send: Send, status: int, body: bytes, extra: Sequence[tuple[bytes, bytes]] = ()) -> None:
+async def _respond(send: Send, status: int, body: bytes, extra: Sequence[tuple[bytes, bytes]] = ()) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),

@@ -1,16 +1,16 @@
-"""Why something is not taken in, as HTTP says it."""
+"""Why a request was rejected, with its HTTP status."""
 
 from __future__ import annotations
 
 
-class Refused(Exception):
-    """A request of which nothing was stored.
+class RequestRejected(Exception):
+    """The request is rejected, and nothing of it was stored.
 
     Args:
-        status: of HTTP.
+        status: HTTP status.
         text: what is wrong, where, and what is allowed.
-        index: which envelope of a list is meant.
-        retry_after_s: when it is worth trying again; None where it never is.
+        index: index of the invalid envelope in a list.
+        retry_after_s: when to retry; None if the same request will never be accepted.
     """
 
     def __init__(
@@ -23,26 +23,26 @@ class Refused(Exception):
         self.retry_after_s = retry_after_s
 
 
-def malformed(text: str) -> Refused:
-    """400: not what an envelope looks like."""
-    return Refused(400, text)
+def malformed(text: str) -> RequestRejected:
+    """400: not a valid envelope."""
+    return RequestRejected(400, text)
 
 
-def out_of_range(text: str) -> Refused:
-    """422: it looks right, but a value is not allowed."""
-    return Refused(422, text)
+def out_of_range(text: str) -> RequestRejected:
+    """422: well-formed, but a value is not allowed."""
+    return RequestRejected(422, text)
 
 
-def too_large(text: str) -> Refused:
+def too_large(text: str) -> RequestRejected:
     """413."""
-    return Refused(413, text)
+    return RequestRejected(413, text)
 
 
-def unavailable(text: str) -> Refused:
-    """503: the fault is here."""
-    return Refused(503, text, retry_after_s=5)
+def unavailable(text: str) -> RequestRejected:
+    """503: the server has a problem; the request may be fine."""
+    return RequestRejected(503, text, retry_after_s=5)
 
 
-def overloaded(text: str) -> Refused:
+def overloaded(text: str) -> RequestRejected:
     """429."""
-    return Refused(429, text, retry_after_s=1)
+    return RequestRejected(429, text, retry_after_s=1)

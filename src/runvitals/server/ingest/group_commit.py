@@ -1,7 +1,7 @@
-"""Doing in one go what several requests ask for at the same time.
+"""Group commit: writes the records of concurrent requests in one transaction.
 
-A commit waits for the disk whether it holds one request's records or a hundred's. So whatever comes while one
-commit is written waits for the next, and goes into it together.
+A commit waits for the disk, whether it writes the records of one request or of a hundred. Requests that
+arrive during a commit therefore wait for the next one and share it.
 """
 
 from __future__ import annotations
@@ -14,83 +14,81 @@ from typing import Generic, TypeVar
 
 from runvitals.store.supervised_thread import SupervisedThread
 
-T = TypeVar("T")
-R = TypeVar("R")
-_MOST = 500
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_MAX_ITEMS = 500
 _LONGEST_PAUSE_S = 5.0
 
 
-class Together(Generic[T, R]):
-    """A thread that does the same work for many.
+class GroupCommit(Generic[Item, Result]):
+    """A thread that commits the items of many requests together.
 
     Args:
-        work: the answers for some questions, in their order; all or nothing.
-        own: errors that are one question's fault. They are raised to who asked it: the others are done again
-            without it. Any other error is raised to all.
+        commit: commits some items, all or none, and returns their results in the same order.
+        item_errors: errors that a single item causes. The items are then committed one by one, and only the
+            request whose item fails gets the error. Any other error goes to all requests.
     """
 
     def __init__(
-        self, name: str, work: Callable[[Sequence[T]], Sequence[R]], own: tuple[type[Exception], ...]
+        self,
+        name: str,
+        commit: Callable[[Sequence[Item]], Sequence[Result]],
+        item_errors: tuple[type[Exception], ...],
     ) -> None:
-        self._work = work
-        self._own = own
-        self._something = threading.Condition()
-        self._waiting: list[tuple[T, Future[R]]] = []
+        self._commit = commit
+        self._item_errors = item_errors
+        self._changed = threading.Condition()
+        self._queue: list[tuple[Item, Future[Result]]] = []
         self.thread = SupervisedThread(name, self._turn, self._wake, longest_pause_s=_LONGEST_PAUSE_S)
         self.thread.start()
 
-    async def ask(self, question: T) -> R:
-        """The answer to a question, once the work is done."""
-        future: Future[R] = Future()
-        with self._something:
+    async def submit(self, item: Item) -> Result:
+        """Commit an item. Returns its result once it is committed."""
+        future: Future[Result] = Future()
+        with self._changed:
             if self.thread.closing.is_set():
-                raise RuntimeError("the server is ending")
-            self._waiting.append((question, future))
-            self._something.notify()
+                raise RuntimeError("the server is shutting down")
+            self._queue.append((item, future))
+            self._changed.notify()
         return await asyncio.wrap_future(future)
 
-    @property
-    def waiting(self) -> int:
-        """Questions that nobody works on yet."""
-        return len(self._waiting)
-
     def close(self) -> None:
-        """Do what waits, and end."""
-        with self._something:  # so that nobody asks what would not be answered
+        """Commit the queued items and end the thread."""
+        with self._changed:  # no item may be queued after the last commit
             self.thread.closing.set()
         self.thread.close()
 
     def _wake(self) -> None:
-        with self._something:
-            self._something.notify()
+        with self._changed:
+            self._changed.notify()
 
     def _turn(self) -> bool:
-        with self._something:
-            while not (self._waiting or self.thread.closing.is_set()):
-                self._something.wait()
-            if not self._waiting:
+        with self._changed:
+            while not (self._queue or self.thread.closing.is_set()):
+                self._changed.wait()
+            if not self._queue:
                 return False
-            group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-        # Who has left meanwhile wants no answer; and from here on nobody can leave.
-        self._answer([one for one in group if one[1].set_running_or_notify_cancel()])
+            group, self._queue = self._queue[:_MAX_ITEMS], self._queue[_MAX_ITEMS:]
+        # Skips requests that were cancelled; from here on they cannot be.
+        self._commit_group([queued for queued in group if queued[1].set_running_or_notify_cancel()])
         return True
 
-    def _answer(self, group: list[tuple[T, Future[R]]]) -> None:
+    def _commit_group(self, group: list[tuple[Item, Future[Result]]]) -> None:
         if not group:
             return
         try:
-            answers = self._work([question for question, _ in group])
-            if len(answers) != len(group):
-                raise RuntimeError(f"{len(answers)} answers to {len(group)} questions")
-        except self._own as error:
+            results = self._commit([item for item, _ in group])
+            if len(results) != len(group):
+                raise RuntimeError(f"{len(results)} results for {len(group)} items")
+        except self._item_errors as error:
             if len(group) == 1:
                 group[0][1].set_exception(error)
             else:
-                for one in group:
-                    self._answer([one])
-        except Exception as error:  # noqa: BLE001 - theirs to handle who asked, whatever it is
+                for queued in group:
+                    self._commit_group([queued])
+        except Exception as error:  # noqa: BLE001 - raised in every request that waits
             for _, future in group:
                 future.set_exception(error)
         else:
-            for (_, future), answer in zip(group, answers, strict=True):
-                future.set_result(answer)
+            for (_, future), result in zip(group, results, strict=True):
+                future.set_result(result)

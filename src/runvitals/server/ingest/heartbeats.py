@@ -1,7 +1,9 @@
-"""Signs of life, and what a person wants of runs: told to and asked from the catalogue once a second.
+"""Heartbeats of writers, and the users' requests to stop or delete runs: exchanged with the metadata store
+once a second.
 
-A request says that its writer is alive. A commit for each would cost more than its samples; the state of a
-run, which waits for ten silent seconds at least, does not get worse from a second of delay.
+Every request is a sign of life of its writer. Committing each one would cost more than committing its
+samples. A delay of a second does not affect the state of a run, which changes after ten silent seconds at the
+earliest.
 """
 
 from __future__ import annotations
@@ -17,95 +19,97 @@ from runvitals.store.supervised_thread import SupervisedThread
 
 EVERY_S = 1.0
 _LONGEST_PAUSE_S = 5.0
-_ASKED_FOR_S = 300.0
-"""Runs that were silent for longer are not asked about."""
+_ACTIVE_S = 300.0
+"""Stop requests are looked up for runs that were heard of within this time."""
 
 log = logging.getLogger("runvitals.server")
 
 
-class Presence:
-    """A thread that looks after both.
+class Heartbeats:
+    """A thread that writes heartbeats and reads stop requests.
 
     Args:
-        clock: the time now, ms UTC. Where it is a `Clock` that was set, what was heard moves along.
+        clock: the time now, ms UTC. If a `Clock` was set, the recorded heartbeats are shifted with it.
 
     Attributes:
-        stopped: numbers of the runs that a person wants to end.
-        deleted: of runs in the trash.
+        stop_requested: ids of the active runs that a user wants to stop.
+        deleted: ids of the active runs that are in the trash.
     """
 
-    def __init__(self, catalogue: MetadataStore, clock: Callable[[], int]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        self._metadata_store = metadata_store
         self._clock = clock
-        self.stopped: frozenset[int] = frozenset()
+        self.stop_requested: frozenset[int] = frozenset()
         self.deleted: frozenset[int] = frozenset()
-        self._signs: dict[int, tuple[int, int]] = {}
+        self._pending: dict[int, tuple[int, int]] = {}
         self._active: dict[int, float] = {}
         self._lock = threading.Lock()
         self.thread = SupervisedThread(
-            "presence", self._turn, every_s=EVERY_S, longest_pause_s=_LONGEST_PAUSE_S
+            "heartbeats", self._turn, every_s=EVERY_S, longest_pause_s=_LONGEST_PAUSE_S
         )
-        catalogue.writers.not_heard_after(clock())  # it may have been set back since the last server ended
+        # The clock may have been set back since the last server ended.
+        metadata_store.writers.not_heard_after(clock())
         self.thread.start()
 
-    def heard(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
-        """Note that something came from a writer; its newest record is of `last_ms`."""
+    def record(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
+        """Note that a writer sent an envelope whose newest record has time `last_ms`."""
         with self._lock:
-            before = self._signs.get(writer_id)
+            before = self._pending.get(writer_id)
             if before is not None and before[1] > last_ms:
                 last_ms = before[1]
-            self._signs[writer_id] = heard_ms, last_ms
+            self._pending[writer_id] = heard_ms, last_ms
             self._active[run_id] = time.monotonic()
 
-    def thrown_away(self, run_id: int) -> None:
-        """Note a run that its writers are to send no more of, before the next look."""
+    def add_deleted(self, run_id: int) -> None:
+        """Add a run to `deleted` without waiting for the next turn."""
         self.deleted |= {run_id}
 
     def forget(self, run_ids: Iterable[int]) -> None:
-        """Runs that are gone for good."""
+        """Drop runs that were deleted permanently."""
         with self._lock:
             for run_id in run_ids:
                 self._active.pop(run_id, None)
 
     def flush(self) -> None:
-        """Tell what was heard, and ask what is wanted, now."""
-        since_s = time.monotonic() - _ASKED_FOR_S
+        """Write the pending heartbeats, and read which runs to stop, now."""
+        since_s = time.monotonic() - _ACTIVE_S
         with self._lock:
-            signs, self._signs = self._signs, {}
+            pending, self._pending = self._pending, {}
             self._active = {run_id: at_s for run_id, at_s in self._active.items() if at_s >= since_s}
             active = list(self._active)
         try:
             now_ms = self._clock()
-            self._catalogue.writers.heard(
+            self._metadata_store.writers.heard(
                 [
                     WriterHeartbeat(writer_id, min(heard_ms, now_ms), last_ms)
-                    for writer_id, (heard_ms, last_ms) in signs.items()
+                    for writer_id, (heard_ms, last_ms) in pending.items()
                 ]
             )
         except BaseException:
             with self._lock:
-                self._signs = {**signs, **self._signs}
+                self._pending = {**pending, **self._pending}
             raise
-        self.stopped = frozenset(self._catalogue.runs.stops_requested(active))
-        self.deleted = frozenset(self._catalogue.runs.deleted(active))
+        self.stop_requested = frozenset(self._metadata_store.runs.stops_requested(active))
+        self.deleted = frozenset(self._metadata_store.runs.deleted(active))
 
     def close(self) -> None:
-        """Tell what is left to tell, and end."""
+        """Write the pending heartbeats and end the thread."""
         self.thread.close()
 
     def _turn(self) -> bool:
-        ends = self.thread.closing.is_set()
+        closing = self.thread.closing.is_set()
         if isinstance(self._clock, Clock):
             self._follow(self._clock)
-        if self._signs or self._active:
+        if self._pending or self._active:
             self.flush()
-        return not ends
+        return not closing
 
     def _follow(self, clock: Clock) -> None:
-        """Move what was heard along with a clock that was set, and go by that from then on."""
+        """If the clock was set, shift the recorded heartbeats by the same amount and use the new time."""
         by_ms = clock.jumped_ms()
         if by_ms:
             self.flush()
-            self._catalogue.writers.move_heard(clock(), by_ms)
+            self._metadata_store.writers.move_heard(clock(), by_ms)
             clock.follow(by_ms)
-            log.warning("the clock was set %s by %.1f s", "ahead" if by_ms > 0 else "back", abs(by_ms) / 1000)
+            direction = "forward" if by_ms > 0 else "back"
+            log.warning("the system clock was set %s by %.1f s", direction, abs(by_ms) / 1000)

@@ -1,4 +1,4 @@
-"""What is let in, and how much of it at once."""
+"""Limits of the ingest endpoint."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ MIB = 1 << 20
 class Limits:
     """
     Args:
-        body_bytes: of a request as it is sent.
-        message_bytes: of a request without its content encoding. A list of numbers takes 20 times as much
+        body_bytes: size of a request body as sent.
+        message_bytes: size of a request body after decompression. A list of numbers takes 20 times as much
             memory while it is decoded.
-        unpacked_bytes: of all times and values in a request.
-        envelopes: in one request.
-        keys: in one envelope.
-        records: in one envelope.
-        oldest_ms: no time before this one: who sends seconds instead of milliseconds learns of it.
-        ahead_ms: no time so far in the future: such samples would hide the newest ones, and never grow old.
-        requests_in_flight: more are rejected with Retry-After.
-        bytes_in_flight: of all requests together, with their times and values.
-        body_s: the longest that a request's body may take to arrive.
-        thread_bytes: a longer body is decoded in a thread, so that shorter ones need not wait for it; so is
-            one that is longer than this once it is unpacked, or whose times and values are.
+        unpacked_bytes: size of all times and values of a request.
+        envelopes: number of envelopes in a request.
+        keys: number of keys in an envelope.
+        records: number of records in an envelope.
+        oldest_ms: earlier times are rejected, so that a client that sends seconds instead of milliseconds
+            gets an error.
+        ahead_ms: times further in the future are rejected: they would hide the newest samples and never
+            reach the age at which samples are deleted.
+        requests_in_flight: further requests are rejected with Retry-After.
+        bytes_in_flight: memory for the bodies, times and values of all requests in flight.
+        body_s: time for a request body to arrive.
+        thread_bytes: a body is decoded in a thread, so that it does not delay smaller ones, if it is larger
+            than this as sent or decompressed, or if its times and values are.
     """
 
     body_bytes: int = model.REQUEST_BYTES

@@ -1,4 +1,6 @@
-"""Records of a journal as the catalogue takes them: what happened, who came and went, facts, output."""
+"""Decodes the records of an envelope into what the metadata store keeps: events, processes, endings, facts
+and console output.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from runvitals.model.limits import DEPTH
 from runvitals.model.state import ENDED_STATES, STATES, is_ended
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
-from runvitals.server.ingest.errors import Refused, malformed, out_of_range, too_large
+from runvitals.server.ingest.errors import RequestRejected, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
 from runvitals.store.metadata import (
     ConsoleLine,
@@ -29,9 +31,11 @@ from runvitals.store.metadata.log_summaries import TALLY, LoggedRows
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 
-_OF_EVENT = ("t", "name", "level", "text")
-_NOBODY = 0
-_NO_SECTIONS = ("removed", LOGGED, TALLY)  # the server reckons what rows come to by itself
+_EVENT_FIELDS = ("t", "name", "level", "text")
+_UNASSIGNED = 0
+"""Run and writer id until `EnvelopeMetadata.assigned_to`."""
+_NOT_SECTIONS = ("removed", LOGGED, TALLY)
+"""Names in an info record that are not stored: the server computes the statistics of logged rows itself."""
 
 
 class _Event(msgspec.Struct):
@@ -55,18 +59,18 @@ class _Lifecycle(msgspec.Struct):
     state: str | None = None
 
 
-class _Printed(msgspec.Struct):
+class _ConsoleOutput(msgspec.Struct):
     t: Int64
     stream: int
     text: str
 
 
-class _Timed(msgspec.Struct):
+class _Info(msgspec.Struct):
     t: Int64
 
 
-class Seen(NamedTuple):
-    """Devices that a run saw at a time, ms UTC."""
+class ObservedDevices(NamedTuple):
+    """Devices that a run reported at a time, ms UTC."""
 
     run_id: int
     devices: list[DeviceRecord]
@@ -74,189 +78,205 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class Notes:
-    """What an envelope says beside its samples. Whose it is, is filled in by `of`."""
+class EnvelopeMetadata:
+    """What the metadata store keeps of an envelope. `assigned_to` fills in run and writer."""
 
     events: list[StoredEvent] = field(default_factory=list)
     processes: list[WatchedProcess] = field(default_factory=list)
     ends: list[WriterEnd] = field(default_factory=list)
     updates: list[SectionUpdate] = field(default_factory=list)
-    printed: list[ConsoleLine] = field(default_factory=list)
-    seen: list[Seen] = field(default_factory=list)
+    console: list[ConsoleLine] = field(default_factory=list)
+    devices: list[ObservedDevices] = field(default_factory=list)
     last_ms: int = 0
     rows: LoggedRows | None = None
 
-    def of(self, who: RegisteredWriter) -> Notes:
-        """The same, of a writer that has joined."""
-        run_id, writer_id, host = who.run_id, who.writer_id, who.host
-        return Notes(
-            [replace(one, run_id=run_id, writer_id=writer_id) for one in self.events],
-            [replace(one, run_id=run_id, host=host) for one in self.processes],
-            [replace(one, writer_id=writer_id) for one in self.ends],
-            [replace(one, run_id=run_id, host=host) for one in self.updates],
-            [replace(one, run_id=run_id, writer_id=writer_id) for one in self.printed],
-            [Seen(run_id, [replace(one, host=host) for one in some], t) for _, some, t in self.seen],
+    def assigned_to(self, writer: RegisteredWriter) -> EnvelopeMetadata:
+        """A copy with the ids of a registered writer and its run."""
+        run_id, writer_id, host = writer.run_id, writer.writer_id, writer.host
+        return EnvelopeMetadata(
+            [replace(event, run_id=run_id, writer_id=writer_id) for event in self.events],
+            [replace(process, run_id=run_id, host=host) for process in self.processes],
+            [replace(end, writer_id=writer_id) for end in self.ends],
+            [replace(update, run_id=run_id, host=host) for update in self.updates],
+            [replace(line, run_id=run_id, writer_id=writer_id) for line in self.console],
+            [
+                ObservedDevices(run_id, [replace(device, host=host) for device in devices], time_ms)
+                for _, devices, time_ms in self.devices
+            ],
             self.last_ms,
         )
 
 
-def notes(envelope: Envelope, now_ms: int, limits: Limits) -> Notes | None:
-    """The records of an envelope; None where it has none.
+def decode_metadata(envelope: Envelope, now_ms: int, limits: Limits) -> EnvelopeMetadata | None:
+    """The records of an envelope, decoded; None if it has none.
 
     Raises:
-        Refused: 400, 413 or 422, naming the record.
+        RequestRejected: 400, 413 or 422, with the index of the invalid record.
     """
     records = envelope.records
     if not records:
         return None
     if len(records) > limits.records:
         raise too_large(f"{len(records)} records; at most {limits.records} are allowed in one envelope")
-    found = Notes()
+    metadata = EnvelopeMetadata()
     for index, (number, kind, value) in enumerate(records):
         try:
-            fold = _KINDS.get(kind)
-            t = _unknown(found, number, kind, value, now_ms) if fold is None else fold(found, number, value)
+            decode = _KINDS.get(kind)
+            if decode is None:
+                t = _unknown(metadata, number, kind, value, now_ms)
+            else:
+                t = decode(metadata, number, value)
             check_time("t", t, now_ms, limits)
-        except Refused as error:
-            raise Refused(error.status, f"records[{index}]: {error.text}") from None
+        except RequestRejected as error:
+            raise RequestRejected(error.status, f"records[{index}]: {error.text}") from None
         except msgspec.ValidationError as error:
             raise malformed(f"records[{index}], of kind {kind}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise out_of_range(f"records[{index}], of kind {kind}: {error}") from None
-        found.last_ms = max(found.last_ms, t)
-    return found
+        metadata.last_ms = max(metadata.last_ms, t)
+    return metadata
 
 
 def check_depth(value: object, depth: int = 0) -> None:
     """
     Raises:
-        ValueError: lists and maps in each other beyond `DEPTH`: readers of JSON have such limits.
+        ValueError: lists and maps are nested deeper than `DEPTH`; JSON parsers have such limits.
     """
     if depth > DEPTH:
-        raise ValueError(f"lists and maps {DEPTH} deep in each other are allowed, and no more")
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for one in inner:
-        if isinstance(one, (dict, list)):
-            check_depth(one, depth + 1)
+        raise ValueError(f"lists and maps are nested too deeply; at most {DEPTH} levels are allowed")
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for child in children:
+        if isinstance(child, (dict, list)):
+            check_depth(child, depth + 1)
 
 
-def _event(found: Notes, number: int, value: dict[str, Any]) -> int:
+def _event(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
     check_depth(value)
     valid.check(valid.EVENT, value)
-    one = msgspec.convert(value, _Event)
-    rest = {key: content for key, content in value.items() if key not in _OF_EVENT}
-    event = StoredEvent(_NOBODY, one.t, one.name, one.level, one.text, rest, _NOBODY, number)
+    fields = msgspec.convert(value, _Event)
+    data = {key: content for key, content in value.items() if key not in _EVENT_FIELDS}
+    event = StoredEvent(
+        _UNASSIGNED, fields.t, fields.name, fields.level, fields.text, data, _UNASSIGNED, number
+    )
     event.check()
-    found.events.append(event)
-    return one.t
+    metadata.events.append(event)
+    return fields.t
 
 
-def _lifecycle(found: Notes, number: int, value: dict[str, Any]) -> int:
-    one = msgspec.convert(value, _Lifecycle)
-    fold = _LIFECYCLES.get(one.what)
-    newer = one.what == "end" and one.state is not None and one.state not in STATES
-    if fold is None or newer:
-        return _unknown(found, number, f"lifecycle.{one.what}", value, one.t)
-    fold(found, number, one)
-    return one.t
+def _lifecycle(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
+    record = msgspec.convert(value, _Lifecycle)
+    decode = _LIFECYCLES.get(record.what)
+    unknown_state = record.what == "end" and record.state is not None and record.state not in STATES
+    if decode is None or unknown_state:
+        return _unknown(metadata, number, f"lifecycle.{record.what}", value, record.t)
+    decode(metadata, number, record)
+    return record.t
 
 
-def _unknown(found: Notes, number: int, name: str, value: dict[str, Any], otherwise_ms: int) -> int:
-    """What a newer client tells is kept as an event, with all it says, for whoever knows more.
+def _unknown(
+    metadata: EnvelopeMetadata, number: int, name: str, value: dict[str, Any], default_ms: int
+) -> int:
+    """Keep a record of an unknown kind, which a newer client may send, as an event with all its data.
 
     Args:
-        otherwise_ms: its time, where it has none.
+        default_ms: its time, if it has none.
     """
-    said = value.get("t")
-    t = said if isinstance(said, int) and not isinstance(said, bool) else otherwise_ms
-    rest = {key: content for key, content in value.items() if key != "t"}
-    event = StoredEvent(_NOBODY, t, name, "info", "", rest, _NOBODY, number)
+    sent_ms = value.get("t")
+    t = sent_ms if isinstance(sent_ms, int) and not isinstance(sent_ms, bool) else default_ms
+    data = {key: content for key, content in value.items() if key != "t"}
+    event = StoredEvent(_UNASSIGNED, t, name, "info", "", data, _UNASSIGNED, number)
     event.check()
-    found.events.append(event)
+    metadata.events.append(event)
     return t
 
 
-def _attach(found: Notes, number: int, one: _Lifecycle) -> None:
-    found.processes.append(
+def _attach(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
+    metadata.processes.append(
         WatchedProcess(
-            _NOBODY, "", _pid(one), rank=one.rank, local_rank=one.local_rank, world_size=one.world_size
-        )
-    )
-
-
-def _exit(found: Notes, number: int, one: _Lifecycle) -> None:
-    found.processes.append(
-        WatchedProcess(
-            _NOBODY,
+            _UNASSIGNED,
             "",
-            _pid(one),
-            ended_ms=one.t,
-            exit_code=one.exit_code,
-            signal=one.signal,
-            out_of_memory=one.out_of_memory,
+            _pid(record),
+            rank=record.rank,
+            local_rank=record.local_rank,
+            world_size=record.world_size,
         )
     )
 
 
-def _pid(one: _Lifecycle) -> int:
-    if one.pid is None:
-        raise malformed(f"{one.what} needs pid")
-    return one.pid
-
-
-def _gap(found: Notes, number: int, one: _Lifecycle) -> None:
-    if one.since is None:
-        raise malformed("gap needs since, a time in ms UTC")
-    silent_s = (one.t - one.since) / 1000
-    text = f"no samples for {silent_s:.1f} s: the monitor was restarted"
-    found.events.append(
-        StoredEvent(_NOBODY, one.t, "gap", "warning", text, {"since": one.since}, _NOBODY, number)
+def _exit(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
+    metadata.processes.append(
+        WatchedProcess(
+            _UNASSIGNED,
+            "",
+            _pid(record),
+            ended_ms=record.t,
+            exit_code=record.exit_code,
+            signal=record.signal,
+            out_of_memory=record.out_of_memory,
+        )
     )
 
 
-def _end(found: Notes, number: int, one: _Lifecycle) -> None:
-    if not is_ended(one.state):
-        raise out_of_range(f"state {one.state!r}: {', '.join(ENDED_STATES)} are allowed")
-    ending = Ending(one.state, one.exit_code, one.signal, one.out_of_memory)
-    found.ends.append(WriterEnd(_NOBODY, ending, one.t))
+def _pid(record: _Lifecycle) -> int:
+    if record.pid is None:
+        raise malformed(f"{record.what}: pid is missing")
+    return record.pid
 
 
-def _info(found: Notes, number: int, value: dict[str, Any]) -> int:
+def _gap(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
+    if record.since is None:
+        raise malformed("gap: since, a time in ms UTC, is missing")
+    silent_s = (record.t - record.since) / 1000
+    text = f"no samples for {silent_s:.1f} s: the monitor was restarted"
+    data = {"since": record.since}
+    metadata.events.append(
+        StoredEvent(_UNASSIGNED, record.t, "gap", "warning", text, data, _UNASSIGNED, number)
+    )
+
+
+def _end(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
+    if not is_ended(record.state):
+        raise out_of_range(f"invalid state {record.state!r}; expected one of {', '.join(ENDED_STATES)}")
+    ending = Ending(record.state, record.exit_code, record.signal, record.out_of_memory)
+    metadata.ends.append(WriterEnd(_UNASSIGNED, ending, record.t))
+
+
+def _info(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
     check_depth(value)
     valid.check(valid.INFO, value)
-    t = msgspec.convert(value, _Timed).t
+    t = msgspec.convert(value, _Info).t
     others: dict[str, Any] = {}
     for section, names in (value.get("removed") or {}).items():
-        found.updates.append(SectionUpdate(_NOBODY, section, {}, t, removed=tuple(names)).checked())
+        metadata.updates.append(SectionUpdate(_UNASSIGNED, section, {}, t, removed=tuple(names)).checked())
     for section, values in value.items():
-        if section in _NO_SECTIONS:
+        if section in _NOT_SECTIONS:
             continue
         if isinstance(values, dict):
-            found.updates.append(SectionUpdate(_NOBODY, section, values, t).checked())
+            metadata.updates.append(SectionUpdate(_UNASSIGNED, section, values, t).checked())
             if section == "machine" and (devices := devices_of("", values)):
-                found.seen.append(Seen(_NOBODY, devices, t))
+                metadata.devices.append(ObservedDevices(_UNASSIGNED, devices, t))
         elif section != "t":
             others[section] = values
     if others:
-        _unknown(found, number, "info", others, t)
+        _unknown(metadata, number, "info", others, t)
     return t
 
 
-def _console(found: Notes, number: int, value: dict[str, Any]) -> int:
-    one = msgspec.convert(value, _Printed)
-    printed = ConsoleLine(_NOBODY, _NOBODY, number, one.t, one.stream, one.text)
-    printed.check()
-    found.printed.append(printed)
-    return one.t
+def _console(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
+    output = msgspec.convert(value, _ConsoleOutput)
+    line = ConsoleLine(_UNASSIGNED, _UNASSIGNED, number, output.t, output.stream, output.text)
+    line.check()
+    metadata.console.append(line)
+    return output.t
 
 
-_KINDS: dict[str, Callable[[Notes, int, dict[str, Any]], int]] = {
+_KINDS: dict[str, Callable[[EnvelopeMetadata, int, dict[str, Any]], int]] = {
     "event": _event,
     "lifecycle": _lifecycle,
     "info": _info,
     "console": _console,
 }
-_LIFECYCLES: dict[str, Callable[[Notes, int, _Lifecycle], None]] = {
+_LIFECYCLES: dict[str, Callable[[EnvelopeMetadata, int, _Lifecycle], None]] = {
     "attach": _attach,
     "finish": _exit,
     "exit": _exit,

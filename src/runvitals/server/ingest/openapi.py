@@ -1,4 +1,4 @@
-"""The ingest endpoint in the OpenAPI document: it is no FastAPI route, and described all the same."""
+"""Describes the ingest endpoint, which is not a FastAPI route, in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,47 +9,51 @@ from fastapi import FastAPI
 
 from runvitals.server.api import models
 from runvitals.server.ingest.endpoint import PATH
-from runvitals.server.ingest.envelope import About, Ack, Number
+from runvitals.server.ingest.envelope import Ack, Number, WriterDescription
 
 
-def _said(text: str) -> msgspec.Meta:
+def _description(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
 class JsonEnvelope(msgspec.Struct):
-    """What one writer sends at once, in JSON."""
+    """A batch of samples and records of one writer, in JSON."""
 
-    run: Annotated[str, _said("Its id: 1 to 128 of A-Z a-z 0-9 _ . -; made where it is not there.")]
-    writer: Annotated[str, _said("Its name within the run, of the same characters.")]
-    seq: Annotated[Number | None, _said("(run, writer, seq) names this envelope for ever.")] = None
+    run: Annotated[str, _description("Run id: 1 to 128 of A-Z a-z 0-9 _ . -; a new run is created.")]
+    writer: Annotated[str, _description("Name of the writer within the run, of the same characters.")]
+    seq: Annotated[Number | None, _description("(run, writer, seq) identifies this envelope forever.")] = None
     project: str | None = None
-    about: Annotated[About | None, _said("What is known of the writer.")] = None
-    keys: Annotated[list[str] | None, _said("The columns' names.")] = None
-    schema: Annotated[Number | None, _said("The number that an earlier answer gave for the keys.")] = None
-    t: Annotated[list[int] | None, _said("ms UTC, one a row.")] = None
-    v: Annotated[list[list[float | None]] | None, _said("A list for each key; null is a gap.")] = None
-    step: Annotated[list[float] | None, _said("One a row: these rows are `log()` calls.")] = None
+    about: Annotated[WriterDescription | None, _description("Describes the writer.")] = None
+    keys: Annotated[list[str] | None, _description("Keys of the columns.")] = None
+    schema: Annotated[Number | None, _description("Number of the keys, from an earlier response.")] = None
+    t: Annotated[list[int] | None, _description("Time of each row, ms UTC.")] = None
+    v: Annotated[
+        list[list[float | None]] | None, _description("A list of values per key; null is a gap.")
+    ] = None
+    step: Annotated[list[float] | None, _description("Step of each row, if the rows are `log()` calls.")] = (
+        None
+    )
     records: Annotated[
         list[tuple[Number, str, dict[str, Any]]] | None,
-        _said("(number, kind, value), as the journal has them."),
+        _description("(number, kind, value), as in the journal."),
     ] = None
 
 
-_REFUSALS = {
-    "400": "No envelope, or nothing that fits together.",
-    "401": "A token is needed, or it is not known.",
+_ERRORS = {
+    "400": "Invalid envelope.",
+    "401": "The token is missing or invalid.",
     "408": "The body did not arrive in time.",
-    "409": "`schema` is not known here: send `keys`.",
+    "409": "Unknown `schema`: send `keys`.",
     "413": "Too large.",
-    "415": "A type or encoding that is not known.",
+    "415": "Unknown content type or encoding.",
     "422": "A value out of range.",
-    "429": "Too many requests at once: retry after `Retry-After`.",
-    "503": "The disk is full or fails: retry after `Retry-After`.",
+    "429": "Too many requests in flight: retry after `Retry-After`.",
+    "503": "The data could not be written, for example because the disk is full: retry after `Retry-After`.",
 }
 
 
 def describe(app: FastAPI) -> None:
-    """Add the endpoint to what an application says of itself. Who answers it is not decided here."""
+    """Add the endpoint to the OpenAPI document of an application, without adding a route."""
     base = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -70,20 +74,20 @@ def describe(app: FastAPI) -> None:
 
 def _operation(envelope: dict[str, Any], ack: dict[str, Any]) -> dict[str, Any]:
     acks = {"type": "object", "properties": {"acks": {"type": "array", "items": ack}}, "required": ["acks"]}
-    refused = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+    error_content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
     sent = {"anyOf": [envelope, {"type": "array", "items": envelope, "maxItems": 1000}]}
     return {
         "operationId": "ingest",
         "summary": "Ingest",
-        "description": "Takes in what monitors and other clients send: one envelope or a list of them, all "
-        "or nothing. Answers 200 when everything is on disk. `application/msgpack` is taken too, and the "
-        "content encodings zstd, gzip and deflate; see docs/reference/ingest.md.",
+        "description": "Stores an envelope or a list of envelopes, all or none. Responds with 200 when "
+        "everything is on disk. Also accepts `application/msgpack` and the content encodings zstd, gzip and "
+        "deflate; see docs/reference/ingest.md.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": sent}}},
         "responses": {
             "200": {
-                "description": "Durable. A list is answered with a list.",
+                "description": "Durable. The response to a list is a list.",
                 "content": {"application/json": {"schema": {"anyOf": [ack, acks]}}},
             },
-            **{status: {"description": text, "content": refused} for status, text in _REFUSALS.items()},
+            **{status: {"description": text, "content": error_content} for status, text in _ERRORS.items()},
         },
     }

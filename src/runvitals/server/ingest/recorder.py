@@ -1,285 +1,322 @@
-"""From envelopes to the catalogue and the store, and back to what became of them.
+"""Writes envelopes to the metadata store and the sample store, and returns their acks.
 
-What an envelope says beside its samples is written first: that can be written twice without harm. The samples
-come last, with the envelope's number, and the answer after them. So a server that dies at any moment has
-either acknowledged all of an envelope, or will get it again.
+Metadata is written first, because writing it twice is harmless. Samples follow with the sequence number of
+the envelope, then the ack. If the server is killed at any moment, an envelope has either been acknowledged as
+a whole or is sent again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from sqlalchemy.exc import SQLAlchemyError
 
 from runvitals.server.ingest.envelope import Ack, Envelope
-from runvitals.server.ingest.errors import Refused, out_of_range, unavailable
-from runvitals.server.ingest.group_commit import Together
-from runvitals.server.ingest.heartbeats import Presence
+from runvitals.server.ingest.errors import RequestRejected, out_of_range, unavailable
+from runvitals.server.ingest.group_commit import GroupCommit
+from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.logged_rows import logged_rows
-from runvitals.server.ingest.metadata_records import Notes
-from runvitals.server.ingest.sample_commits import Commits
-from runvitals.server.ingest.validation import Preparation, Prepared
-from runvitals.server.ingest.writers import Member, Members
+from runvitals.server.ingest.metadata_records import EnvelopeMetadata
+from runvitals.server.ingest.sample_commits import SampleCommits
+from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
+from runvitals.server.ingest.writers import KnownWriter, WriterRegistry
 from runvitals.server.library import Version
 from runvitals.store.metadata import KeyList, MetadataStore, UnknownRun
 from runvitals.store.metadata.log_summaries import fold
 from runvitals.store.samples.contract import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 
-_MOST_HEARD = 100_000
-_NEVER_HEARD = Version(0, 0)
+_MAX_VERSIONS = 100_000
+_FIRST_VERSION = Version(0, 0)
 _NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
 
 log = logging.getLogger("runvitals.server")
 
 
+@dataclass(slots=True)
+class _PendingRequest:
+    """A request whose envelopes are being written.
+
+    `batches`: its samples, each with its ack in `batch_acks`. `runs`: ids of the runs that it changes, and
+    whether it changes their facts.
+    """
+
+    acks: list[Ack] = field(default_factory=list)
+    metadata: list[EnvelopeMetadata] = field(default_factory=list)
+    batches: list[SampleBatch] = field(default_factory=list)
+    batch_acks: list[Ack] = field(default_factory=list)
+    runs: dict[int, bool] = field(default_factory=dict)
+
+
 class Recorder:
-    """Takes envelopes in.
+    """Validates and stores envelopes.
 
     Args:
         clock: the time now, ms UTC.
     """
 
     def __init__(
-        self, store: SampleStore, catalogue: MetadataStore, clock: Callable[[], int], limits: Limits
+        self,
+        sample_store: SampleStore,
+        metadata_store: MetadataStore,
+        clock: Callable[[], int],
+        limits: Limits,
     ) -> None:
-        self._catalogue = catalogue
+        self._metadata_store = metadata_store
         self._clock = clock
-        self.members = Members(catalogue)
-        self.presence = Presence(catalogue, clock)
-        self.commits = Commits(store)
-        self._preparation = Preparation(catalogue.metrics, self.members, limits)
-        self._heard: dict[int, Version] = {}
-        self._notes = Together("notes", self._write_notes, (ValueError, UnknownRun))
+        self.writers = WriterRegistry(metadata_store)
+        self.heartbeats = Heartbeats(metadata_store, clock)
+        self.sample_commits = SampleCommits(sample_store)
+        self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
+        self._versions: dict[int, Version] = {}
+        self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
 
     @property
     def threads(self) -> list[SupervisedThread]:
-        """The threads that write to the catalogue."""
-        return [self._notes.thread, *self.members.threads, self.presence.thread]
+        """The threads that write to the metadata store."""
+        return [self._metadata_commits.thread, *self.writers.threads, self.heartbeats.thread]
 
     def close(self) -> None:
-        """Finish what was begun. No more envelopes may come."""
-        self._notes.close()
-        self.members.close()
-        self.presence.close()
+        """Finish what was submitted. No more envelopes may follow."""
+        self._metadata_commits.close()
+        self.writers.close()
+        self.heartbeats.close()
 
     def forget(self, run_ids: Collection[int]) -> None:
-        """Runs that are gone for good: who still writes to one makes it anew. For any thread."""
-        self.members.forget(run_ids)
-        self.presence.forget(run_ids)
+        """Drop runs that were deleted permanently; a writer that still sends creates its run anew.
+
+        For use in any thread.
+        """
+        self.writers.forget(run_ids)
+        self.heartbeats.forget(run_ids)
 
     def version(self, run_id: int) -> Version:
-        """Changes with whatever is taken in of a run."""
-        return self._heard.get(run_id, _NEVER_HEARD)
+        """A version of the run's data that changes with every envelope of the run."""
+        return self._versions.get(run_id, _FIRST_VERSION)
 
-    def _note(self, run_id: int, has_facts: bool) -> None:
-        before = self._heard.pop(run_id, _NEVER_HEARD)
-        self._heard[run_id] = Version(before.all + 1, before.facts + has_facts)
-        if len(self._heard) > _MOST_HEARD:
-            self._heard.pop(next(iter(self._heard)))
+    def _increment_version(self, run_id: int, has_facts: bool) -> None:
+        before = self._versions.pop(run_id, _FIRST_VERSION)
+        self._versions[run_id] = Version(before.all + 1, before.facts + has_facts)
+        if len(self._versions) > _MAX_VERSIONS:
+            self._versions.pop(next(iter(self._versions)))
 
-    def prepared(self, envelopes: Sequence[Envelope], room_bytes: int) -> list[Prepared]:
-        """Look at envelopes; nothing is written yet.
+    def validate(self, envelopes: Sequence[Envelope], max_bytes: int) -> list[ValidEnvelope]:
+        """Validate envelopes; writes nothing.
 
         Args:
-            room_bytes: what all their times and values may take.
+            max_bytes: maximum size of all their times and values.
 
         Raises:
-            Refused: naming the first that cannot be stored; 503 where nothing can be, because the file of the
-                catalogue was deleted or replaced.
+            RequestRejected: with the index of the first invalid envelope; 503 if the metadata store's file
+                was deleted or replaced.
         """
-        # Requests that are submitted to the store together share one check of the file.
-        problem = None if self.commits.gathering else self._catalogue.problem()
+        # Requests that are submitted to the sample store together share one check of the file.
+        problem = None if self.sample_commits.gathering else self._metadata_store.problem()
         if problem is not None:
             raise unavailable(problem)
         now_ms = self._clock()
-        found: list[Prepared] = []
+        checked: list[ValidEnvelope] = []
         for index, envelope in enumerate(envelopes):
             try:
-                one = self._preparation.prepared(envelope, now_ms, room_bytes)
-            except Refused as error:
+                valid = self._validator.validate(envelope, now_ms, max_bytes)
+            except RequestRejected as error:
                 error.index = index
                 raise
-            found.append(one)
-            if one.columns is not None:
-                room_bytes -= one.columns.nbytes
-        return found
+            checked.append(valid)
+            if valid.columns is not None:
+                max_bytes -= valid.columns.nbytes
+        return checked
 
     def record_samples(
-        self, prepared: Sequence[Prepared], settle: Callable[[list[Ack] | None], None]
+        self, envelopes: Sequence[ValidEnvelope], on_done: Callable[[list[Ack] | None], None]
     ) -> bool:
-        """Store envelopes of writers and keys that are known, which hold nothing but samples.
+        """Store envelopes that have only samples, of registered writers and keys.
 
         Args:
-            settle: is told what became of them once they are durable; None: they were not stored.
+            on_done: called with the acks once the samples are durable, or with None if they were not stored.
 
         Returns:
-            False where there is more to write than samples; nothing is written.
+            False if there is more to write than samples; nothing was written then, and `on_done` is not
+            called.
         """
         acks: list[Ack] = []
         batches: list[SampleBatch] = []
-        heard: list[tuple[int, int, int]] = []
-        for one in prepared:
-            envelope, keys, columns = one.envelope, one.keys, one.columns
-            member = self.members.find(envelope.run, envelope.writer)
-            if member is None or one.notes is not None or columns is None or not isinstance(keys, KeyList):
+        senders: list[tuple[int, int, int]] = []
+        for valid in envelopes:
+            envelope, keys, columns = valid.envelope, valid.keys, valid.columns
+            writer = self.writers.find(envelope.run, envelope.writer)
+            if (
+                writer is None
+                or valid.metadata is not None
+                or columns is None
+                or not isinstance(keys, KeyList)
+            ):
                 return False
-            stored = member.stored_as.get((keys.id, columns.has_step))
-            run_id, seq = member.who.run_id, envelope.seq
-            if stored is None or seq is None or run_id in self.presence.deleted:
+            stored_keys = writer.stored_as.get((keys.id, columns.has_step))
+            run_id, seq = writer.registered.run_id, envelope.seq
+            if stored_keys is None or seq is None or run_id in self.heartbeats.deleted:
                 return False
-            stop = run_id in self.presence.stopped
+            stop = run_id in self.heartbeats.stop_requested
             acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False))
-            batches.append(_batch(one, member, stored))
-            heard.append((run_id, member.who.writer_id, columns.last_ms))
+            batches.append(_batch(valid, writer, stored_keys))
+            senders.append((run_id, writer.registered.writer_id, columns.last_ms))
         now_ms = self._clock()
-        for run_id, writer_id, last_ms in heard:
-            self.presence.heard(run_id, writer_id, now_ms, last_ms)
+        for run_id, writer_id, last_ms in senders:
+            self.heartbeats.record(run_id, writer_id, now_ms, last_ms)
 
-        def done(answer: tuple[bool, ...] | BaseException) -> None:
-            if not isinstance(answer, tuple):
-                settle(None)
+        def settle(result: tuple[bool, ...] | BaseException) -> None:
+            if not isinstance(result, tuple):
+                on_done(None)
                 return
-            for ack, fresh in zip(acks, answer, strict=True):
-                ack.stored = fresh
-            for run_id, _, _ in heard:
-                self._note(run_id, False)
-            settle(acks)
+            for ack, is_new in zip(acks, result, strict=True):
+                ack.stored = is_new
+            for run_id, _, _ in senders:
+                self._increment_version(run_id, False)
+            on_done(acks)
 
-        self.commits.hand_over(batches, done)
+        self.sample_commits.submit(batches, settle)
         return True
 
-    async def record(self, prepared: Sequence[Prepared]) -> list[Ack]:
-        """Store envelopes, all or none; what became of them, once all is durable.
+    async def record(self, envelopes: Sequence[ValidEnvelope]) -> list[Ack]:
+        """Store envelopes, all or none. Returns their acks once everything is durable.
 
         Raises:
-            Refused: 503 where the store or the catalogue cannot be written; nothing was acknowledged.
+            RequestRejected: 503 if a store cannot be written to; nothing was acknowledged.
         """
         try:
-            return await self._record(prepared)
+            return await self._record(envelopes)
         except StoreError as error:
-            raise unavailable(f"the store cannot be written: {error}") from error
+            raise unavailable(f"could not write to the sample store: {error}") from error
         except SQLAlchemyError as error:
-            log.exception("the catalogue cannot be written")
-            raise unavailable(f"the catalogue cannot be written: {type(error).__name__}") from error
-        except UnknownRun as error:  # it was deleted for good a moment ago
-            self.members.forget(
-                member.who.run_id
-                for one in prepared
-                if (member := self.members.find(one.envelope.run, one.envelope.writer)) is not None
+            log.exception("could not write to the metadata store")
+            raise unavailable(f"could not write to the metadata store: {type(error).__name__}") from error
+        except UnknownRun as error:  # it was deleted permanently a moment ago
+            self.writers.forget(
+                writer.registered.run_id
+                for valid in envelopes
+                if (writer := self.writers.find(valid.envelope.run, valid.envelope.writer)) is not None
             )
             raise unavailable(str(error)) from error
         except ValueError as error:
             raise out_of_range(str(error)) from error
 
-    async def _record(self, prepared: Sequence[Prepared]) -> list[Ack]:
+    async def _record(self, envelopes: Sequence[ValidEnvelope]) -> list[Ack]:
         now_ms = self._clock()
-        acks: list[Ack] = []
-        batches: list[SampleBatch] = []
-        carriers: list[Ack] = []
-        written: list[Notes] = []
-        heard: dict[int, bool] = {}
-        for one in prepared:
-            envelope = one.envelope
-            member = self.members.find(envelope.run, envelope.writer)
-            is_new = member is None
-            if member is None:
-                member = await self.members.join(envelope, _oldest_ms(one, now_ms), now_ms)
-                if member.who.deleted:
-                    self.presence.thrown_away(member.who.run_id)
-            run_id = member.who.run_id
-            gone = run_id in self.presence.deleted
-            sent, stored = (None, None) if gone else await self._schemas(one, member)
-            ack = Ack(
-                envelope.run,
-                envelope.writer,
-                envelope.seq,
-                stored=False,
-                schema=sent.id if sent else None,
-                stop=run_id in self.presence.stopped,
-                deleted=gone,
-            )
-            acks.append(ack)
-            self.presence.heard(run_id, member.who.writer_id, now_ms, _last_ms(one))
-            if gone:
-                continue
-            heard[run_id] = heard.get(run_id, False) or is_new or one.notes is not None
-            if one.notes is not None:
-                written.append(one.notes.of(member.who))
-            rows = logged_rows(one, member.who, sent, self._catalogue.metrics.keys) if sent else None
-            if rows is not None:
-                written.append(Notes(rows=rows))
-            if envelope.seq is not None:
-                batches.append(_batch(one, member, stored))
-                carriers.append(ack)
-        if written:
-            await self._notes.ask(written)
-        if batches:
-            for ack, fresh in zip(carriers, await self.commits.add(batches), strict=True):
-                ack.stored = fresh
-        for run_id, has_facts in heard.items():
-            self._note(run_id, has_facts)
-        return acks
+        request = _PendingRequest()
+        for valid in envelopes:
+            await self._add(request, valid, now_ms)
+        if request.metadata:
+            await self._metadata_commits.submit(request.metadata)
+        if request.batches:
+            stored = await self.sample_commits.commit(request.batches)
+            for ack, is_new in zip(request.batch_acks, stored, strict=True):
+                ack.stored = is_new
+        for run_id, has_facts in request.runs.items():
+            self._increment_version(run_id, has_facts)
+        return request.acks
 
-    async def _schemas(self, one: Prepared, member: Member) -> tuple[KeyList | None, KeyList | None]:
-        """The list of an envelope's keys, and the one its samples are stored under."""
-        keys = one.keys
+    async def _add(self, request: _PendingRequest, valid: ValidEnvelope, now_ms: int) -> None:
+        """Register an envelope's writer and keys, and add what is to be written of it to the request."""
+        envelope = valid.envelope
+        writer = self.writers.find(envelope.run, envelope.writer)
+        is_new = writer is None
+        if writer is None:
+            writer = await self.writers.register(envelope, _oldest_ms(valid, now_ms), now_ms)
+            if writer.registered.deleted:
+                self.heartbeats.add_deleted(writer.registered.run_id)
+        registered = writer.registered
+        run_id = registered.run_id
+        deleted = run_id in self.heartbeats.deleted
+        sent_keys, stored_keys = (None, None) if deleted else await self._key_lists(valid, writer)
+        ack = Ack(
+            envelope.run,
+            envelope.writer,
+            envelope.seq,
+            stored=False,
+            schema=sent_keys.id if sent_keys else None,
+            stop=run_id in self.heartbeats.stop_requested,
+            deleted=deleted,
+        )
+        request.acks.append(ack)
+        self.heartbeats.record(run_id, registered.writer_id, now_ms, _last_ms(valid))
+        if deleted:
+            return
+        has_facts = is_new or valid.metadata is not None
+        request.runs[run_id] = request.runs.get(run_id, False) or has_facts
+        if valid.metadata is not None:
+            request.metadata.append(valid.metadata.assigned_to(registered))
+        if sent_keys:
+            rows = logged_rows(valid, registered, sent_keys, self._metadata_store.metrics.keys)
+            if rows is not None:
+                request.metadata.append(EnvelopeMetadata(rows=rows))
+        if envelope.seq is not None:
+            request.batches.append(_batch(valid, writer, stored_keys))
+            request.batch_acks.append(ack)
+
+    async def _key_lists(
+        self, valid: ValidEnvelope, writer: KnownWriter
+    ) -> tuple[KeyList | None, KeyList | None]:
+        """The list of an envelope's keys, and the list its samples are stored under."""
+        keys = valid.keys
         if keys is None:
             return None, None
-        has_step = one.columns is not None and one.columns.has_step
+        has_step = valid.columns is not None and valid.columns.has_step
         if isinstance(keys, KeyList):
-            known = member.stored_as.get((keys.id, has_step))
-            if known is not None:
-                return keys, known
-        sent, stored = await self.members.note_list(member, keys, has_step)
-        if one.raw_keys:
-            self._preparation.keep(one.raw_keys, sent)
+            stored = writer.stored_as.get((keys.id, has_step))
+            if stored is not None:
+                return keys, stored
+        sent, stored = await self.writers.register_keys(writer, keys, has_step)
+        if valid.raw_keys:
+            self._validator.cache_keys(valid.raw_keys, sent)
         return sent, stored
 
-    def _write_notes(self, asked: Sequence[Sequence[Notes]]) -> list[None]:
-        """Write what many envelopes say; the ends last, so that who sees a run ended sees all of it."""
-        every = [notes for some in asked for notes in some]
-        self._catalogue.sections.merge([update for notes in every for update in notes.updates])
-        rows = [notes.rows for notes in every if notes.rows is not None]
+    def _commit_metadata(self, requests: Sequence[Sequence[EnvelopeMetadata]]) -> list[None]:
+        """Write the metadata of many requests; endings last, so that a run that has ended is complete."""
+        every = [metadata for request in requests for metadata in request]
+        store = self._metadata_store
+        store.sections.merge([update for metadata in every for update in metadata.updates])
+        rows = [metadata.rows for metadata in every if metadata.rows is not None]
         if rows:
-            self._catalogue.write(lambda connection: fold(connection, rows))
-        for seen in (one for notes in every for one in notes.seen):
-            self._catalogue.devices.note(*seen)
-        self._catalogue.writers.note_processes([one for notes in every for one in notes.processes])
-        self._catalogue.events.add([event for notes in every for event in notes.events])
-        self._catalogue.console.add([piece for notes in every for piece in notes.printed])
-        self._catalogue.writers.end([end for notes in every for end in notes.ends])
-        return [None] * len(asked)
+            store.write(lambda connection: fold(connection, rows))
+        for observed in (observed for metadata in every for observed in metadata.devices):
+            store.devices.note(*observed)
+        store.writers.note_processes([process for metadata in every for process in metadata.processes])
+        store.events.add([event for metadata in every for event in metadata.events])
+        store.console.add([line for metadata in every for line in metadata.console])
+        store.writers.end([end for metadata in every for end in metadata.ends])
+        return [None] * len(requests)
 
 
-def _last_ms(one: Prepared) -> int:
-    last_ms = 0 if one.columns is None else one.columns.last_ms
-    return last_ms if one.notes is None else max(last_ms, one.notes.last_ms)
+def _last_ms(valid: ValidEnvelope) -> int:
+    """Time of the newest row or record; 0 if there is none."""
+    last_ms = 0 if valid.columns is None else valid.columns.last_ms
+    return last_ms if valid.metadata is None else max(last_ms, valid.metadata.last_ms)
 
 
-def _oldest_ms(one: Prepared, now_ms: int) -> int | None:
-    """Of its rows, as far as they are not ahead of now; None where it has none."""
-    if one.columns is None or not len(one.columns.t):
+def _oldest_ms(valid: ValidEnvelope, now_ms: int) -> int | None:
+    """Time of the oldest row, at most now; None if there is none."""
+    if valid.columns is None or not len(valid.columns.t):
         return None
-    return min(now_ms, int(one.columns.t.min()))
+    return min(now_ms, int(valid.columns.t.min()))
 
 
-def _batch(one: Prepared, member: Member, stored: KeyList | None) -> SampleBatch:
-    """The batch of an envelope: without rows where it has none, so that its number is remembered."""
-    seq = one.envelope.seq
+def _batch(valid: ValidEnvelope, writer: KnownWriter, stored_keys: KeyList | None) -> SampleBatch:
+    """The samples of an envelope; an empty batch if it has none, so that its sequence number is stored."""
+    seq = valid.envelope.seq
     assert seq is not None
-    who = member.who
-    if one.columns is None or stored is None:
-        return SampleBatch(who.lane_id, who.writer_id, seq, (), _NO_TIMES, _NO_VALUES)
+    registered, columns = writer.registered, valid.columns
+    if columns is None or stored_keys is None:
+        return SampleBatch(registered.lane_id, registered.writer_id, seq, (), _NO_TIMES, _NO_VALUES)
     return SampleBatch(
-        who.lane_id,
-        who.writer_id,
+        registered.lane_id,
+        registered.writer_id,
         seq,
-        stored.metric_ids,
-        one.columns.t,
-        one.columns.values,
-        one.columns.body,
+        stored_keys.metric_ids,
+        columns.t,
+        columns.values,
+        columns.body,
     )

@@ -1,7 +1,7 @@
-"""Passes batches from the event loop to the store's commit thread, and the results back.
+"""Hands batches from the event loop to the sample store's commit thread, and returns the results.
 
 Batches that arrive within one iteration of the event loop are submitted together, because waking the other
-thread costs more than everything else here.
+thread costs more than the rest of this module.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from concurrent.futures import Future
 
 from runvitals.store.samples.contract import CommitAck, SampleBatch, SampleStore, StoreClosed
 
-Settle = Callable[["tuple[bool, ...] | BaseException"], None]
-_Waiting = tuple[Sequence[SampleBatch], Settle]
+OnDone = Callable[["tuple[bool, ...] | BaseException"], None]
+_Waiting = tuple[Sequence[SampleBatch], OnDone]
 log = logging.getLogger("runvitals.server")
 
 
-class Commits:
-    """Batches that are being committed. For use in the event loop's thread only."""
+class SampleCommits:
+    """Batches that are being committed. For use in the event loop's thread only.
+
+    Attributes:
+        batches: number of batches that are not settled yet.
+    """
 
     def __init__(self, store: SampleStore) -> None:
         self._store = store
@@ -31,7 +35,7 @@ class Commits:
         """Whether batches of this iteration of the event loop wait to be submitted to the store."""
         return bool(self._waiting)
 
-    async def add(self, batches: Sequence[SampleBatch]) -> tuple[bool, ...]:
+    async def commit(self, batches: Sequence[SampleBatch]) -> tuple[bool, ...]:
         """Commit batches. Returns, for each batch, whether it was new, once all of them are durable.
 
         Raises:
@@ -39,31 +43,31 @@ class Commits:
         """
         future: asyncio.Future[tuple[bool, ...]] = asyncio.get_running_loop().create_future()
 
-        def settle(answer: tuple[bool, ...] | BaseException) -> None:
+        def settle(result: tuple[bool, ...] | BaseException) -> None:
             if future.done():
                 return  # its request was cancelled
-            if isinstance(answer, tuple):
-                future.set_result(answer)
+            if isinstance(result, tuple):
+                future.set_result(result)
             else:
-                future.set_exception(answer)
+                future.set_exception(result)
 
-        self.hand_over(batches, settle)
+        self.submit(batches, settle)
         return await future
 
-    def hand_over(self, batches: Sequence[SampleBatch], settle: Settle) -> None:
-        """Like `add`, with a callback.
+    def submit(self, batches: Sequence[SampleBatch], on_done: OnDone) -> None:
+        """Like `commit`, with a callback.
 
         Args:
-            settle: called once the batches are durable with, for each of them, whether it was new; or with
+            on_done: called once the batches are durable with, for each of them, whether it was new; or with
                 the error.
         """
         if not self._waiting:
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._hand_over, loop)
-        self._waiting.append((batches, settle))
+            loop.call_soon(self._submit_waiting, loop)
+        self._waiting.append((batches, on_done))
         self.batches += len(batches)
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _submit_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting, self._waiting = self._waiting, []
         self._submit(waiting, loop)
 
@@ -80,18 +84,18 @@ class Commits:
     ) -> None:
         error = done.exception()
         if isinstance(error, ValueError) and len(waiting) > 1:
-            for one in waiting:  # one batch is invalid: commit the others without it
-                self._submit([one], loop)
+            for request in waiting:  # one batch is invalid: commit the others without it
+                self._submit([request], loop)
             return
         self._settle(waiting, error if error is not None else done.result())
 
-    def _settle(self, waiting: list[_Waiting], answer: CommitAck | BaseException) -> None:
+    def _settle(self, waiting: list[_Waiting], result: CommitAck | BaseException) -> None:
         start = 0
-        for batches, settle in waiting:
+        for batches, on_done in waiting:
             end = start + len(batches)
             self.batches -= len(batches)
             try:
-                settle(answer.fresh[start:end] if isinstance(answer, CommitAck) else answer)
-            except Exception:  # the other requests must still get their answers
-                log.exception("an answer could not be given")
+                on_done(result.fresh[start:end] if isinstance(result, CommitAck) else result)
+            except Exception:  # the other requests must still get their responses
+                log.exception("failed to respond to an ingest request")
             start = end

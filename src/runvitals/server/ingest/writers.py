@@ -1,5 +1,6 @@
-"""Writers that have joined, and the lists of keys that they send: what the catalogue says of both, kept in
-memory.
+"""Registers the writers that send envelopes and the lists of keys that they send.
+
+The metadata store has them durably; this module caches them, so that most envelopes need no lookup.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from dataclasses import dataclass, field
 
 from runvitals.model.names import STEP
 from runvitals.model.state import TRAIN
-from runvitals.server.ingest.envelope import About, Envelope
+from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.server.ingest.errors import out_of_range
-from runvitals.server.ingest.group_commit import Together
+from runvitals.server.ingest.group_commit import GroupCommit
 from runvitals.store.metadata import (
     KeyList,
     MetadataStore,
@@ -22,48 +23,50 @@ from runvitals.store.metadata import (
 )
 from runvitals.store.supervised_thread import SupervisedThread
 
-_MOST_MEMBERS = 100_000
+_MAX_WRITERS = 100_000
 
 
 @dataclass(slots=True)
-class Member:
-    """A writer that has joined.
+class KnownWriter:
+    """A registered writer.
 
-    `stored_as`: for each list of keys it has sent, and whether with steps, the list it is stored under; the
-    catalogue knows that it has these.
+    `stored_as`: maps (id of a list of keys, whether rows have a step) to the list that the samples are stored
+    under. All of these are registered in the metadata store.
     """
 
-    who: RegisteredWriter
+    registered: RegisteredWriter
     stored_as: dict[tuple[int, bool], KeyList] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Newcomer:
-    joining: WriterRegistration
-    about: About | None
+class _NewWriter:
+    registration: WriterRegistration
+    description: WriterDescription | None
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class _NewList:
-    """A list of keys that a writer sends for the first time; its texts, or its number where it has one."""
+class _NewKeyList:
+    """A list of keys that a writer sends for the first time: the keys, or the list if it is already
+    stored.
+    """
 
     writer_id: int
     keys: tuple[str, ...] | KeyList
     has_step: bool
 
 
-def joining(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegistration:
-    """How an envelope's writer joins.
+def registration(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegistration:
+    """The registration of an envelope's writer.
 
     Args:
-        oldest_ms: of its rows: when its life began, at the latest, where it does not say so.
+        oldest_ms: time of the envelope's oldest row: the start of the writer, unless the envelope has it.
 
     Raises:
-        Refused: 422 for a name or number that is not allowed.
+        RequestRejected: 422 for an invalid name or number.
     """
-    about = envelope.about or About()
-    one = WriterRegistration(
+    about = envelope.about or WriterDescription()
+    writer = WriterRegistration(
         run=envelope.run,
         writer=envelope.writer,
         project=envelope.project,
@@ -75,94 +78,101 @@ def joining(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegistrat
         started_ms=oldest_ms if about.started_ms is None else about.started_ms,
     )
     try:
-        one.check()
+        writer.check()
     except ValueError as error:
         raise out_of_range(str(error)) from None
-    return one
+    return writer
 
 
-class Members:
-    """Writers by run and name, the most recent ones."""
+class WriterRegistry:
+    """Registers writers, and caches the most recent ones by run and name."""
 
-    def __init__(self, catalogue: MetadataStore) -> None:
-        self._catalogue = catalogue
-        self._members: dict[tuple[str, str], Member] = {}
-        self._joins = Together("joins", self._join, (ValueError,))
-        self._lists = Together("key-lists", self._note_lists, (ValueError,))
+    def __init__(self, metadata_store: MetadataStore) -> None:
+        self._metadata_store = metadata_store
+        self._writers: dict[tuple[str, str], KnownWriter] = {}
+        self._registrations = GroupCommit("writer-registrations", self._commit_writers, (ValueError,))
+        self._key_lists = GroupCommit("key-lists", self._commit_key_lists, (ValueError,))
 
     @property
     def threads(self) -> list[SupervisedThread]:
-        return [self._joins.thread, self._lists.thread]
+        return [self._registrations.thread, self._key_lists.thread]
 
     def close(self) -> None:
-        self._joins.close()
-        self._lists.close()
+        self._registrations.close()
+        self._key_lists.close()
 
-    def find(self, run: str, writer: str) -> Member | None:
-        return self._members.get((run, writer))
+    def find(self, run: str, writer: str) -> KnownWriter | None:
+        return self._writers.get((run, writer))
 
-    async def join(self, envelope: Envelope, oldest_ms: int | None, now_ms: int) -> Member:
-        """The writer of an envelope, made where it is not there. Durable."""
-        who = await self._joins.ask(_Newcomer(joining(envelope, oldest_ms), envelope.about, now_ms))
-        while len(self._members) >= _MOST_MEMBERS:
-            self._members.pop(next(iter(self._members)))
-        return self._members.setdefault((envelope.run, envelope.writer), Member(who))
+    async def register(self, envelope: Envelope, oldest_ms: int | None, now_ms: int) -> KnownWriter:
+        """Register the writer of an envelope, and its run if it is new. Durable."""
+        registered = await self._registrations.submit(
+            _NewWriter(registration(envelope, oldest_ms), envelope.about, now_ms)
+        )
+        while len(self._writers) >= _MAX_WRITERS:
+            self._writers.pop(next(iter(self._writers)))
+        return self._writers.setdefault((envelope.run, envelope.writer), KnownWriter(registered))
 
-    async def note_list(
-        self, member: Member, keys: tuple[str, ...] | KeyList, has_step: bool
+    async def register_keys(
+        self, writer: KnownWriter, keys: tuple[str, ...] | KeyList, has_step: bool
     ) -> tuple[KeyList, KeyList]:
-        """Note that a writer sends these keys. Durable.
+        """Register a list of keys that a writer sends. Durable.
 
         Returns:
-            the list of these keys, and the one to store samples under, which may have the step as well.
+            the list of these keys, and the list to store samples under, which includes the step if
+            `has_step`.
         """
-        sent, stored = await self._lists.ask(_NewList(member.who.writer_id, keys, has_step))
-        member.stored_as[sent.id, has_step] = stored
+        sent, stored = await self._key_lists.submit(_NewKeyList(writer.registered.writer_id, keys, has_step))
+        writer.stored_as[sent.id, has_step] = stored
         return sent, stored
 
     def forget(self, run_ids: Iterable[int]) -> None:
-        """Runs that are gone for good: who still writes to one joins again, and so makes it anew."""
-        gone = set(run_ids)
-        for name, member in list(self._members.items()):  # a copy: other threads let writers join meanwhile
-            if member.who.run_id in gone:
-                self._members.pop(name, None)
+        """Drop the writers of runs that were deleted permanently. One that still sends is registered anew."""
+        forgotten = set(run_ids)
+        # A copy, because other threads register writers concurrently.
+        for name, writer in list(self._writers.items()):
+            if writer.registered.run_id in forgotten:
+                self._writers.pop(name, None)
 
-    def _join(self, newcomers: Sequence[_Newcomer]) -> list[RegisteredWriter]:
-        joined = self._catalogue.writers.join(
-            [one.joining for one in newcomers], max(one.now_ms for one in newcomers)
+    def _commit_writers(self, writers: Sequence[_NewWriter]) -> list[RegisteredWriter]:
+        registered = self._metadata_store.writers.join(
+            [writer.registration for writer in writers], max(writer.now_ms for writer in writers)
         )
         processes: list[WatchedProcess] = []
         updates: list[SectionUpdate] = []
-        for who, one in zip(joined, newcomers, strict=True):
-            about = one.about
+        for stored, new in zip(registered, writers, strict=True):
+            about = new.description
             if about is None:
                 continue
             if about.role == TRAIN and about.pid is not None:
                 processes.append(
                     WatchedProcess(
-                        who.run_id, who.host, about.pid, about.rank, about.local_rank, about.world_size
+                        stored.run_id, stored.host, about.pid, about.rank, about.local_rank, about.world_size
                     )
                 )
             facts = {"boot_id": about.boot_id, "labels": about.labels}
             known = {name: fact for name, fact in facts.items() if fact is not None}
             if known:
-                updates.append(SectionUpdate(who.run_id, "writers", {one.joining.writer: known}, one.now_ms))
-        self._catalogue.writers.note_processes(processes)
-        self._catalogue.sections.merge(updates)
-        return joined
+                by_writer = {new.registration.writer: known}
+                updates.append(SectionUpdate(stored.run_id, "writers", by_writer, new.now_ms))
+        self._metadata_store.writers.note_processes(processes)
+        self._metadata_store.sections.merge(updates)
+        return registered
 
-    def _note_lists(self, news: Sequence[_NewList]) -> list[tuple[KeyList, KeyList]]:
-        metrics = self._catalogue.metrics
-        numbered: dict[tuple[tuple[str, ...] | KeyList, bool], tuple[KeyList, KeyList]] = {}
-        for one in news:
-            if (one.keys, one.has_step) in numbered:
+    def _commit_key_lists(self, new_lists: Sequence[_NewKeyList]) -> list[tuple[KeyList, KeyList]]:
+        metrics = self._metadata_store.metrics
+        registered: dict[tuple[tuple[str, ...] | KeyList, bool], tuple[KeyList, KeyList]] = {}
+        for new in new_lists:
+            if (new.keys, new.has_step) in registered:
                 continue
-            sent = one.keys if isinstance(one.keys, KeyList) else metrics.schema(one.keys)
+            sent = new.keys if isinstance(new.keys, KeyList) else metrics.schema(new.keys)
             stored = sent
-            if one.has_step:
+            if new.has_step:
                 keys = metrics.keys(sent.metric_ids)
-                stored = metrics.schema([*(keys[number] for number in sent.metric_ids), STEP])
-            numbered[one.keys, one.has_step] = sent, stored
-        answers = [numbered[one.keys, one.has_step] for one in news]
-        metrics.record((one.writer_id, stored.id) for one, (_, stored) in zip(news, answers, strict=True))
-        return answers
+                stored = metrics.schema([*(keys[metric_id] for metric_id in sent.metric_ids), STEP])
+            registered[new.keys, new.has_step] = sent, stored
+        results = [registered[new.keys, new.has_step] for new in new_lists]
+        metrics.record(
+            (new.writer_id, stored.id) for new, (_, stored) in zip(new_lists, results, strict=True)
+        )
+        return results

@@ -1,4 +1,4 @@
-"""Who may send to a shared server."""
+"""Which requests a shared server accepts, with and without tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def serve(tmp_path: Any, catalogue: MetadataStore) -> Iterator[Callable[[bool], 
     servers: list[SharedServer] = []
     with SqliteChunks(str(tmp_path / "store")) as store:
 
-        def posting(token_required: bool) -> Post:
+        def start(token_required: bool) -> Post:
             servers.append(SharedServer(store, catalogue, token_required, lambda: NOW))
 
             def post(**headers: str) -> httpx.Response:
@@ -43,20 +43,20 @@ def serve(tmp_path: Any, catalogue: MetadataStore) -> Iterator[Callable[[bool], 
 
             return post
 
-        yield posting
+        yield start
         for server in servers:
             server.close()
 
 
-def test_on_loopback_only_requests_to_a_loopback_name_are_taken(serve: Callable[[bool], Post]) -> None:
+def test_without_tokens_only_loopback_host_names_are_accepted(serve: Callable[[bool], Post]) -> None:
     post = serve(False)
-    refused = post(host="rebind.example:8900")
-    assert refused.status_code == 403
-    assert "answers to localhost" in refused.json()["error"]
+    rejected = post(host="rebind.example:8900")
+    assert rejected.status_code == 403
+    assert "answers to localhost" in rejected.json()["error"]
     assert post(host="127.0.0.1:8900").json()["stored"] is True
 
 
-def test_a_token_is_asked_for(serve: Callable[[bool], Post], catalogue: MetadataStore) -> None:
+def test_a_token_is_required(serve: Callable[[bool], Post], catalogue: MetadataStore) -> None:
     post = serve(True)
     assert post().status_code == 401
     assert post(authorization="Bearer rvt_wrong").status_code == 401

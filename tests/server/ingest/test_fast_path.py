@@ -1,4 +1,4 @@
-"""Samples of writers that are known go past the framework, and nobody can tell by the answers."""
+"""The fast path: samples of registered writers bypass the ASGI application, with the same responses."""
 
 from __future__ import annotations
 
@@ -41,21 +41,20 @@ def served(tmp_path: Any) -> Iterator[Served]:
 
 
 @pytest.fixture
-def taken(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each request whether it went past the framework."""
-    found: list[bool] = []
-    direct = served.app.fast_path
-    post = direct.post
+def fast(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each request, whether it bypassed the ASGI application."""
+    bypassed: list[bool] = []
+    post = served.app.fast_path.post
 
-    def noting(*what: Any) -> bool:
-        found.append(post(*what))
-        return found[-1]
+    def recording(*arguments: Any) -> bool:
+        bypassed.append(post(*arguments))
+        return bypassed[-1]
 
-    monkeypatch.setattr(direct, "post", noting)
-    return found
+    monkeypatch.setattr(served.app.fast_path, "post", recording)
+    return bypassed
 
 
-def test_the_second_of_a_writer_and_later_ones(served: Served, taken: list[bool]) -> None:
+def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served, fast: list[bool]) -> None:
     with httpx.Client(base_url=served.url) as client:
         answers = [client.post("/api/v1/ingest", json=envelope(seq)).json() for seq in (1, 2, 2, 3)]
         both = client.post("/api/v1/ingest", json=[envelope(4), envelope(5)]).json()
@@ -63,7 +62,7 @@ def test_the_second_of_a_writer_and_later_ones(served: Served, taken: list[bool]
         last = client.post(
             "/api/v1/ingest", content=packed, headers={"content-type": "application/msgpack"}
         ).json()
-    assert taken[:5] == [False, True, True, True, True]  # the last one's keys are other bytes
+    assert fast[:5] == [False, True, True, True, True]  # MessagePack keys are other bytes
     assert [(answer["seq"], answer["stored"]) for answer in answers] == [
         (1, True),
         (2, True),
@@ -90,7 +89,9 @@ def test_the_second_of_a_writer_and_later_ones(served: Served, taken: list[bool]
         ({"about": {"role": "train"}}, 200),
     ],
 )
-def test_all_else_is_answered_as_before(served: Served, more: dict[str, Any], status: int) -> None:
+def test_other_requests_are_passed_to_the_application(
+    served: Served, more: dict[str, Any], status: int
+) -> None:
     with httpx.Client(base_url=served.url) as client:
         assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
         answer = client.post("/api/v1/ingest", json=envelope(2, **more))
@@ -99,50 +100,52 @@ def test_all_else_is_answered_as_before(served: Served, more: dict[str, Any], st
         assert client.post("/api/v1/ingest", json=envelope(3)).json()["stored"] is True
 
 
-def test_other_names_than_loopback_are_refused(served: Served) -> None:
+def test_host_names_other_than_loopback_are_rejected(served: Served) -> None:
     for host in ("rebind.example", "rebind.example:80"):
         answer = httpx.post(f"{served.url}/api/v1/ingest", json=envelope(1), headers={"host": host})
         assert answer.status_code == 403
     body = msgspec.json.encode(envelope(1))
-    said = served.say(
+    response = served.say(
         b"POST /api/v1/ingest HTTP/1.1\r\nhost: rebind.example\r\nhost: localhost\r\nconnection: close\r\n"
         b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
     )
-    assert said.startswith(b"HTTP/1.1 40")
+    assert response.startswith(b"HTTP/1.1 40")
 
 
-def test_a_revoked_token_is_refused(tmp_path: Any) -> None:
+def test_a_revoked_token_is_rejected(tmp_path: Any) -> None:
     with serving(tmp_path, token_required=True) as served:
-        secret, about = served.catalogue.tokens.create("node1", now_ms())
+        secret, token = served.catalogue.tokens.create("node1", now_ms())
         headers = {"authorization": f"Bearer {secret}"}
         url = f"{served.url}/api/v1/ingest"
         for seq in range(3):
             assert httpx.post(url, json=envelope(seq), headers=headers).json()["stored"] is True
         assert httpx.post(url, json=envelope(9), headers={"authorization": "Bearer rvt_x"}).status_code == 401
         assert httpx.post(url, json=envelope(9)).status_code == 401
-        served.catalogue.tokens.revoke(about.id, now_ms())
+        served.catalogue.tokens.revoke(token.id, now_ms())
         deadline_s = time.monotonic() + PATIENCE_S
         while httpx.post(url, json=envelope(9), headers=headers).status_code != 401:
             assert time.monotonic() < deadline_s
 
 
-def test_many_in_one_write_in_pieces_and_to_the_end(served: Served, taken: list[bool]) -> None:
+def test_requests_that_are_pipelined_split_or_cut_off(served: Served, fast: list[bool]) -> None:
     def request(seq: int, extra: bytes = b"") -> bytes:
         body = msgspec.json.encode(envelope(seq))
         return HEAD + extra + b"content-length: %d\r\n\r\n" % len(body) + body
 
     assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(0)).status_code == 200
-    said = served.say(b"".join(request(seq) for seq in range(1, 20)) + request(20, b"connection: close\r\n"))
-    assert said.count(b'"stored":true') == 20
-    assert [said.index(b'"seq":%d,' % seq) for seq in range(1, 21)] == sorted(
-        said.index(b'"seq":%d,' % seq) for seq in range(1, 21)
+    response = served.say(
+        b"".join(request(seq) for seq in range(1, 20)) + request(20, b"connection: close\r\n")
+    )
+    assert response.count(b'"stored":true') == 20
+    assert [response.index(b'"seq":%d,' % seq) for seq in range(1, 21)] == sorted(
+        response.index(b'"seq":%d,' % seq) for seq in range(1, 21)
     )
     with served.connect() as connection:
         whole = request(30, b"connection: close\r\n")
         for start in range(0, len(whole), 7):
             connection.sendall(whole[start : start + 7])
         assert b'"stored":true' in answered(connection)
-    with served.connect() as connection:  # one who leaves in the middle
+    with served.connect() as connection:  # the client disconnects before the body is complete
         connection.sendall(request(31)[:-5])
     assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(32)).json()["stored"] is True
-    assert any(taken)
+    assert any(fast)
