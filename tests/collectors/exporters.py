@@ -1,4 +1,4 @@
-"""An HTTP server of the tests' own, that answers with the very bytes it is told to."""
+"""An HTTP server for tests, which responds with the given bytes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def ok(body: bytes | str, *headers: str) -> bytes:
-    """A whole answer with a length."""
+    """A complete response with a length."""
     data = body.encode() if isinstance(body, str) else body
     head = ["HTTP/1.1 200 OK", f"Content-Length: {len(data)}", *headers, "", ""]
     return "\r\n".join(head).encode() + data
 
 
 class Exporter:
-    """Answers every connection with `answer`, and keeps what it was asked in `requests`.
+    """Responds to every connection with `answer`, and records the requests in `requests`.
 
     An answer of None is none: the connection stays open and silent until the server is closed.
 
@@ -56,7 +56,7 @@ class Exporter:
         self.close()
 
     def close(self) -> None:
-        # Closing a listener alone does not wake a thread that waits in accept().
+        # Closing a listener does not wake a thread that waits in accept().
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -77,11 +77,13 @@ class Exporter:
             if self.answer is None:
                 self._open.append(connection)
                 continue
-            with contextlib.suppress(OSError):  # a client may have read enough
+            with contextlib.suppress(OSError):  # the client may stop reading early
                 connection.sendall(self.answer)
             connection.close()
 
 
 def _is_whole(request: bytes) -> bool:
-    """Whether nothing more will come: a head, or the hello of TLS, which no answer of ours fits."""
+    """Whether a request is complete: it has a head, or is a TLS ClientHello, which this server cannot
+    answer.
+    """
     return b"\r\n\r\n" in request or request.startswith(b"\x16")

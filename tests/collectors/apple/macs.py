@@ -1,4 +1,4 @@
-"""Macs: what ioreg and macmon print on them, and programs on PATH that print it; numbers are made up."""
+"""Fake Macs: output of ioreg and macmon with made-up values, and programs on PATH that print it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHIP = {
     "gpu_cores": 40,
     "gpu_freqs": [0, 338, 700, 1400],
 }
-# macmon 0.8, with the names of 0.7 beside its own.
+# macmon 0.8, which also has the names of 0.7.
 SAMPLE: dict[str, Any] = {
     "timestamp": "2026-03-01T10:00:01.250000+00:00",
     "temp": {"cpu_temp_avg": 61.5, "gpu_temp_avg": 55.25},
@@ -67,14 +67,14 @@ SAMPLE: dict[str, Any] = {
     "soc": CHIP,
 }
 NEWER_NAMES = ("ratio", "freq_mhz", "fans", "soc")
-# macmon 0.6: neither the names of 0.8 nor the chip.
+# macmon 0.6, without the names of 0.8 and without the chip.
 OLD_SAMPLE = {name: value for name, value in SAMPLE.items() if not name.endswith(NEWER_NAMES)}
 
 
 def tree(
     statistics: Mapping[str, float], model: str = "Apple M3 Max", entry: str = "AGXAcceleratorG15X"
 ) -> str:
-    """ioreg's tree of lines."""
+    """Output of ioreg as a tree of lines."""
     told = ",".join(f'"{name}"={value}' for name, value in statistics.items())
     return (
         f"+-o {entry}  <class {entry}, id 0x10000039c, registered, matched, active, busy 0 (309 ms)>\n"
@@ -89,7 +89,7 @@ def tree(
 
 
 def plist(*entries: str) -> str:
-    """ioreg's property list."""
+    """Output of ioreg as a property list."""
     head = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" '
         '"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n<array>\n'
@@ -118,7 +118,7 @@ def entry(
 
 
 class Bench:
-    """A folder of programs, the only one on PATH beside the system's."""
+    """A folder of programs, which is on PATH together with the system's."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -128,18 +128,18 @@ class Bench:
         monkeypatch.setenv("PATH", f"{self.bin}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
     def ioreg(self, output: str | bytes, script: str = "") -> Path:
-        """An ioreg that prints a file's bytes; returns the file, for other bytes later."""
+        """Install an ioreg that prints a file. Returns the file, whose content may be replaced."""
         told = self.folder / "ioreg.out"
         told.write_bytes(output if isinstance(output, bytes) else output.encode())
         program(self.bin, "ioreg", f'{script}\necho "$*" >> {self.asked}\nexec cat {told}')
         return told
 
     def macmon(self, *samples: dict[str, Any], before: str = "", after: str = "exec sleep 60") -> None:
-        """A macmon that prints some samples, and then does what `after` says."""
+        """Install a macmon that prints these samples and then runs the script `after`."""
         told = self.folder / "macmon.out"
         told.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
         program(self.bin, "macmon", f'echo "$*" >> {self.asked}\n{before}\ncat {told}\n{after}')
 
-    def questions(self) -> list[str]:
+    def started_programs(self) -> list[str]:
         """The arguments of every program that was started, in order."""
         return self.asked.read_text().splitlines() if self.asked.exists() else []

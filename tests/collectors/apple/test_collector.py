@@ -1,4 +1,4 @@
-"""A Mac made of programs on PATH: ioreg and macmon answer, fail, hang, die and come back."""
+"""A Mac made of programs on PATH: ioreg and macmon work, fail, hang, exit and recover."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 @pytest.fixture
 def started() -> Iterator[list[Mac]]:
-    """Macs to be closed after the test."""
+    """Macs that are closed after the test."""
     macs: list[Mac] = []
     yield macs
     for mac in macs:
@@ -40,7 +40,7 @@ def started() -> Iterator[list[Mac]]:
 def open_here(
     bench: Bench, started: list[Mac], interval_s: float = 1.0, folders: tuple[str, ...] = ()
 ) -> Mac:
-    """The Mac of the bench, with 64 GiB of memory; ioreg only where the bench has one."""
+    """The Mac of the bench, with 64 GiB of memory; ioreg only if the bench has one."""
     chip, period_s = AppleChip(64.0 * GIB), period(interval_s)
     path = bench.bin / "ioreg"
     ways = commands(folders, period_s)
@@ -60,7 +60,7 @@ def tick(mac: Mac, mono_s: float) -> Tick:
 
 
 def until(mac: Mac, mono_s: float, good: Callable[[Tick], bool] = lambda moment: bool(moment.gauges)) -> Tick:
-    """Ticks at one moment until one is good; what they all told together."""
+    """Tick at one time until a tick is good; returns everything they wrote."""
     told = Tick(mono_s)
 
     def attempt() -> Tick:
@@ -77,7 +77,7 @@ def has(*keys: str) -> Callable[[Tick], bool]:
 
 
 def later(mac: Mac, mono_s: float) -> Tick:
-    """The first tick after a moment that tells something; the clock goes on, and failures do not matter."""
+    """The first tick with values, with an advancing clock; failures before it are ignored."""
     clock = [mono_s]
 
     def attempt() -> Tick:
@@ -91,7 +91,7 @@ def later(mac: Mac, mono_s: float) -> Tick:
 
 
 def why(mac: Mac, mono_s: float) -> str:
-    """What ticks at one moment fail with."""
+    """The error of ticks at one time."""
 
     def attempt() -> str:
         try:
@@ -103,13 +103,13 @@ def why(mac: Mac, mono_s: float) -> str:
     return soon(attempt)
 
 
-def test_both_together_tell_all_keys(bench: Bench, started: list[Mac]) -> None:
+def test_all_keys_of_both_sources(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry(STATISTICS)))
     bench.macmon(SAMPLE)
     mac = open_here(bench, started)
     moment = until(mac, 100.0, has("gpu.0.memoryAllocated", "gpu.0.powerPercent"))
     gauges = moment.gauges
-    assert gauges["gpu.0.gpu"] == 75.0  # macmon's, not ioreg's 64 %
+    assert gauges["gpu.0.gpu"] == 75.0  # from macmon, not ioreg's 64 %
     assert (gauges["gpu.0.memoryAllocatedBytes"], gauges["gpu.0.memoryAllocated"]) == (4.0 * GIB, 6.25)
     assert (gauges["gpu.0.powerWatts"], gauges["gpu.0.powerPercent"]) == (30.0, 50.0)
     assert (gauges["gpu.0.temp"], gauges["gpu.0.graphicsClock"]) == (55.25, 1200.0)
@@ -134,7 +134,7 @@ def test_both_together_tell_all_keys(bench: Bench, started: list[Mac]) -> None:
     assert mac.facts is told
 
 
-def test_ioreg_alone_tells_load_and_memory_and_what_is_missing(bench: Bench, started: list[Mac]) -> None:
+def test_ioreg_alone_reports_load_and_memory(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry(STATISTICS)))
     mac = open_here(bench, started)
     moment = until(mac, 100.0)
@@ -142,7 +142,7 @@ def test_ioreg_alone_tells_load_and_memory_and_what_is_missing(bench: Bench, sta
         "gpu.0.gpu": 64.0, "gpu.0.memoryAllocatedBytes": 4.0 * GIB, "gpu.0.memoryAllocated": 6.25,
     }  # fmt: skip
     assert mac.absent["macmon"].startswith(
-        "tells power, temperatures, clocks and energy, and is not here: install"
+        "not installed; it reports power, temperatures, clocks and energy: pip install"
     )
 
 
@@ -154,14 +154,14 @@ def test_macmon_alone(bench: Bench, started: list[Mac]) -> None:
     assert "gpu.0.memoryAllocated" not in moment.gauges
 
 
-def test_without_either_there_is_nothing_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_without_either_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    with pytest.raises(Absent, match=r"neither ioreg .* nor macmon is here"):
+    with pytest.raises(Absent, match=r"found neither ioreg .* nor macmon"):
         open_mac(Scope())
 
 
-def test_the_mac_of_the_search_path(bench: Bench, started: list[Mac]) -> None:
+def test_programs_are_found_on_path(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(tree(STATISTICS))
     mac = open_mac(Scope(interval_s=0.5))
     started.append(mac)
@@ -171,14 +171,14 @@ def test_the_mac_of_the_search_path(bench: Bench, started: list[Mac]) -> None:
 # -- macmon
 
 
-def test_macmon_is_asked_for_the_ticks_time_and_for_the_chip(bench: Bench, started: list[Mac]) -> None:
+def test_macmon_gets_the_sampling_interval_and_reports_the_chip(bench: Bench, started: list[Mac]) -> None:
     bench.macmon(SAMPLE)
     until(open_here(bench, started, interval_s=2.5), 100.0)
-    assert bench.questions() == ["pipe -s 0 -i 2500 --soc-info"]
+    assert bench.started_programs() == ["pipe -s 0 -i 2500 --soc-info"]
     assert [period(interval_s) for interval_s in (0.1, 1.0, 4.0, 15.0)] == [1.0, 1.0, 4.0, 5.0]
 
 
-def test_a_macmon_that_does_not_know_the_chip_is_asked_without(bench: Bench, started: list[Mac]) -> None:
+def test_an_old_macmon_is_run_without_the_option_for_the_chip(bench: Bench, started: list[Mac]) -> None:
     refuse = 'case "$*" in *--soc-info*) echo "error: unexpected argument \'--soc-info\'" >&2; exit 2;; esac'
     bench.ioreg(plist(entry(STATISTICS, model="<string>Apple M7 Giga</string>")))
     bench.macmon(OLD_SAMPLE, before=refuse)
@@ -187,36 +187,36 @@ def test_a_macmon_that_does_not_know_the_chip_is_asked_without(bench: Bench, sta
     assert "exited with 2: error: unexpected argument '--soc-info'" in mac.absent["macmon"]
     moment = until(mac, 101.0, has("gpu.0.powerPercent"))
     assert moment.gauges["gpu.0.powerPercent"] == pytest.approx(30.0 * 100.0 / 16.5)
-    reason = "of 16.5 W, as W&B counts it: what the GPU of Apple M7 Giga may draw is not known"
+    reason = "relative to 16.5 W, as W&B does: the power limit of the Apple M7 Giga GPU is unknown"
     assert mac.absent == {"gpu.0.powerPercent": reason}
-    # This one tells no share of time: ioreg's load counts on.
+    # This version reports no share of time: the load of ioreg is used.
     assert until(mac, 103.0, has("gpu.0.gpu")).gauges["gpu.0.gpu"] == 64.0
 
 
-def test_ioreg_is_asked_less_often_where_macmon_tells_the_load(bench: Bench, started: list[Mac]) -> None:
+def test_ioreg_is_called_less_often_if_macmon_reports_the_load(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry(STATISTICS)))
     bench.macmon(SAMPLE)
     mac = open_here(bench, started)
     until(mac, 100.0, has("gpu.0.gpu", "gpu.0.memoryAllocated", "gpu.0.powerWatts"))
     until(mac, 105.0, has("gpu.0.memoryAllocated"))
-    asked = sum("IOAccelerator" in question for question in bench.questions())
+    asked = sum("IOAccelerator" in question for question in bench.started_programs())
     for second in (106.0, 107.0, 108.0):
         assert tick(mac, second).gauges == {}
-    assert sum("IOAccelerator" in question for question in bench.questions()) == asked
+    assert sum("IOAccelerator" in question for question in bench.started_programs()) == asked
 
 
-def test_of_several_lines_in_one_tick_the_mean_counts_and_the_energy_of_all(
+def test_several_lines_in_one_tick_give_the_mean_and_the_total_energy(
     bench: Bench, started: list[Mac]
 ) -> None:
     later = {**SAMPLE, "timestamp": "2026-03-01T10:00:03.250000+00:00", "gpu_power": 10.0}
     bench.macmon(SAMPLE, later)
     mac = open_here(bench, started)
     moment = until(mac, 100.0, lambda moment: moment.counters.get("gpu.0.energyJoules") == 50.0)
-    # 30 W for the usual second, then 10 W for the two between the stamps.
-    assert moment.gauges["gpu.0.powerWatts"] in (20.0, 10.0)  # both at once, or one after the other
+    # 30 W for the usual second, then 10 W for the two seconds between the timestamps.
+    assert moment.gauges["gpu.0.powerWatts"] in (20.0, 10.0)  # in one tick, or in two
 
 
-def test_warnings_are_passed_over_and_a_damaged_line_is_told(bench: Bench, started: list[Mac]) -> None:
+def test_warnings_are_ignored_and_a_damaged_line_is_reported(bench: Bench, started: list[Mac]) -> None:
     bench.macmon(SAMPLE, before="echo 'macmon: state count (3) does not match'; printf '\\377\\376 {\\n'")
     until(open_here(bench, started), 100.0)
     bench.macmon(before="echo '{\"gpu_power\": 1'")
@@ -224,9 +224,7 @@ def test_warnings_are_passed_over_and_a_damaged_line_is_told(bench: Bench, start
     assert told in why(open_here(bench, started), 100.0)
 
 
-def test_a_macmon_whose_lines_hold_nothing_we_know_fails_until_they_do(
-    bench: Bench, started: list[Mac]
-) -> None:
+def test_a_macmon_without_known_readings_fails_until_it_has_some(bench: Bench, started: list[Mac]) -> None:
     bench.macmon({"gpu_watts": 1}, {"gpu_watts": 2})
     mac = open_here(bench, started)
     assert "cannot parse the output" in why(mac, 100.0)
@@ -234,7 +232,7 @@ def test_a_macmon_whose_lines_hold_nothing_we_know_fails_until_they_do(
         mac.sample(Tick(200.0))
 
 
-def test_a_macmon_that_always_fails_says_why_at_each_tick(bench: Bench, started: list[Mac]) -> None:
+def test_a_failing_macmon_is_reported_at_each_tick(bench: Bench, started: list[Mac]) -> None:
     bench.macmon(before="echo 'macmon: a remark'", after="exit 3")
     mac = open_here(bench, started)
     why(mac, 100.0)
@@ -243,17 +241,17 @@ def test_a_macmon_that_always_fails_says_why_at_each_tick(bench: Bench, started:
             mac.sample(Tick(float(moment)))
 
 
-def test_a_macmon_that_ends_is_started_again(bench: Bench, started: list[Mac]) -> None:
+def test_a_macmon_that_exits_is_restarted(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry(STATISTICS)))
     bench.macmon(SAMPLE, after="echo 'thread main panicked' >&2; exit 101")
     mac = open_here(bench, started)
     until(mac, 100.0, has("gpu.0.powerWatts"))
     soon(lambda: tick(mac, 101.0), lambda _: "macmon" in mac.absent)
     assert mac.absent["macmon"].endswith("exited with 101: thread main panicked")
-    # Its word on the load is gone: ioreg tells it now.
+    # macmon's load is gone: that of ioreg is used.
     assert until(mac, 101.5, has("gpu.0.gpu")).gauges["gpu.0.gpu"] == 64.0
     assert "gpu.0.powerWatts" in until(mac, 110.0, has("gpu.0.powerWatts")).gauges
-    assert bench.questions().count("pipe -s 0 -i 1000 --soc-info") == 2
+    assert bench.started_programs().count("pipe -s 0 -i 1000 --soc-info") == 2
 
 
 def test_a_macmon_that_prints_nothing_is_killed(bench: Bench, started: list[Mac]) -> None:
@@ -262,7 +260,7 @@ def test_a_macmon_that_prints_nothing_is_killed(bench: Bench, started: list[Mac]
     assert tick(mac, 100.0).gauges == {}
     assert mac.pending
     assert tick(mac, 130.0).gauges == {}
-    with pytest.raises(ToolFailed, match=r"macmon pipe has printed nothing for 30 s and was killed"):
+    with pytest.raises(ToolFailed, match=r"macmon pipe printed nothing for 30 s and was killed"):
         mac.sample(Tick(132.0))
 
 
@@ -296,16 +294,16 @@ def library(bench: Bench, trouble: str = "pass") -> tuple[str, ...]:
     return (str(bench.folder / "site"),)
 
 
-def test_the_library_comes_before_the_program(bench: Bench, started: list[Mac]) -> None:
+def test_the_library_is_preferred_over_the_program(bench: Bench, started: list[Mac]) -> None:
     bench.macmon(SAMPLE)
     mac = open_here(bench, started, folders=library(bench))
     moment = until(mac, 100.0)
     assert (moment.gauges["gpu.0.powerWatts"], moment.gauges["gpu.0.powerPercent"]) == (15.0, 25.0)
     assert moment.gauges["gpu.0.gpu"] == 75.0
-    assert bench.questions() == []
+    assert bench.started_programs() == []
 
 
-def test_a_library_that_does_not_work_gives_way_to_the_program(bench: Bench, started: list[Mac]) -> None:
+def test_the_program_is_used_if_the_library_fails(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(tree(STATISTICS))
     bench.macmon(SAMPLE)
     mac = open_here(bench, started, folders=library(bench, "raise RuntimeError('no IOReport')"))
@@ -317,19 +315,17 @@ def test_a_library_that_does_not_work_gives_way_to_the_program(bench: Bench, sta
 # -- ioreg
 
 
-def test_an_ioreg_that_knows_no_property_lists_is_asked_for_its_tree(
-    bench: Bench, started: list[Mac]
-) -> None:
+def test_an_ioreg_without_property_lists_is_read_as_a_tree(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(
         tree(STATISTICS), script='case "$1" in -a) echo "ioreg: illegal option -- a" >&2; exit 64;; esac'
     )
     mac = open_here(bench, started)
     assert why(mac, 100.0).endswith("exited with 64: ioreg: illegal option -- a")
     assert later(mac, 101.0).gauges["gpu.0.gpu"] == 64.0
-    assert bench.questions()[:1] == ["-r -d 1 -w 0 -c IOAccelerator"]
+    assert bench.started_programs()[:1] == ["-r -d 1 -w 0 -c IOAccelerator"]
 
 
-def test_an_ioreg_without_a_gpu_is_asked_again(bench: Bench, started: list[Mac]) -> None:
+def test_an_ioreg_without_a_gpu_is_called_again(bench: Bench, started: list[Mac]) -> None:
     told = bench.ioreg(plist())
     mac = open_here(bench, started)
     assert "ioreg: ioreg lists no GPU with PerformanceStatistics; it printed '<?xml" in why(mac, 100.0)
@@ -337,7 +333,7 @@ def test_an_ioreg_without_a_gpu_is_asked_again(bench: Bench, started: list[Mac])
     assert later(mac, 101.0).gauges["gpu.0.gpu"] == 64.0
 
 
-def test_an_ioreg_that_hangs_is_killed_and_macmon_goes_on(bench: Bench, started: list[Mac]) -> None:
+def test_a_hanging_ioreg_is_killed_while_macmon_continues(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg("", script="exec sleep 60")
     bench.macmon(SAMPLE, SAMPLE)
     mac = open_here(bench, started)
@@ -347,28 +343,26 @@ def test_an_ioreg_that_hangs_is_killed_and_macmon_goes_on(bench: Bench, started:
     assert mac.absent["ioreg"].endswith("ioreg took longer than 5 s and was killed")
 
 
-def test_a_torn_property_list_is_no_reading(bench: Bench, started: list[Mac]) -> None:
+def test_an_incomplete_property_list_is_an_error(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry(STATISTICS))[:-20])
     mac = open_here(bench, started)
-    assert "ioreg: a property list that breaks off; it printed '<?xml" in why(mac, 100.0)
+    assert "ioreg: incomplete property list; it printed '<?xml" in why(mac, 100.0)
 
 
-def test_a_driver_that_does_not_tell_everything(bench: Bench, started: list[Mac]) -> None:
+def test_statistics_missing_in_the_driver(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry({"GPU Activity(%)": 42.5})))
     mac = open_here(bench, started)
     assert until(mac, 100.0).gauges == {"gpu.0.gpu": 42.5}
-    reason = "the GPU's driver does not tell it to ioreg"
+    reason = "not reported by the GPU's driver"
     assert {mac.absent["memoryAllocatedBytes"], mac.absent["memoryAllocated"]} == {reason}
 
 
-def test_a_load_of_more_than_all_is_all(bench: Bench, started: list[Mac]) -> None:
+def test_a_load_above_100_is_capped(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry({"Device Utilization %": 137, "Renderer Utilization %": 3})))
     assert until(open_here(bench, started), 100.0).gauges == {"gpu.0.gpu": 100.0}
 
 
-def test_of_two_gpus_each_has_its_number_and_one_that_tells_less_does_not_matter(
-    bench: Bench, started: list[Mac]
-) -> None:
+def test_two_gpus_are_numbered_and_one_may_have_fewer_statistics(bench: Bench, started: list[Mac]) -> None:
     bench.ioreg(plist(entry(STATISTICS), entry({"Device Utilization %": 12})))
     bench.macmon(OLD_SAMPLE)
     mac = open_here(bench, started)
@@ -379,7 +373,7 @@ def test_of_two_gpus_each_has_its_number_and_one_that_tells_less_does_not_matter
     assert mac.absent == {}
 
 
-def test_closing_ends_all_that_runs(bench: Bench) -> None:
+def test_close_stops_all_processes(bench: Bench) -> None:
     bench.ioreg("", script="exec sleep 60.7")
     bench.macmon(SAMPLE, after="exec sleep 60.8")
     mac = open_here(bench, [])

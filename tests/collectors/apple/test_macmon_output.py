@@ -1,4 +1,4 @@
-"""What macmon of all versions tells, and the library; what it does not know is absent."""
+"""Output of all macmon versions and of the library. Unknown values are absent."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SHARED = POWER | {
 }
 
 
-def test_fans_without_a_highest_speed_and_what_is_no_fan() -> None:
+def test_fans_without_a_maximum_and_invalid_fans() -> None:
     fans = [{"name": "left", "rpm": 0}, {"name": "right", "rpm": None, "max_rpm": 6000}, 7]
     assert MacmonSample({"fans": fans}).gauges == {"fan.0.rpm": 0.0}
     assert MacmonSample({"fans": {"rpm": 5}}).gauges == {}
 
 
-def test_macmon_of_today_tells_shares_of_time() -> None:
+def test_current_macmon_reports_shares_of_time() -> None:
     sample = MacmonSample(SAMPLE)
     assert sample.gauges == SHARED | {
         "cpu.ecpu_percent": 25.0, "cpu.pcpu_percent": 50.0, "gpu.0.gpu": 75.0, "cpu.active_percent": 40.0,
@@ -50,14 +50,14 @@ def test_macmon_of_today_tells_shares_of_time() -> None:
     assert sample.clock_s == 36001.25
 
 
-def test_an_old_macmons_load_of_the_gpu_is_no_share_of_time() -> None:
+def test_gpu_load_of_an_old_macmon_is_left_out() -> None:
     sample = MacmonSample(OLD_SAMPLE)
     assert sample.gauges == SHARED | {"cpu.ecpu_percent": 10.0, "cpu.pcpu_percent": 40.0}
     assert (sample.chip, sample.about) == ("", {})
 
 
 def library(**changes: Any) -> dict[str, Any]:
-    """A moment of macmon-lib, as `library.py` hands it on."""
+    """A sample of macmon-lib, as `macmon_child.py` prints it."""
     cores = [
         Has(name="ECPU", units=4, frequency_mhz=1100, usage=0.1),
         Has(name="PCPU0", units=6, frequency_mhz=3000, usage=0.2),
@@ -79,7 +79,7 @@ def library(**changes: Any) -> dict[str, Any]:
     return {**sample_of(metrics), "soc": chip_of(info)}
 
 
-def test_the_library_tells_clusters_whose_means_count() -> None:
+def test_clusters_of_the_library_are_averaged() -> None:
     sample = MacmonSample(library())
     assert sample.gauges == POWER | {
         "cpu.avg_temp": 61.5,
@@ -90,20 +90,20 @@ def test_the_library_tells_clusters_whose_means_count() -> None:
         "cpu.pcpu_freq": 3250.0,
         "cpu.pcpu_percent": pytest.approx(30.0),
         "gpu.0.graphicsClock": 700.0,
-        # Half of the time at half of the highest clock would be a quarter.
+        # Half of the time at half of the highest clock: scaled, this is a quarter.
         "gpu.0.gpu": 75.0,
     }
     assert sample.about == {"model": "Mac15,9", "gpu_cores": 40, "ecpu_cores": 4, "pcpu_cores": 8}
 
 
-def test_an_m5s_smaller_cores_count_as_the_others_smaller_cores() -> None:
+def test_smaller_cores_of_an_m5_are_ecpu() -> None:
     cores = [Has(name="MCPU", units=12, frequency_mhz=2000, usage=0.5)]
     gauges = MacmonSample(library(cpu_usage=cores)).gauges
     assert gauges["cpu.ecpu_percent"] == 50.0
     assert "cpu.pcpu_percent" not in gauges
 
 
-def test_zero_is_a_reading_of_power_and_none_of_a_sensor() -> None:
+def test_zero_is_valid_for_power_but_not_for_sensors() -> None:
     nothing = {
         "temp": {"cpu_temp_avg": 0.0, "gpu_temp_avg": 0.0},
         "memory": {"ram_total": 0, "ram_usage": 0, "swap_total": 0, "swap_usage": 0},
@@ -117,7 +117,7 @@ def test_zero_is_a_reading_of_power_and_none_of_a_sensor() -> None:
 
 
 @pytest.mark.parametrize("nothing", ["N/A", None, float("nan"), float("inf"), -1.0, True, [], {}])
-def test_what_is_no_number_is_absent(nothing: object) -> None:
+def test_values_that_are_not_numbers_are_absent(nothing: object) -> None:
     def emptied(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: emptied(each) for name, each in value.items()}
@@ -127,23 +127,23 @@ def test_what_is_no_number_is_absent(nothing: object) -> None:
     assert (sample.gauges, sample.clock_s) == ({}, None)
 
 
-def test_the_whole_machine_draws_no_less_than_its_parts() -> None:
+def test_system_power_is_at_least_the_sum_of_its_parts() -> None:
     assert MacmonSample({**SAMPLE, "sys_power": 20.0}).gauges["system.powerWatts"] == 42.5
 
 
-def test_time_between_samples_is_told_by_their_own_clocks() -> None:
+def test_time_between_samples_by_their_own_clocks() -> None:
     assert elapsed_s(100.0, 101.5, 1.0) == 1.5
     assert elapsed_s(86399.5, 0.5, 1.0) == 1.0
     assert elapsed_s(100.0, 100.0, 1.0) == elapsed_s(101.0, 100.0, 1.0) == elapsed_s(None, 5.0, 1.0) == 1.0
 
 
-def test_of_several_moments_the_mean_counts() -> None:
+def test_mean_of_several_samples() -> None:
     quiet = MacmonSample({**SAMPLE, "gpu_power": 10.0, "sys_power": 0.0})
     values = mean([MacmonSample(SAMPLE), quiet])
     assert (values["gpu.0.powerWatts"], values["system.powerWatts"]) == (20.0, 60.0)
 
 
-def test_every_key_has_its_row_in_the_catalogue() -> None:
+def test_every_key_is_a_declared_metric() -> None:
     for key in (*MacmonSample(SAMPLE).gauges, *MacmonSample(library()).gauges):
         match = DEFINITIONS.find(key)
         assert match is not None
@@ -158,7 +158,7 @@ def test_every_key_has_its_row_in_the_catalogue() -> None:
         ("", None), ("Apple processor", None),
     ],
 )  # fmt: skip
-def test_what_a_chips_gpu_may_draw(name: str, watts: float | None) -> None:
+def test_gpu_power_limit_of_a_chip(name: str, watts: float | None) -> None:
     chip = AppleChip(8.0 * GIB)
     chip.learn(name, {})
     assert chip.gpu_watts == watts

@@ -1,4 +1,4 @@
-"""Elsewhere than on a Mac with Apple silicon, next to nothing is loaded."""
+"""Elsewhere than on a Mac with Apple silicon, hardly anything is loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.collectors.sources import LINUX, PORTABLE
 from tests.collectors.test_sources import HEAVY
 
 
-def test_only_a_mac_with_apple_silicon_is_one() -> None:
+def test_only_macs_with_apple_silicon_are_detected() -> None:
     assert missing("darwin", "arm64") is None
     assert missing("linux", "aarch64") == "no Mac: this system is linux"
     assert missing("win32", "AMD64") == "no Mac: this system is win32"
@@ -23,13 +23,13 @@ def test_only_a_mac_with_apple_silicon_is_one() -> None:
     assert reason.startswith("this Python is built for x86_64: on a Mac with Apple silicon, use one ")
 
 
-def test_linux_does_not_even_ask() -> None:
+def test_linux_does_not_run_the_probe() -> None:
     assert "apple" in PORTABLE
     assert "apple" not in LINUX
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="this is a Mac")
-def test_the_question_loads_nothing_else() -> None:
+def test_the_probe_imports_nothing_else() -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -48,7 +48,7 @@ except Absent:
         probe(Scope())
 
 
-def test_where_it_is_here_nothing_heavy_is_loaded() -> None:
+def test_the_collector_imports_nothing_heavy() -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])

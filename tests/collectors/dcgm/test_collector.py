@@ -1,4 +1,4 @@
-"""NVIDIA GPUs by way of the DCGM exporter: units, slices, hosts, and what stands for "no value"."""
+"""NVIDIA GPUs through the DCGM exporter: units, slices, hosts, and codes for "no value"."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exporter() -> Iterator[Exporter]:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tick waits for the answer however slow this machine is."""
+    """Make ticks wait for the response, however slow the machine is."""
     monkeypatch.setattr(collector, "PATIENCE_S", 20.0)
 
 
@@ -74,7 +74,7 @@ def test_readings_of_a_board_in_our_units(exporter: Exporter) -> None:
     source.close()
 
 
-def test_slices_of_a_gpu_are_told_apart(exporter: Exporter) -> None:
+def test_slices_of_a_gpu_have_their_own_keys(exporter: Exporter) -> None:
     other = SLICE.replace('GPU_I_ID="3"', 'GPU_I_ID="4"')
     exporter.answer = text(
         f"DCGM_FI_DEV_POWER_USAGE{{{SLICE}}} 80",
@@ -91,7 +91,7 @@ def test_slices_of_a_gpu_are_told_apart(exporter: Exporter) -> None:
         "gpu.1.powerWatts": 80.0,
         "gpu.1.mig.3.0.memoryAllocatedBytes": 1000.0 * 2**20,
         "gpu.1.mig.3.0.memoryAllocated": 20.0,
-        "gpu.1.mig.3.0.smActive": 100.0,  # more than there is, a known fault
+        "gpu.1.mig.3.0.smActive": 100.0,  # above 1, a known fault
         "gpu.1.mig.4.0.memoryAllocatedBytes": 10.0 * 2**20,
         "gpu.1.mig.4.0.smActive": 0.0,
     }
@@ -103,8 +103,8 @@ def test_slices_of_a_gpu_are_told_apart(exporter: Exporter) -> None:
     source.close()
 
 
-def test_a_slice_never_takes_the_boards_place(exporter: Exporter) -> None:
-    """Whatever comes last; and where all slices repeat a reading of the board, it is told once."""
+def test_a_slice_never_replaces_the_board(exporter: Exporter) -> None:
+    """In any order of series. If all slices repeat a reading of the board, it is written once."""
     board, other = SLICE.partition(",GPU_I")[0], SLICE.replace('GPU_I_ID="3"', 'GPU_I_ID="4"')
     exporter.answer = text(
         f"DCGM_FI_DEV_GPU_TEMP{{{SLICE}}} 41",
@@ -135,7 +135,7 @@ def test_a_slice_never_takes_the_boards_place(exporter: Exporter) -> None:
         "gpu.1.mig.4.0.unCorrectedMemoryErrors": 5.0,
     }
     assert all(DEFINITIONS.find(key) for key in (*tick.gauges, *tick.counters))
-    # Nor where the board is silent this once.
+    # Nor if the board's own series is missing once.
     exporter.answer = text(f"DCGM_FI_DEV_GPU_TEMP{{{other}}} 42")
     assert sampled(source, 105.0).gauges == {}
     source.close()
@@ -156,11 +156,11 @@ def test_throttling_and_nvlink(exporter: Exporter) -> None:
         )
 
     source = Dcgm(exporter.url, {})
-    exporter.answer = answer(2_000_000_000, 0x24)  # power cap, software's thermal slowdown
+    exporter.answer = answer(2_000_000_000, 0x24)  # power cap, software thermal slowdown
     sampled(source, 100.0)
     exporter.answer = answer(3_000_000_000, 0x0)
     counters = sampled(source, 105.0).counters
-    assert counters["gpu.0.throttle.swPowerCapSeconds"] == 3.0  # as counted, not as seen
+    assert counters["gpu.0.throttle.swPowerCapSeconds"] == 3.0  # from the counter, not from the bits
     assert counters["gpu.0.throttle.thermalSeconds"] == 0.5
     assert counters["gpu.0.throttle.swThermalSeconds"] == 5.0
     assert counters["gpu.0.throttle.hwThermalSeconds"] == 0.0
@@ -174,7 +174,7 @@ def test_throttling_and_nvlink(exporter: Exporter) -> None:
     source.close()
 
 
-def test_marks_for_no_value_are_no_values(exporter: Exporter) -> None:
+def test_codes_for_no_value_are_left_out(exporter: Exporter) -> None:
     exporter.answer = text(
         'DCGM_FI_DEV_MEMORY_TEMP{gpu="0", UUID="GPU-1"} 9223372036854775794',
         'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 2147483632',
@@ -189,7 +189,7 @@ def test_marks_for_no_value_are_no_values(exporter: Exporter) -> None:
     source.close()
 
 
-def test_flows_that_are_totals_become_speeds(exporter: Exporter) -> None:
+def test_rates_are_computed_from_totals(exporter: Exporter) -> None:
     kind = "# TYPE DCGM_FI_PROF_NVLINK_TX_BYTES counter"
     source = Dcgm(exporter.url, {})
     seen = []
@@ -200,7 +200,7 @@ def test_flows_that_are_totals_become_speeds(exporter: Exporter) -> None:
     source.close()
 
 
-def test_an_error_is_news_only_when_it_is_another(exporter: Exporter) -> None:
+def test_only_a_changed_xid_is_an_event(exporter: Exporter) -> None:
     source = Dcgm(exporter.url, {})
     told = []
     for at, xid in ((100.0, 31), (105.0, 31), (110.0, 79), (115.0, 79), (120.0, 0)):
@@ -210,13 +210,13 @@ def test_an_error_is_news_only_when_it_is_another(exporter: Exporter) -> None:
     source.close()
 
 
-def test_what_the_driver_tells_itself_is_left_to_it(exporter: Exporter) -> None:
+def test_keys_of_the_nvidia_source_are_left_to_it(exporter: Exporter) -> None:
     exporter.answer = text('DCGM_FI_DEV_GPU_TEMP{gpu="0"} 56', 'DCGM_FI_PROF_SM_ACTIVE{gpu="0"} 0.5')
     source = Dcgm(exporter.url, {})
     tick = Tick(100.0)
     tick.gauges["gpu.0.temp"] = 57.0
     assert sampled(source, tick=tick).gauges == {"gpu.0.temp": 57.0, "gpu.0.smActive": 50.0}
-    # Nor where the driver has nothing to say this once.
+    # Nor if the driver has no value this once.
     assert sampled(source, 105.0).gauges == {"gpu.0.smActive": 50.0}
     source.close()
 
@@ -227,7 +227,7 @@ def vector(*series: tuple[dict[str, str], str]) -> bytes:
     return ok(json.dumps(answer), "Content-Type: application/json")
 
 
-def test_a_prometheus_is_asked_each_query_and_only_for_our_host(exporter: Exporter) -> None:
+def test_prometheus_queries_and_the_filter_by_host(exporter: Exporter) -> None:
     name = "DCGM_FI_DEV_GPU_TEMP"
     exporter.answer = vector(
         ({"__name__": name, "gpu": "0", "Hostname": "node7.cluster"}, "51"),
@@ -246,7 +246,7 @@ def test_a_prometheus_is_asked_each_query_and_only_for_our_host(exporter: Export
     source.close()
 
 
-def test_a_prometheus_without_a_query_is_asked_for_all(exporter: Exporter) -> None:
+def test_prometheus_without_a_query_reads_all_metrics(exporter: Exporter) -> None:
     exporter.answer = vector(({"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "3"}, "12"))
     source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {})
     assert sampled(source).gauges == {"gpu.3.gpu": 12.0}
@@ -259,7 +259,7 @@ def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
         *(({"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0", "Hostname": host}, "1") for host in ("a", "b"))
     )
     source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {}, hostname="c")
-    with pytest.raises(ValueError, match="none is c"):
+    with pytest.raises(ValueError, match="no series of host c"):
         sampled(source)
     source.close()
 
@@ -274,7 +274,7 @@ def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", HttpError),
     ],
 )
-def test_a_prometheus_that_makes_no_sense(exporter: Exporter, answer: bytes, error: type[Exception]) -> None:
+def test_invalid_responses_of_prometheus(exporter: Exporter, answer: bytes, error: type[Exception]) -> None:
     exporter.answer = answer
     source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {})
     with pytest.raises(error):
@@ -282,7 +282,7 @@ def test_a_prometheus_that_makes_no_sense(exporter: Exporter, answer: bytes, err
     source.close()
 
 
-def test_an_exporter_that_comes_up_later(exporter: Exporter) -> None:
+def test_an_exporter_that_starts_later(exporter: Exporter) -> None:
     exporter.answer = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
     source = Dcgm(exporter.url, {})
     with pytest.raises(HttpError):
@@ -292,7 +292,7 @@ def test_an_exporter_that_comes_up_later(exporter: Exporter) -> None:
     source.close()
 
 
-def test_none_is_asked_unless_a_setting_names_it() -> None:
+def test_absent_without_the_setting() -> None:
     with pytest.raises(Absent, match="RUNVITALS_DCGM_EXPORTER"):
         probe(Scope())
     assert probe(Scope(options={"dcgm_exporter": "http://localhost:9400/metrics"})).name == "dcgm"

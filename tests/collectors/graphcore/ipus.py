@@ -1,4 +1,4 @@
-"""IPUs without IPUs: a module `gcipuinfo` in a folder, whose answers lie in a file; numbers are made up."""
+"""Fake IPUs: a module `gcipuinfo` that reads its results from a file, with made-up values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class gcipuinfo:
 
 
 def card(number: int, pid: int | None, **changes: str) -> dict[str, str]:
-    """An IPU of a PCIe card. A change's name has "_" for blanks."""
+    """An IPU of a PCIe card. In names of changes "_" replaces blanks."""
     device = {
         "id": str(number),
         "target": "PCIe",
@@ -74,7 +74,7 @@ def card(number: int, pid: int | None, **changes: str) -> dict[str, str]:
 
 
 class Library:
-    """The folder with the module; `answer` says what it answers from now on."""
+    """The folder with the module. `answer` sets the results of later calls."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "site-packages"
@@ -86,7 +86,7 @@ class Library:
 
 
 def forget(folder: Path) -> None:
-    """As if the module had never been imported."""
+    """Undo the import of the module."""
     sys.modules.pop("gcipuinfo", None)
     sys.path[:] = [path for path in sys.path if path != str(folder)]
 

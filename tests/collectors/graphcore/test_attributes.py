@@ -1,4 +1,4 @@
-"""Texts become numbers as W&B's `parse_metric` makes them, but for what would be no number at all."""
+"""Attributes are parsed as in W&B's `parse_metric`, except that invalid numbers are left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.collectors.graphcore.ipus import card
         ("ipu utilisation (session)", "0.00%", ("ipu utilisation (session) (%)", 0.0)),
         ("link speed", "16.0 GT/s", ("link speed (GT/s)", 16.0)),
         ("numa node", "1", ("numa node", 1.0)),
-        ("average die temp", "33.4", ("average die temp", 33.4)),  # without its unit, without it in the name
+        ("average die temp", "33.4", ("average die temp", 33.4)),  # no unit in the value: none in the name
         ("ipu power", "N/A", None),
         ("clock", "MHz", None),
         ("average board temp", "warm", None),
@@ -36,12 +36,12 @@ def test_a_metric_and_its_unit(name: str, value: str, parsed: tuple[str, float] 
     assert parse_metric(name, value) == parsed
 
 
-def test_all_that_is_written_is_told_by_a_card() -> None:
+def test_a_card_has_all_written_attributes() -> None:
     told = readings(card(0, 7))
     assert told.keys() >= {*VARYING, *LASTING}
 
 
-def test_every_key_has_its_row_in_the_catalogue_and_samples_of_it_make_their_mean() -> None:
+def test_every_key_is_a_declared_gauge() -> None:
     for name in (*VARYING, *LASTING.values()):
         match = DEFINITIONS.find(f"ipu.3.{name}")
         assert match is not None
@@ -51,7 +51,7 @@ def test_every_key_has_its_row_in_the_catalogue_and_samples_of_it_make_their_mea
     assert DEFINITIONS.find("ipu.3.ipu power") == DEFINITIONS.find("ipu.3.ipu power (W)")
 
 
-def test_who_an_ipu_is_and_who_uses_it() -> None:
+def test_identity_and_user_of_an_ipu() -> None:
     about = identity(card(3, 41, driver_version="N/A"))
     assert about["id"] == "3"
     assert about["board type"] == "C2"

@@ -1,4 +1,4 @@
-"""gcipuinfo answers for the run's IPUs, late or not at all; IPUs of others are nobody's readings."""
+"""IPUs of the run: late, failing and lost devices. IPUs used by others have no readings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
-    """A procfs with the run's process, its child, and somebody else's."""
+    """A procfs with the run's process, its child, and another user's process."""
     files = process(RUN, 1) | process(WORKER, RUN) | process(STRANGER, 1) | last_pid(STRANGER)
     for path, text in files.items():
         put(tmp_path / "host", path, text)
@@ -59,7 +59,7 @@ def test_all_keys_of_the_runs_ipus(library: Library, ipus: Ipus) -> None:
     assert (moment.counters, moment.events, ipus.absent) == ({}, [], {})
 
 
-def test_what_lasts_is_written_once_and_when_it_changes_and_now_and_then(
+def test_constant_values_are_written_once_on_change_and_every_few_minutes(
     library: Library, ipus: Ipus
 ) -> None:
     library.answer(card(0, RUN))
@@ -71,10 +71,10 @@ def test_what_lasts_is_written_once_and_when_it_changes_and_now_and_then(
     later = tick(ipus, 102.0).gauges
     assert (later["ipu.0.speed (GT/s)"], later["ipu.1.speed (GT/s)"]) == (2.5, 8.0)
     assert "ipu.0.speed (GT/s)" not in tick(ipus, 390.0).gauges
-    assert "ipu.0.speed (GT/s)" in tick(ipus, 401.0).gauges  # five minutes: a new stretch of the chart
+    assert "ipu.0.speed (GT/s)" in tick(ipus, 401.0).gauges  # after five minutes it is written again
 
 
-def test_ipus_of_children_count_and_those_of_others_do_not(library: Library, ipus: Ipus) -> None:
+def test_ipus_of_child_processes_count_but_not_those_of_others(library: Library, ipus: Ipus) -> None:
     library.answer(card(12, WORKER), card(2, STRANGER), card(3, None), card(1, RUN))
     assert {key.split(".")[1] for key in tick(ipus, 100.0).gauges} == {"12", "1"}
     assert ipus.facts is not None
@@ -94,31 +94,29 @@ def test_ipus_of_children_count_and_those_of_others_do_not(library: Library, ipu
     assert ipus.facts is facts
 
 
-def test_where_the_run_uses_none_the_reason_is_told(library: Library, ipus: Ipus) -> None:
+def test_reasons_if_the_run_uses_no_ipu(library: Library, ipus: Ipus) -> None:
     library.answer(card(0, STRANGER), card(1, None))
     assert tick(ipus, 100.0).gauges == {}
     assert ipus.absent["ipu"].startswith("1 of 2 are in use, none by a process of the run (in a container")
     library.answer(card(0, None), card(1, None))
     tick(ipus, 101.0)
-    assert ipus.absent == {"ipu": "none of 2 is in use"}
+    assert ipus.absent == {"ipu": "none of 2 IPUs is in use"}
     library.answer()
     tick(ipus, 102.0)
-    assert ipus.absent["ipu"] == "gcipuinfo lists none: there is no partition, or it has no IPU"
+    assert ipus.absent["ipu"] == "gcipuinfo lists no IPU: there is no partition, or it has no IPU"
     library.answer(card(0, RUN))
     tick(ipus, 103.0)
     assert "ipu" not in ipus.absent
 
 
-def test_what_a_board_does_not_tell_is_absent_and_the_others_readings_are_not(
-    library: Library, ipus: Ipus
-) -> None:
+def test_readings_missing_on_one_board_only(library: Library, ipus: Ipus) -> None:
     silent = {name: "N/A" for name in card(0, None) if name != "id"} | {"user process id": str(RUN)}
     library.answer({"id": "0", **silent}, card(1, RUN, ipu_power="N/A"))
     assert not any("ipu.0." in key or "ipu power" in key for key in tick(ipus, 100.0).gauges)
-    assert ipus.absent == {"ipu power (W)": "these boards do not tell it"}
+    assert ipus.absent == {"ipu power (W)": "not reported by these boards"}
 
 
-def test_ipus_without_numbers_of_their_own_are_counted(library: Library, ipus: Ipus) -> None:
+def test_ipus_without_ids_are_numbered(library: Library, ipus: Ipus) -> None:
     devices = [card(number, RUN) for number in range(2)]
     for device in devices:
         del device["id"]
@@ -126,7 +124,7 @@ def test_ipus_without_numbers_of_their_own_are_counted(library: Library, ipus: I
     assert {key.split(".")[1] for key in tick(ipus, 100.0).gauges} == {"0", "1"}
 
 
-def test_a_lost_ipu_is_told_and_comes_back(library: Library, ipus: Ipus) -> None:
+def test_a_lost_ipu_is_reported_and_comes_back(library: Library, ipus: Ipus) -> None:
     library.answer(card(0, RUN), card(1, RUN))
     assert tick(ipus, 100.0).events == []
     library.answer(card(0, RUN))
@@ -140,7 +138,7 @@ def test_a_lost_ipu_is_told_and_comes_back(library: Library, ipus: Ipus) -> None
     assert ipus.absent == {}
 
 
-def test_a_library_that_fails_is_asked_again(library: Library, ipus: Ipus) -> None:
+def test_a_failing_library_is_called_again(library: Library, ipus: Ipus) -> None:
     library.answer(error="no partition")
     for mono_s in (100.0, 101.0):
         with pytest.raises(RuntimeError, match="no partition"):
@@ -149,7 +147,7 @@ def test_a_library_that_fails_is_asked_again(library: Library, ipus: Ipus) -> No
     assert len(tick(ipus, 102.0).gauges) == 8
 
 
-def test_a_library_that_cannot_be_imported_says_why(tmp_path: Path, proc: Path) -> None:
+def test_an_import_error_is_reported(tmp_path: Path, proc: Path) -> None:
     put(tmp_path, "broken/gcipuinfo.py", "raise ImportError('libpoplar.so: cannot open shared object file')")
     ipus = Ipus(Scope(pids=[RUN]), str(tmp_path / "broken"), patience_s=10.0, proc=str(proc))
     with pytest.raises(ImportError, match=r"libpoplar\.so: cannot open"):
@@ -158,18 +156,18 @@ def test_a_library_that_cannot_be_imported_says_why(tmp_path: Path, proc: Path) 
     forget(tmp_path / "broken")
 
 
-def test_a_library_that_hangs_delays_nobody(library: Library, proc: Path) -> None:
+def test_a_hanging_library_does_not_delay_the_tick(library: Library, proc: Path) -> None:
     library.answer(card(0, RUN), hang_s=30.0)
     ipus = Ipus(Scope(pids=[RUN]), str(library.folder), patience_s=0.01, proc=str(proc))
     assert tick(ipus, 100.0).gauges == {}
     assert ipus.pending
     with pytest.raises(Hung, match="no answer for 31 s"):
         tick(ipus, 131.0)
-    assert ipus.pending  # the ticks are over, the question is not
+    assert ipus.pending  # the ticks have ended, the call has not
     ipus.close()
 
 
-def test_the_settings_can_leave_the_children_out(library: Library, proc: Path) -> None:
+def test_the_settings_can_exclude_children(library: Library, proc: Path) -> None:
     library.answer(card(0, WORKER))
     scope = Scope(pids=[RUN], process_tree=False)
     ipus = Ipus(scope, str(library.folder), patience_s=10.0, proc=str(proc))
@@ -177,7 +175,7 @@ def test_the_settings_can_leave_the_children_out(library: Library, proc: Path) -
     ipus.close()
 
 
-def test_without_a_run_all_ipus_are_shown(library: Library, proc: Path) -> None:
+def test_without_a_run_all_ipus_are_read(library: Library, proc: Path) -> None:
     library.answer(card(0, STRANGER), card(1, None))
     scope = Scope(pids=[RUN])
     scope.whole_machine = True
@@ -186,7 +184,7 @@ def test_without_a_run_all_ipus_are_shown(library: Library, proc: Path) -> None:
     ipus.close()
 
 
-def test_this_machines_processes(library: Library) -> None:
+def test_processes_of_this_machine(library: Library) -> None:
     library.answer(card(0, os.getppid()))
     ipus = Ipus(Scope(pids=[os.getppid()]), str(library.folder), patience_s=10.0)
     assert len(tick(ipus, 100.0).gauges) == 8

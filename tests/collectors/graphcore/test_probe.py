@@ -1,4 +1,4 @@
-"""IPUs are noticed on PCI, by their device file, or by what leads to an IPU-Machine's partition."""
+"""IPUs are detected on PCI, by their device file, or by the configuration of an IPU-Machine's partition."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _no_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def test_without_ipus_it_is_absent(tmp_path: Path) -> None:
-    with pytest.raises(Absent, match="no Graphcore IPU here: no PCI device of vendor 1d95, no /dev/ipu0, "):
+def test_absent_without_ipus(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="no Graphcore IPU: no PCI device of vendor 1d95, no /dev/ipu0, "):
         probe(plant(tmp_path, BARE_VM))
 
 
 @pytest.mark.parametrize("sign", ["card", "node", "variable", "folder"])
-def test_any_sign_of_them_is_enough_to_look_for_the_library(
+def test_any_sign_of_ipus_starts_the_search_for_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str
 ) -> None:
     tree = BARE_VM | {"card": CARD, "node": {"dev/ipu0": ""}}.get(sign, {})
@@ -50,7 +50,7 @@ def test_any_sign_of_them_is_enough_to_look_for_the_library(
     assert str(absent.value) == NO_MODULE
 
 
-def test_the_library_is_found_among_the_trainings_packages_and_on_pythonpath(
+def test_the_library_is_found_in_site_packages_and_on_pythonpath(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(tmp_path)
@@ -58,10 +58,10 @@ def test_the_library_is_found_among_the_trainings_packages_and_on_pythonpath(
     assert [collector.name for collector in found.collectors] == ["graphcore"]
     monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{library.folder}")
     assert probe(plant(tmp_path / "other", CARD)).name == "graphcore"
-    assert "gcipuinfo" not in sys.modules  # that is left to the thread
+    assert "gcipuinfo" not in sys.modules  # only the thread imports it
 
 
-def test_a_library_of_c_code_counts_as_one(tmp_path: Path) -> None:
+def test_an_extension_module_is_found(tmp_path: Path) -> None:
     put(tmp_path, "sdk/python/gcipuinfo.so", "")
     put(tmp_path, "other/gcipuinfo_tools.py", "")
     folders = ["", "/nowhere", f"{tmp_path}/other", f"{tmp_path}/sdk/python"]
@@ -69,7 +69,7 @@ def test_a_library_of_c_code_counts_as_one(tmp_path: Path) -> None:
     assert find_module(folders[:-1]) is None
 
 
-def test_the_question_loads_nothing_else() -> None:
+def test_the_probe_imports_nothing_else() -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -88,11 +88,11 @@ print(*(name for name in sys.modules if "graphcore" in name or "ctypes" in name)
     ]  # fmt: skip
 
 
-def test_a_scope_knows_no_folders_by_itself() -> None:
+def test_a_scope_has_no_folders_by_default() -> None:
     assert Scope().site_folders == ()
 
 
-def test_where_it_is_here_nothing_heavy_is_loaded() -> None:
+def test_the_collector_imports_nothing_heavy() -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""A Mac as a source: ioreg and macmon, each failing and coming back alone."""
+"""The collector of Macs: ioreg and macmon, which fail and recover independently."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 
 from runvitals.collectors.apple.chip import UNKNOWN_WATTS, AppleChip
-from runvitals.collectors.apple.ioreg import PLACE, Ioreg
+from runvitals.collectors.apple.ioreg import IOREG_PATH, Ioreg
 from runvitals.collectors.apple.macmon import Macmon, commands, period
 from runvitals.collectors.base import Absent
 from runvitals.collectors.plumbing.composite import CompositeSource
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
 NO_MACMON = (
-    "tells power, temperatures, clocks and energy, and is not here: install it (pip install macmon-lib, or "
-    "brew install macmon)"
+    "not installed; it reports power, temperatures, clocks and energy: pip install macmon-lib, or "
+    "brew install macmon"
 )
 
 
 def open_mac(scope: Scope) -> Mac:
-    """The source, with what is on this Mac.
+    """The collector, with the programs installed on this Mac.
 
     Raises:
-        Absent: there is nothing to ask.
+        Absent: neither ioreg nor macmon is installed.
     """
     chip = AppleChip(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
     period_s = period(scope.interval_s)
-    registry, ways = find("ioreg", PLACE), commands(sys.path, period_s)
-    if registry is None and not ways:
-        raise Absent(f"neither ioreg (on PATH, {PLACE}) nor macmon is here")
+    registry, macmon_commands = find("ioreg", IOREG_PATH), commands(sys.path, period_s)
+    if registry is None and not macmon_commands:
+        raise Absent(f"found neither ioreg (on PATH, {IOREG_PATH}) nor macmon")
     return Mac(
         chip,
         Ioreg(registry, chip) if registry is not None else None,
-        Macmon(ways, chip, period_s) if ways else None,
+        Macmon(macmon_commands, chip, period_s) if macmon_commands else None,
     )
 
 
 class Mac:
-    """`gpu.0.…`, power, clocks and loads of the processor's clusters, the Neural Engine, memory.
+    """`gpu.0.…`; power, clocks and load of the CPU clusters; the Neural Engine; memory.
 
     Args:
-        ioreg: None where it is not here.
-        macmon: None where it is not here.
+        ioreg: None if not installed.
+        macmon: None if not installed.
     """
 
     name = "apple"
@@ -56,40 +56,40 @@ class Mac:
         self._chip = chip
         self._ioreg = ioreg
         self._macmon = macmon
-        # Macmon's word counts more where both tell something.
+        # If both report a value, that of macmon is used.
         self._parts = CompositeSource("apple", [part for part in (ioreg, macmon) if part is not None])
-        self._tell()
+        self._update_facts()
 
     @property
     def pending(self) -> bool:
-        """Whether a part's first answer is under way."""
+        """Whether a source's first reading is in progress."""
         return self._parts.pending
 
     def sample(self, tick: Tick) -> None:
-        """Write what both parts have to tell.
+        """Write the readings of both sources.
 
         Raises:
-            ToolFailed: neither of them works.
+            ToolFailed: both failed.
         """
         self._parts.sample(tick)
         if self._ioreg is not None:
-            self._ioreg.tell_load(self._macmon is None or not self._macmon.tells_load)
-        self._tell()
+            self._ioreg.read_load(self._macmon is None or not self._macmon.has_load)
+        self._update_facts()
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop the child processes."""
         self._parts.close()
 
-    def _tell(self) -> None:
-        """Keep `facts` and `absent` true; a new object only where something changed."""
+    def _update_facts(self) -> None:
+        """Update `facts` and `absent`; replace an object only if it has changed."""
         absent = dict(self._parts.absent)
         if self._macmon is None:
             absent["macmon"] = NO_MACMON
         if self._chip.is_settled:
             if self._macmon is not None and self._chip.gpu_watts is None:
                 absent["gpu.0.powerPercent"] = (
-                    f"of {UNKNOWN_WATTS} W, as W&B counts it: what the GPU of {self._chip.title} may draw is "
-                    "not known"
+                    f"relative to {UNKNOWN_WATTS} W, as W&B does: the power limit of the {self._chip.title} "
+                    "GPU is unknown"
                 )
             facts: dict[str, object] = {"apple": self._chip.facts()}
             if facts != self.facts:

@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from runvitals.collectors.apple.chip import AppleChip
     from runvitals.collectors.base import Tick
 
-PLACE = "/usr/sbin/ioreg"
-# The property list first: nothing in it can be misread.
+IOREG_PATH = "/usr/sbin/ioreg"
+# The property list first: unlike the tree of lines, it is unambiguous.
 COMMANDS = (
     ("-a", "-r", "-d", "1", "-c", "IOAccelerator"),
     ("-r", "-d", "1", "-w", "0", "-c", "IOAccelerator"),
 )
-# ioreg takes 10 to 50 ms of a core; so where somebody else tells the load, it is asked less often.
+# ioreg takes 10 to 50 ms of CPU, so it is called less often if macmon reports the load.
 MEMORY_EVERY_S = 5.0
 LOAD_EVERY_S = 1.0
-# An answer older than this, after a pause because of failures, is not one of the tick it would be put in.
+# After a pause due to failures, readings older than this are dropped: they do not belong to this tick.
 STALE_S = 10.0
-# The driver's names for the load, best first.
+# The driver's names for the load, in order of preference.
 _LOAD = ("Device Utilization %", "GPU Activity(%)", "Renderer Utilization %")
 _MEMORY = "In use system memory"
 
 
 class Ioreg:
-    """`gpu.{i}.gpu`, `.memoryAllocatedBytes`, `.memoryAllocated`, `.recoveryCount` as the GPU's driver tells.
+    """`gpu.{i}.gpu`, `.memoryAllocatedBytes`, `.memoryAllocated`, `.recoveryCount` from the GPU's driver.
 
     Args:
-        path: where ioreg lies.
+        path: path of ioreg.
         chip: learns the GPU's name.
     """
 
@@ -45,27 +45,27 @@ class Ioreg:
         self._path = path
         self._chip = chip
         self._commands = list(COMMANDS)
-        self._tells_load = True
+        self._reads_load = True
         self._tool = self._new_tool()
         self._failed = ""
 
     @property
     def pending(self) -> bool:
-        """Whether the first answer is under way."""
+        """Whether the first call is in progress."""
         return not self.answered and self._tool.running
 
-    def tell_load(self, wanted: bool) -> None:
-        """Whether the load is wanted as well; where macmon tells it, ioreg is started less often."""
-        if wanted != self._tells_load:
-            self._tells_load = wanted
+    def read_load(self, needed: bool) -> None:
+        """Set whether the load is needed. If macmon reports it, ioreg is called less often."""
+        if needed != self._reads_load:
+            self._reads_load = needed
             self.close()
             self._tool = self._new_tool()
 
     def sample(self, tick: Tick) -> None:
-        """Write the newest answer, if there is one.
+        """Write the newest readings, if there are any.
 
         Raises:
-            ToolFailed: ioreg could not be asked or understood; again at each call until it answers.
+            ToolFailed: ioreg failed or its output is invalid. Raised at each call until it works.
         """
         output: bytes | None = None
         try:
@@ -75,40 +75,40 @@ class Ioreg:
             self._failed = str(error)
             if not isinstance(error, ToolFailed):
                 self._failed = f"{self._path}: {error}; it printed {first_lines(output or b'')}"
-            if not self.answered:  # perhaps this release wants to be asked in another way
+            if not self.answered:  # this release may support only the other output format
                 self._commands.reverse()
                 self.close()
                 self._tool = self._new_tool()
             raise ToolFailed(self._failed) from None
         if gpus is None:
             if self._failed:
-                raise ToolFailed(self._failed)  # no news is not good news
+                raise ToolFailed(self._failed)  # still failing, with no newer output
             return
         was_failing, self._failed = bool(self._failed), ""
         self.answered = self._chip.is_settled = True
         if was_failing and tick.mono_s - self._tool.moment_s > STALE_S:
-            return  # as old as the pause after the failure: a good sign, but no readings
+            return  # it works again, but this output is as old as the pause
         for index, gpu in enumerate(gpus):
             self._chip.learn(gpu.model, gpu.about)
             self._write(tick, index, gpu.statistics)
         names = {name for gpu in gpus for name in gpu.statistics}
         missing = [] if names.intersection(_LOAD) else ["gpu"]
         missing += [] if _MEMORY in names else ["memoryAllocatedBytes", "memoryAllocated"]
-        absent = dict.fromkeys(missing, "the GPU's driver does not tell it to ioreg")
+        absent = dict.fromkeys(missing, "not reported by the GPU's driver")
         if absent != self.absent:
             self.absent = absent
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop the child process."""
         self._tool.close()
 
     def _new_tool(self) -> Tool:
-        return Tool([self._path, *self._commands[0]], LOAD_EVERY_S if self._tells_load else MEMORY_EVERY_S)
+        return Tool([self._path, *self._commands[0]], LOAD_EVERY_S if self._reads_load else MEMORY_EVERY_S)
 
     def _write(self, tick: Tick, index: int, statistics: Mapping[str, float]) -> None:
         load = next((statistics[name] for name in _LOAD if name in statistics), None)
-        if load is not None and self._tells_load:
-            tick.gauges[f"gpu.{index}.gpu"] = min(load, 100.0)  # some drivers count beyond
+        if load is not None and self._reads_load:
+            tick.gauges[f"gpu.{index}.gpu"] = min(load, 100.0)  # some drivers exceed 100
         used = statistics.get(_MEMORY)
         if used is not None:
             tick.gauges[f"gpu.{index}.memoryAllocatedBytes"] = used

@@ -1,6 +1,6 @@
-"""What ``ioreg`` prints about the GPU, as a property list (``-a``) or as a tree of lines.
+"""Parses the output of ``ioreg`` about the GPU: a property list (``-a``), or a tree of lines.
 
-`plistlib` reads the former as well, but brings `re`, `datetime`, `enum` and `xml.parsers` with it.
+`plistlib` also reads property lists, but imports `re`, `datetime`, `enum` and `xml.parsers`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
-TORN = "a property list that breaks off"
+INCOMPLETE = "incomplete property list"
 
 
 class IoregGpu:
-    """One GPU: what it is, and its driver's statistics by the driver's own names."""
+    """One GPU: its properties, and its driver's statistics by the driver's names."""
 
     __slots__ = ("about", "is_apples", "model", "statistics")
 
@@ -29,10 +29,10 @@ class IoregGpu:
 
 
 def parse(output: bytes) -> list[IoregGpu]:
-    """The GPUs that have statistics, in the order of the registry; where one is Apple's, none but Apple's.
+    """The GPUs that have statistics, in registry order. If one is Apple's, the others are left out.
 
     Raises:
-        ValueError: there is none, or the answer breaks off.
+        ValueError: there is none, or the output is incomplete.
 
     Example:
         >>> line = b'"PerformanceStatistics" = {"Device Utilization %"=42,"recoveryCount"=0}'
@@ -64,10 +64,10 @@ def _is_number(value: object) -> bool:
 
 
 def property_list(text: str) -> Any:
-    """The value of an XML property list. Dates, and data that is no text, stay as they are written.
+    """Parse an XML property list. Dates, and data that is not text, are returned as text.
 
     Raises:
-        ValueError: it breaks off, or a number is none.
+        ValueError: it is incomplete, or contains an invalid number.
 
     Example:
         >>> property_list("<plist><dict><key>a</key><array><real>1</real><true/></array></dict></plist>")
@@ -75,17 +75,17 @@ def property_list(text: str) -> Any:
     """
     _, begun, body = text.partition("<plist")
     if not begun:
-        raise ValueError("no property list")
+        raise ValueError("not a property list")
     tokens = _tokens(body)
     tag, written = next(tokens, ("", ""))
     value = _read(tokens, tag, written) if tag else None
     if not tag or not any(tag == "/plist" for tag, _ in tokens):
-        raise ValueError(TORN)
+        raise ValueError(INCOMPLETE)
     return value
 
 
 def _tokens(body: str) -> Iterator[tuple[str, str]]:
-    """Tags, without their brackets, each with the text behind it."""
+    """Tags without brackets, each with the text after it."""
     for part in body.split("<")[1:]:
         tag, closed, written = part.partition(">")
         if not closed:
@@ -95,7 +95,7 @@ def _tokens(body: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
-    """The value that a tag opens; takes all of it from the tokens."""
+    """The value that a tag opens; consumes all its tokens."""
     kind = tag.rstrip("/ ")
     is_empty = kind != tag
     if kind == "dict":
@@ -103,7 +103,7 @@ def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
     if kind == "array":
         return [] if is_empty else _read_array(tokens)
     if tag.startswith("/"):
-        raise ValueError(TORN)
+        raise ValueError(INCOMPLETE)
     return _value(kind, "" if is_empty else _plain(written))
 
 
@@ -117,7 +117,7 @@ def _read_dict(tokens: Iterator[tuple[str, str]]) -> dict[str, Any]:
             name = _plain(written)
         elif not tag.startswith("/"):
             found[name] = _read(tokens, tag, written)
-    raise ValueError(TORN)
+    raise ValueError(INCOMPLETE)
 
 
 def _read_array(tokens: Iterator[tuple[str, str]]) -> list[Any]:
@@ -127,7 +127,7 @@ def _read_array(tokens: Iterator[tuple[str, str]]) -> list[Any]:
             return found
         if not tag.startswith("/"):
             found.append(_read(tokens, tag, written))
-    raise ValueError(TORN)
+    raise ValueError(INCOMPLETE)
 
 
 def _value(kind: str, text: str) -> Any:
@@ -141,12 +141,12 @@ def _value(kind: str, text: str) -> Any:
 
 
 def _of_data(text: str) -> str:
-    """Data, which older drivers write names as."""
+    """The text of a data element; older drivers write names as data."""
     import binascii
 
     try:
         return binascii.a2b_base64(text).decode("ascii").rstrip("\0")
-    except ValueError:  # bytes that are no text
+    except ValueError:  # not text
         return "".join(text.split())
 
 
@@ -157,8 +157,8 @@ def _plain(text: str) -> str:
 
 
 def _of_tree(text: str) -> list[dict[str, Any]]:
-    """Entries of lines like ``| "name" = value`` under ``+-o AGXAccelerator  <class …>``; without such a
-    head, a name that comes again begins the next entry.
+    """Entries from lines like ``| "name" = value`` under ``+-o AGXAccelerator  <class …>``. Without such a
+    heading, a repeated name begins the next entry.
     """
     found: list[dict[str, Any]] = []
     entry: dict[str, Any] = {}
@@ -182,7 +182,7 @@ def _of_tree(text: str) -> list[dict[str, Any]]:
 
 
 def _numbers(text: str) -> dict[str, float]:
-    """The numbers of ``{"a"=1,"b"={"c"=2},"d"="text"}``; of one name, the first."""
+    """The numbers in ``{"a"=1,"b"={"c"=2},"d"="text"}``; for repeated names, the first."""
     found: dict[str, float] = {}
     parts = text.split('"')
     for name, after in zip(parts[1::2], parts[2::2], strict=False):
@@ -194,5 +194,5 @@ def _numbers(text: str) -> dict[str, float]:
         try:
             found.setdefault(name, float(after[1:end]))
         except ValueError:
-            continue  # a text, a list, Yes
+            continue  # a text, a list or a boolean
     return found

@@ -1,7 +1,7 @@
-"""Power, clocks, temperatures and loads from macmon: the Python package `macmon-lib`, else the program.
+"""Power, clocks, temperatures and load from macmon: the Python package `macmon-lib`, else the program.
 
-Both ask interfaces of macOS that Apple has not documented, and may fall over with a new macOS; so both run
-beside the monitor. They go on printing, a line for each moment.
+Both use undocumented interfaces of macOS, which may break with a new macOS. So both run in a child process,
+which prints a line for each sample.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Tick
 
 PLACES = ("/opt/homebrew/bin/macmon", "/opt/local/bin/macmon", "/usr/local/bin/macmon")
-# A line each second; less often where ticks are rarer, so that a tick tells the mean of its time.
+# A line each second, or less often at longer sampling intervals: a tick gets the mean of its lines.
 SHORTEST_PERIOD_S, LONGEST_PERIOD_S = 1.0, 5.0
-# A first line takes a second and a half; whoever prints nothing for longer than this hangs.
+# The first line takes 1.5 s. A child that prints nothing for longer than this is considered hung.
 SILENCE_S = 30.0
-# Power of what -> the counter of its energy.
+# Key of a power -> key of its energy counter.
 _ENERGY = {
     "gpu.0.powerWatts": "gpu.0.energyJoules",
     "cpu.powerWatts": "energy.cpu",
@@ -37,11 +37,12 @@ _ENERGY = {
 
 
 def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
-    """How macmon can be asked here, best first: the library, the program of 0.6.1 or newer, any program.
+    """The commands that can run macmon here, in order of preference: the library, the program (0.6.1 or
+    later), any program.
 
     Args:
-        folders: where Python packages may lie.
-        period_s: seconds from line to line.
+        folders: folders that may contain Python packages.
+        period_s: seconds between lines.
     """
     found: list[list[str]] = []
     for folder in folders:
@@ -57,7 +58,7 @@ def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
 
 
 def period(interval_s: float) -> float:
-    """Seconds from line to line, for a sampling interval."""
+    """Seconds between lines, for a sampling interval."""
     return min(max(interval_s, SHORTEST_PERIOD_S), LONGEST_PERIOD_S)
 
 
@@ -65,20 +66,20 @@ class Macmon:
     """`cpu.powerWatts`, `gpu.0.powerWatts`, `ane.power`, `system.powerWatts`, clocks, temperatures, energy.
 
     Args:
-        ways: commands, best first; the next one is tried when one fails before its first line.
-        chip: learns what this is, and knows what its GPU may draw.
-        period_s: seconds from line to line.
+        commands: in order of preference; the next one is tried if one fails before its first line.
+        chip: is told the chip, and knows its GPU's limit.
+        period_s: seconds between lines.
 
-    ``tells_load`` says whether the GPU's load was among the last values.
+    ``has_load`` is whether the last values included the GPU's load.
     """
 
     name = "macmon"
 
-    def __init__(self, ways: Sequence[Sequence[str]], chip: AppleChip, period_s: float) -> None:
-        self.tells_load = False
+    def __init__(self, commands: Sequence[Sequence[str]], chip: AppleChip, period_s: float) -> None:
+        self.has_load = False
         self._chip = chip
         self._period_s = period_s
-        self._streams = [StreamingTool(way) for way in ways]
+        self._streams = [StreamingTool(command) for command in commands]
         self._works = False
         self._failed = ""
         self._remarks: list[bytes] = []
@@ -88,15 +89,15 @@ class Macmon:
 
     @property
     def pending(self) -> bool:
-        """Whether a first line is awaited."""
+        """Whether the first line has not arrived yet."""
         return self._heard_s is not None and not self._works
 
     def sample(self, tick: Tick) -> None:
         """Write the mean of the lines since the last tick.
 
         Raises:
-            ToolFailed: macmon has ended, hangs, cannot be started, or prints nothing that is understood;
-                again at each call until a line is.
+            ToolFailed: macmon exited, hangs, cannot be started, or prints nothing valid. Raised at each call
+                until a valid line arrives.
         """
         if self._heard_s is None:
             self._heard_s = tick.mono_s
@@ -106,7 +107,7 @@ class Macmon:
             raise
         except ToolFailed as failed:
             self._failed = str(failed)
-            self._next()
+            self._restart()
             raise
         if samples:
             self._works = True
@@ -117,12 +118,14 @@ class Macmon:
             raise StillFailing(self._failed)
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop the child process."""
         for stream in self._streams:
             stream.close()
 
     def _samples(self, mono_s: float) -> list[MacmonSample]:
-        """The samples since the last call. Remarks before the first one are no fault, unless none follows."""
+        """The samples since the last call. Other lines before the first sample are ignored, unless none
+        follows.
+        """
         stream = self._streams[0]
         lines = [line for line in stream.lines(mono_s) if line.strip()]
         samples = _samples(lines)
@@ -135,15 +138,15 @@ class Macmon:
         if self._heard_s is not None and mono_s - self._heard_s > SILENCE_S + self._period_s:
             program, remarks = " ".join(stream.argv[:2]), first_lines(b"\n".join(self._remarks))
             stream.close()
-            said = "nothing" if remarks == "nothing" else f"no sample, but {remarks},"
-            raise ToolFailed(f"{program} has printed {said} for {SILENCE_S:.0f} s and was killed")
+            printed = "nothing" if remarks == "nothing" else f"no sample, but {remarks},"
+            raise ToolFailed(f"{program} printed {printed} for {SILENCE_S:.0f} s and was killed")
         return []
 
-    def _next(self) -> None:
-        """It has ended: what it told last is not true now, and there may be another way to ask."""
+    def _restart(self) -> None:
+        """After an exit: discard its last values, and try the next command if it never worked."""
         self._heard_s = self._clock_s = None
         self._remarks = []
-        self.tells_load = False
+        self.has_load = False
         if not self._works:
             self._streams[0].close()
             self._streams = [*self._streams[1:], self._streams[0]]
@@ -158,7 +161,7 @@ class Macmon:
                     joules = self._joules.get(energy, 0.0) + sample.gauges[power] * between_s
                     self._joules[energy] = tick.counters[energy] = joules
         gauges = mean(list(samples))
-        self.tells_load = "gpu.0.gpu" in gauges
+        self.has_load = "gpu.0.gpu" in gauges
         watts = gauges.get("gpu.0.powerWatts")
         if watts is not None and self._chip.is_settled:
             gauges["gpu.0.powerPercent"] = watts * 100.0 / (self._chip.gpu_watts or UNKNOWN_WATTS)
@@ -166,7 +169,7 @@ class Macmon:
 
 
 def _samples(lines: Sequence[bytes]) -> list[MacmonSample]:
-    """The lines that hold a sample with a reading that we know."""
+    """The lines that contain a sample with a known reading."""
     found = []
     for line in lines:
         text = line.decode("utf-8", "replace").strip()

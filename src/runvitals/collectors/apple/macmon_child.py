@@ -1,12 +1,12 @@
-"""The package `macmon-lib`, asked in a process of its own: prints a line of JSON for each moment.
+"""Runs the package `macmon-lib` in a child process, and prints a line of JSON for each sample.
 
-It costs 10 MB, and a panic in it takes its process down; so the monitor starts this file as a child::
+The package takes 10 MB, and a panic in it ends its process. So the monitor runs this file as a child::
 
-    python -I -S -E library.py SECONDS FOLDER…
+    python -I -S -E macmon_child.py SECONDS FOLDER…
 
-FOLDER… are put on the module path. Each line is ``{"usage": …, "power": …, "memory": …, "temp": …,
-"soc": …}`` as `samples.py` reads it, or ``{"error": "…"}``, after which it ends. It also ends when nobody
-reads its lines any more.
+FOLDER… are added to sys.path. Each line is ``{"usage": …, "power": …, "memory": …, "temp": …, "soc": …}``, as
+`macmon_output.py` reads it. After a line ``{"error": "…"}`` it exits. It also exits when the reader closes
+the pipe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 def chip_of(info: Any) -> dict[str, Any]:
-    """The chip, with the names that `macmon pipe --soc-info` has for it."""
+    """The chip, with the names of `macmon pipe --soc-info`."""
     cores = {"ecpu_cores": 0, "pcpu_cores": 0}
     for domain in info.cpu_domains:
         cores["pcpu_cores" if "PCPU" in domain.name.upper() else "ecpu_cores"] += domain.units
@@ -33,7 +33,7 @@ def chip_of(info: Any) -> dict[str, Any]:
 
 
 def usage_of(entries: Any) -> list[dict[str, Any]]:
-    """Clusters of cores: clock, and share of their highest performance."""
+    """CPU or GPU clusters: clock, and share of their highest performance."""
     return [
         {"name": each.name, "units": each.units, "freq_mhz": each.frequency_mhz, "usage": each.usage}
         for each in entries
@@ -41,7 +41,7 @@ def usage_of(entries: Any) -> list[dict[str, Any]]:
 
 
 def sample_of(metrics: Any) -> dict[str, Any]:
-    """One moment, with the names that macmon's own JSON has."""
+    """One sample, with the names of macmon's JSON."""
     power, memory, temperature = metrics.power, metrics.memory, metrics.temperature
     return {
         "usage": {"cpu": usage_of(metrics.cpu_usage), "gpu": usage_of(metrics.gpu_usage)},
@@ -53,13 +53,13 @@ def sample_of(metrics: Any) -> dict[str, Any]:
     }
 
 
-def tell(answer: dict[str, Any]) -> None:
-    """Write a line at once: nothing is left in a buffer that could not be written at the end."""
+def print_line(answer: dict[str, Any]) -> None:
+    """Write a line directly: nothing stays in a buffer that could not be flushed at exit."""
     os.write(1, json.dumps(answer).encode() + b"\n")
 
 
 def main(every_s: float, folders: list[str]) -> int:
-    """Print for as long as somebody reads. Exit code 1 where the library does not work here."""
+    """Print until the pipe is closed. Exit code 1 if the library does not work."""
     sys.path += folders
     try:
         import macmon  # type: ignore[import-not-found]
@@ -68,17 +68,17 @@ def main(every_s: float, folders: list[str]) -> int:
         chip = chip_of(macmon.soc_info())
         next_s = time.monotonic()
         while True:
-            # Each answer covers the time since the one before: slices of equal length, on an absolute clock.
+            # A sample covers the time since the last one: equal intervals, on an absolute clock.
             next_s += every_s
             time.sleep(max(0.0, next_s - time.monotonic()))
             now_s = time.time()
             stamp = time.strftime("%Y-%m-%dT%H:%M:", time.gmtime(now_s)) + f"{now_s % 60.0:09.6f}"
             line = {"timestamp": stamp, "soc": chip, **sample_of(sampler.metrics())}
-            tell(line)
+            print_line(line)
     except BrokenPipeError:
         return 0
-    except Exception as error:  # noqa: BLE001 - whatever keeps the library from working is told
-        tell({"error": f"{type(error).__name__}: {error}"})
+    except Exception as error:  # noqa: BLE001 - every failure of the library is reported
+        print_line({"error": f"{type(error).__name__}: {error}"})
         return 1
 
 

@@ -1,11 +1,12 @@
-"""What macmon tells of a Mac, in the shapes of its versions: a line of JSON for each moment.
+"""Parses macmon's output, a line of JSON for each sample, in the formats of its versions.
 
 - macmon 0.4 to 0.7: ``"gpu_usage": [MHz, share of the highest performance]``
-- 0.8 and later: ``"gpu_freq_mhz"``, ``"gpu_active_ratio"`` beside the former, and ``"fans": [{"rpm": …}]``
-- the library, as `library.py` prints it: ``"usage": {"gpu": [{"name", "freq_mhz", "usage", "units"}]}``,
+- 0.8 and later: in addition ``"gpu_freq_mhz"``, ``"gpu_active_ratio"`` and ``"fans": [{"rpm": …}]``
+- the library, as printed by `macmon_child.py`: ``"usage": {"gpu": [{"name", "freq_mhz", "usage",
+"units"}]}``,
   ``"power": {"gpu": …}``
 
-Shares are "scaled" in what is older than 0.8, and in the library: time at half the highest clock counts half.
+Shares are scaled by the clock before 0.8 and in the library: time at half the highest clock counts half.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# Key -> where it is: (section, name)…, the first with a number counts; section "" is the whole.
+# Key -> its fields as (section, name); the first one with a number is used. Section "" is the top level.
 _NUMBERS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cpu.powerWatts": (("", "cpu_power"), ("power", "cpu")),
     "gpu.0.powerWatts": (("", "gpu_power"), ("power", "gpu")),
@@ -27,9 +28,10 @@ _NUMBERS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "memory.used": (("memory", "ram_usage"),),
     "swap.used": (("memory", "swap_usage"),),
 }
-# Where 0 stands for "not known".
+# Keys for which 0 means "unknown".
 _NEVER_ZERO = ("system.powerWatts", "cpu.avg_temp", "gpu.0.temp", "memory.used")
-# Part of the chip -> keys of its clock and its load. The smaller cores of an M5 are MCPU, to macmon "ecpu".
+# Part of the chip -> keys of its clock and load. The smaller cores of an M5 are MCPU; macmon calls them
+# "ecpu".
 _UNITS = {
     "ecpu": ("cpu.ecpu_freq", "cpu.ecpu_percent"),
     "pcpu": ("cpu.pcpu_freq", "cpu.pcpu_percent"),
@@ -39,12 +41,12 @@ _DAY_S = 86400.0
 
 
 class MacmonSample:
-    """One moment.
+    """One sample.
 
     Attributes:
         gauges: key → value.
-        chip: the chip's name and about: "" and nothing where this sample does not say.
-        clock_s: seconds of the day at which it was taken; None where it does not say.
+        chip: the chip's name, "" if the sample lacks it; `about` are its properties.
+        clock_s: time at which it was taken, in seconds of the day; None if the sample lacks it.
     """
 
     __slots__ = ("about", "chip", "clock_s", "gauges", "memory_bytes")
@@ -103,7 +105,7 @@ class MacmonSample:
                 self.gauges[f"fan.{number}.percent"] = turns * 100.0 / most
 
     def _read_library(self, usage: Mapping[str, Any], soc: Mapping[str, Any]) -> None:
-        """Clusters of cores: their means, by the number of cores."""
+        """Means over clusters, weighted by their number of cores."""
         entries = [each for kind in ("cpu", "gpu") for each in _objects(usage.get(kind))]
         highest = max((_number(mhz) or 0.0 for mhz in soc.get("gpu_freqs") or ()), default=0.0)
         for unit, (clock_key, load_key) in _UNITS.items():
@@ -123,11 +125,11 @@ class MacmonSample:
             if unit != "gpu":
                 self.gauges[load_key] = _percent(load)
             elif clock > 0.0 and highest > 0.0:
-                # What was scaled down by the clock is scaled up again: the share of time.
+                # Undo the scaling by the clock to get the share of time.
                 self.gauges[load_key] = _percent(load * highest / clock)
 
     def _correct_system_power(self) -> None:
-        """The meter of the whole machine lags: it never draws less than its parts."""
+        """The meter of the whole machine lags. Raise its value to the sum of the parts."""
         system = self.gauges.get("system.powerWatts")
         if system is not None:
             parts = sum(
@@ -147,7 +149,7 @@ class MacmonSample:
 
 
 def elapsed_s(earlier_s: float | None, later_s: float | None, usual_s: float) -> float:
-    """How much time lies between two samples, by their own clocks; the usual time where these do not tell.
+    """The time between two samples by their own clocks; `usual_s` if these are missing or implausible.
 
     >>> elapsed_s(86399.5, 0.5, 2.0), elapsed_s(None, 7.0, 2.0), elapsed_s(100.0, 50000.0, 2.0)
     (1.0, 2.0, 2.0)
@@ -159,7 +161,7 @@ def elapsed_s(earlier_s: float | None, later_s: float | None, usual_s: float) ->
 
 
 def mean(samples: list[MacmonSample]) -> dict[str, float]:
-    """Of each key the mean over the samples that have it."""
+    """The mean of each key over the samples that have it."""
     keys = dict.fromkeys(key for sample in samples for key in sample.gauges)
     values = {key: [sample.gauges[key] for sample in samples if key in sample.gauges] for key in keys}
     return {key: sum(found) / len(found) for key, found in values.items()}
@@ -175,7 +177,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number; nothing here can be less than 0."""
+    """A finite number. None of the values here can be negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0.0:
         return None
     return float(value) if value >= 0 else None
@@ -193,7 +195,7 @@ def _unit_of(name: str) -> str:
 
 
 def _seconds_of_day(stamp: Any) -> float | None:
-    """Of ``2026-02-17T19:34:27.942556+00:00``."""
+    """The seconds of the day in ``2026-02-17T19:34:27.942556+00:00``."""
     text = stamp[11:] if isinstance(stamp, str) else ""
     hours, minutes, seconds = text[0:2], text[3:5], text[6:].partition("+")[0].rstrip("Z")
     try:

@@ -1,4 +1,4 @@
-"""The exporter as a source: `/metrics` of one host's exporter, or a Prometheus that has asked many."""
+"""The collector of DCGM metrics: a host's exporter (`/metrics`), or a Prometheus that scrapes several."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Tick
 
-# The exporter itself looks every 30 s, or every 1 s at the most. Its text costs 30 µs a line.
+# The exporter updates every 30 s, or every 1 s at most. Its text costs 30 µs a line.
 EVERY_S = 5.0
 PATIENCE_S = 0.02
 PREFIX = "DCGM_FI_"
-# 16 GPUs of 7 slices each with 100 metrics are less.
+# 16 GPUs of 7 slices each with 100 metrics are below this.
 MOST_SERIES = 20_000
 ALL_FIELDS = '{__name__=~"DCGM_FI_.+"}'
 
 
 class NoSeries(Exception):
-    """The exporter answers, and tells of no GPU."""
+    """The exporter responds, but reports no GPU."""
 
 
 class Dcgm:
-    """`gpu.{i}.…` and `gpu.{i}.mig.…` as the exporter has them.
+    """`gpu.{i}.…` and `gpu.{i}.mig.…` as reported by the exporter.
 
-    What the driver itself has told by the `nvidia` source is left to it.
+    Keys that another source, such as `nvidia`, has written are left to it.
 
     Args:
-        url: of the exporter's text (`http://localhost:9400/metrics`), or of Prometheus' queries
+        url: of the exporter (`http://localhost:9400/metrics`), or of Prometheus queries
             (`http://prometheus:9090/api/v1/query?query=DCGM_FI_DEV_GPU_TEMP&query=…`; without a query, all
             metrics of DCGM).
         headers: for the requests.
-        hostname: which host's GPUs are ours, where a Prometheus tells of several.
+        hostname: the host whose GPUs are read, if a Prometheus reports several hosts.
 
     Raises:
         HttpError, NoSeries, ValueError, Hung: by `sample`.
@@ -63,44 +63,44 @@ class Dcgm:
 
     def __init__(self, url: str, headers: Mapping[str, str], hostname: str = "") -> None:
         self.facts: dict[str, object] | None = None
-        self._urls = _questions(url)
+        self._urls = _query_urls(url)
         self._headers = dict(headers)
         self._hostname = hostname or os.uname().nodename
         self._others: set[str] = set()
         self._totals: dict[str, tuple[float, float]] = {}
         self._xids: dict[int, float] = {}
         self._throttled: dict[int, ThrottledTime] = {}
-        # (GPU, metric) of what boards have told without a slice's label.
+        # (GPU, metric) reported without a slice's label.
         self._boards: set[tuple[int | None, str]] = set()
-        self._aside = BackgroundReader(self._ask, every_s=EVERY_S, patience_s=PATIENCE_S)
+        self._reader = BackgroundReader(self._read_all, every_s=EVERY_S, patience_s=PATIENCE_S)
 
     @property
     def pending(self) -> bool:
-        """Whether the exporter has not answered yet."""
-        return self._aside.pending
+        """Whether the exporter has not responded yet."""
+        return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
-        # The sources before this one have written theirs. Two that take turns in one key would make it jump.
+        # Earlier sources have written their keys. Two sources alternating in one key would make it jump.
         for key in (*tick.gauges, *tick.counters):
             if key.startswith("gpu."):
                 self._others.add(key)
         answer = type(tick)(tick.mono_s)
-        self._aside.sample(answer)
+        self._reader.sample(answer)
         for ours, theirs in ((answer.gauges, tick.gauges), (answer.counters, tick.counters)):
             theirs.update((key, value) for key, value in ours.items() if key not in self._others)
         tick.events += answer.events
 
     def close(self) -> None:
-        self._aside.close()
+        self._reader.close()
 
     # -- in the thread
 
-    def _ask(self, tick: Tick) -> None:
+    def _read_all(self, tick: Tick) -> None:
         series = [each for url in self._urls for each in self._read(url)]
         series = of_host((each for each in series if each.index is not None), self._hostname)
         if not series:
-            raise NoSeries(f"{http.HttpAddress(self._urls[0])} answers, but tells of no GPU")
-        self._tell(series)
+            raise NoSeries(f"{http.HttpAddress(self._urls[0])} responds, but reports no GPU")
+        self._update_facts(series)
         series = self._of_boards([each for each in series if not is_blank(each.value)])
         memory: dict[str, dict[str, float]] = {}
         for each in series:
@@ -135,8 +135,8 @@ class Dcgm:
         yield from series
 
     def _of_boards(self, series: list[DcgmSeries]) -> list[DcgmSeries]:
-        """The series, those that exporters repeat for each slice as their board's: where no series of the
-        board itself was ever told, and all slices agree.
+        """Turn board metrics that exporters repeat for each slice into metrics of the board, if no series of
+        the board itself was ever reported and all slices have the same value.
         """
         self._boards.update((each.index, each.name) for each in series if not each.slice)
         repeated: dict[tuple[int | None, str], list[DcgmSeries]] = {}
@@ -145,7 +145,7 @@ class Dcgm:
             if not each.slice or each.is_of_slice:
                 kept.append(each)
             elif each.name in FLOWS:
-                continue  # a slice has no links of its own
+                continue  # slices have no links
             elif (each.index, each.name) not in self._boards:
                 repeated.setdefault((each.index, each.name), []).append(each)
         agreed = (told for told in repeated.values() if all(each.value == told[0].value for each in told))
@@ -156,7 +156,7 @@ class Dcgm:
         name, value = series.name, series.value
         if name in GAUGES:
             end, factor = GAUGES[name]
-            # Boards whose memory has no sensor say 0 °C.
+            # Boards without a memory sensor report 0 °C.
             if value > 0 or end != "memoryTemp":
                 tick.gauges[prefix + end] = value * factor
         elif name in COUNTERS:
@@ -169,10 +169,10 @@ class Dcgm:
         elif name in FLOWS:
             self._write_flow(tick, prefix + FLOWS[name], series)
         elif series.index is not None:
-            self._note(tick, series.index, series)
+            self._accumulate(tick, series.index, series)
 
-    def _note(self, tick: Tick, index: int, series: DcgmSeries) -> None:
-        """What says something together with what was told before."""
+    def _accumulate(self, tick: Tick, index: int, series: DcgmSeries) -> None:
+        """Process a series that needs its earlier values."""
         if series.name == XID:
             self._note_xid(tick, index, series.value)
         elif series.name in THROTTLED:
@@ -191,13 +191,13 @@ class Dcgm:
             tick.gauges[key] = (series.value - before) / (tick.mono_s - before_s)
 
     def _note_xid(self, tick: Tick, index: int, value: float) -> None:
-        """The exporter tells the last error for ever, so only another one than at first is news."""
+        """The exporter repeats the last error for ever. Only a change is an event."""
         before = self._xids.get(index)
         self._xids[index] = value
         if before is not None and value not in (0.0, before):
             tick.events.append(xid_event(index, int(value)))
 
-    def _tell(self, series: list[DcgmSeries]) -> None:
+    def _update_facts(self, series: list[DcgmSeries]) -> None:
         gpus: dict[tuple[int, str], dict[str, object]] = {}
         for each in series:
             if each.index is None or (each.index, each.slice) in gpus:
@@ -220,7 +220,7 @@ class Dcgm:
 
 
 def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
-    """Used bytes, and their share: of the total where it is told, else of the sum of the parts."""
+    """Used bytes and percent: of the reported total, else of the sum of the parts."""
     used = sizes.get("DEV_FB_USED")
     if used is None:
         return
@@ -233,15 +233,15 @@ def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
 
 
 def _of_query(body: bytes) -> Iterator[DcgmSeries]:
-    """Series of Prometheus' answer to an instant query.
+    """The series in Prometheus' response to an instant query.
 
     Raises:
-        ValueError: it is none, or tells of an error.
+        ValueError: the response is invalid, or an error.
     """
     answer = loads(body)
     if not isinstance(answer, dict) or answer.get("status") != "success":
-        said = answer.get("error") if isinstance(answer, dict) else answer
-        raise ValueError(f"Prometheus did not answer the query: {said!s:.200}")
+        message = answer.get("error") if isinstance(answer, dict) else answer
+        raise ValueError(f"query rejected by Prometheus: {message!s:.200}")
     data = answer.get("data")
     results = data.get("result") if isinstance(data, dict) else None
     for result in results if isinstance(results, list) else ():
@@ -252,19 +252,19 @@ def _of_query(body: bytes) -> Iterator[DcgmSeries]:
         name = labels.get("__name__", "")
         try:
             value = float(pair[1])
-        except (TypeError, ValueError):  # a mangled entry takes no other with it
+        except (TypeError, ValueError):  # skip only this entry
             continue
         if isinstance(name, str) and name.startswith(PREFIX):
             yield DcgmSeries(name.removeprefix(PREFIX), labels, value, is_total=False)
 
 
-def _questions(url: str) -> list[str]:
-    """One address a query: Prometheus answers one at a time."""
-    place, _, rest = url.partition("?")
+def _query_urls(url: str) -> list[str]:
+    """The URLs, one for each query."""
+    path, _, rest = url.partition("?")
     queries = [part.removeprefix("query=") for part in rest.split("&") if part.startswith("query=")]
-    if not queries and "/api/v1/query" not in place:
+    if not queries and "/api/v1/query" not in path:
         return [url]
-    base = place.partition("/api/v1/query")[0].rstrip("/")
+    base = path.partition("/api/v1/query")[0].rstrip("/")
     return [f"{base}/api/v1/query?query={_quoted(http.unquoted(query))}" for query in queries or [ALL_FIELDS]]
 
 

@@ -1,4 +1,4 @@
-"""What the exporter's metrics are among our keys, in our units."""
+"""The exporter's metrics: our keys and units for them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ COUNTERS = {
     "DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": ("nvlinkReplayErrors", 1.0),
     "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": ("nvlinkRecoveryErrors", 1.0),
 }
-# Readings that a slice has of its own. The others are the board's, whatever series they come with: exporters
-# repeat them for each of its slices.
+# Readings that exist for slices. The others are those of the board, even in series of a slice: exporters
+# repeat them for each slice.
 OF_SLICES = frozenset((
     "DEV_GPU_UTIL", "DEV_MEM_COPY_UTIL", "DEV_ENC_UTIL", "DEV_DEC_UTIL", "DEV_ECC_SBE_VOL_DEV",
     "DEV_ECC_DBE_VOL_DEV",
 ))  # fmt: skip
-# Nanoseconds for which the clocks were held down, by reason. (The exporter's help says "us", and means them.)
+# Nanoseconds during which clocks were throttled, by reason. (The exporter's help says "us", which is wrong.)
 THROTTLED = {
     "DEV_POWER_VIOLATION": "swPowerCap",
     "DEV_THERMAL_VIOLATION": "thermal",
@@ -62,10 +62,10 @@ THROTTLED = {
     "DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS": "hwThermal",
     "DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS": "hwPowerBrake",
 }
-# Bits of the reasons that hold now.
+# Bits of the active throttling reasons.
 THROTTLE_REASONS = ("DEV_CLOCK_THROTTLE_REASONS", "DEV_CLOCKS_EVENT_REASONS")
-# Ratios of profiling counters, of a board or of a slice of it: 0 to 1 there, percent here. Over 1 is a known
-# fault of slices.
+# Profiling ratios of a board or slice, 0 to 1; percent in our keys. Values above 1 are a known fault of
+# slices.
 RATIOS = {
     "PROF_GR_ENGINE_ACTIVE": "graphicsActive",
     "PROF_GR_ENGINE_UTIL_RATIO": "graphicsActive",
@@ -78,7 +78,7 @@ RATIOS = {
     "PROF_PIPE_FP32_ACTIVE": "pipeFp32Active",
     "PROF_PIPE_FP16_ACTIVE": "pipeFp16Active",
 }
-# Bytes per second; bytes since some time where an exporter declares them as counters.
+# Bytes per second; total bytes if the exporter declares the metric as a counter.
 FLOWS = {
     "PROF_PCIE_TX_BYTES": "pcieTxBytes",
     "PROF_PCIE_RX_BYTES": "pcieRxBytes",
@@ -87,7 +87,7 @@ FLOWS = {
 }
 MEMORY = frozenset(("DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_TOTAL", "DEV_FB_RESERVED"))
 XID = "DEV_XID_ERRORS"
-# DCGM's marks for "no value": the last sixteen numbers of 32 and of 64 bits, which as floats are all 2⁶³.
+# DCGM's codes for "no value": the last sixteen 32-bit and 64-bit numbers. As floats the latter are all 2⁶³.
 _BLANK_32 = range(0x7FFFFFF0, 0x80000000)
 _BLANK_64 = 9.2e18
 
@@ -105,7 +105,7 @@ class DcgmSeries:
 
     @property
     def index(self) -> int | None:
-        """The GPU's number: label ``gpu``, or ``device`` (nvidia0)."""
+        """The GPU's index: label ``gpu``, or ``device`` (nvidia0)."""
         for text in (self.labels.get("gpu", ""), self.labels.get("device", "").removeprefix("nvidia")):
             if text.isdigit():
                 return int(text)
@@ -113,17 +113,17 @@ class DcgmSeries:
 
     @property
     def slice(self) -> str:
-        """`mig.7.0.` for GPU instance 7, "" for a whole GPU. Compute instances are not told apart."""
+        """`mig.7.0.` for GPU instance 7, "" for a whole GPU. Compute instances are not distinguished."""
         instance = self.labels.get("GPU_I_ID", "")
         return f"mig.{instance}.0." if instance.isdigit() else ""
 
     @property
     def is_of_slice(self) -> bool:
-        """Whether a slice has this metric of its own."""
+        """Whether this metric exists for slices."""
         return self.name in OF_SLICES or self.name in RATIOS or self.name in MEMORY
 
     def of_board(self) -> DcgmSeries:
-        """The same number as its board's."""
+        """The same value, as that of the board."""
         labels = {name: text for name, text in self.labels.items() if name != "GPU_I_ID"}
         return DcgmSeries(self.name, labels, self.value, self.is_total)
 
@@ -134,7 +134,7 @@ class DcgmSeries:
 
 
 def is_blank(value: float) -> bool:
-    """Whether a number stands for "no value".
+    """Whether a number is a code for "no value".
 
     >>> is_blank(9223372036854775794.0), is_blank(2147483632.0), is_blank(float("nan")), is_blank(55.0)
     (True, True, True, False)
@@ -145,11 +145,11 @@ def is_blank(value: float) -> bool:
 
 
 def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:
-    """Those of our host, and those that name none. Where all are of one host, that is ours whatever it is
-    called: in Kubernetes the exporter's own pod.
+    """The series of our host, and those without a host. If all are of one host, it is ours under any name: in
+    Kubernetes it is the name of the exporter's pod.
 
     Raises:
-        ValueError: they are of several hosts, and none is ours.
+        ValueError: they are of several hosts, none of which is ours.
     """
     known = list(series)
     hosts = {each.host for each in known} - {""}
@@ -159,5 +159,5 @@ def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:
     ours = [each for each in known if each.host.partition(".")[0] in (short, "")]
     if not any(each.host for each in ours):
         names = ", ".join(sorted(hosts)[:5])
-        raise ValueError(f"the series are of {len(hosts)} hosts ({names} …), and none is {hostname}")
+        raise ValueError(f"no series of host {hostname}; there are series of {len(hosts)} hosts ({names} …)")
     return ours

@@ -1,4 +1,4 @@
-"""What gcipuinfo says of an IPU: texts by attribute, "36.2 C", "1300MHz", "N/A"."""
+"""The attributes that gcipuinfo reports for an IPU: texts such as "36.2 C", "1300MHz", "N/A"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# End of an attribute's name -> the unit its value ends with.
+# End of an attribute's name -> the unit at the end of its value.
 UNITS: Mapping[str, str] = {
     "temp": "C",
     "clock": "MHz",
@@ -15,7 +15,7 @@ UNITS: Mapping[str, str] = {
     "utilisation (session)": "%",
     "speed": "GT/s",
 }
-# What varies, and is written at every sample.
+# Attributes that vary, written at every sample.
 VARYING = (
     "average board temp (C)",
     "average die temp (C)",
@@ -25,15 +25,15 @@ VARYING = (
     "ipu utilisation (%)",
     "ipu utilisation (session) (%)",
 )
-# What hardly does, and is written when an IPU is first seen, when it has changed, and now and then. Name ->
-# name in our key: that of W&B's pages.
+# Attributes that rarely change: written when an IPU is first seen, when they change, and every few minutes.
+# Name -> name in our key, which is that of W&B's pages.
 LASTING: Mapping[str, str] = {"link speed (GT/s)": "speed (GT/s)"}
-# The library's names of these.
+# The library's names for these.
 _MEASURED = (
     "average board temp", "average die temp", "clock", "ipu power", "total board power", "ipu utilisation",
     "ipu utilisation (session)", "link speed",
 )  # fmt: skip
-# What tells who an IPU is.
+# The attributes that identify an IPU.
 IDENTITY = (
     "id", "board ipu index", "board type", "board serial number", "ipu architecture", "pci id", "numa node",
     "driver version", "firmware version",
@@ -41,7 +41,7 @@ IDENTITY = (
 
 
 def parse_metric(name: str, value: str) -> tuple[str, float] | None:
-    """The attribute's name, with its unit where it has one, and its number; None where it has none.
+    """The attribute's name, with its unit if it has one, and its number; None if it has no number.
 
     Example:
         >>> parse_metric("average die temp", "33.4 C"), parse_metric("clock", "1300MHz")
@@ -61,17 +61,17 @@ def parse_metric(name: str, value: str) -> tuple[str, float] | None:
 
 
 def readings(device: Mapping[str, str]) -> dict[str, float]:
-    """What is measured of an IPU, by name with unit. 20 µs."""
+    """The measured values of an IPU, by name with unit. Takes 20 µs."""
     parsed = [parse_metric(name, device[name].strip()) for name in _MEASURED if name in device]
     return dict(each for each in parsed if each is not None)
 
 
 def identity(device: Mapping[str, str]) -> dict[str, object]:
-    """Who an IPU is, with the names that W&B has for it."""
+    """The identity of an IPU, with W&B's names."""
     return {name: device[name] for name in IDENTITY if device.get(name, "N/A") != "N/A"}
 
 
 def user(device: Mapping[str, str]) -> int | None:
-    """The process that uses an IPU, None where none does."""
+    """The PID of the process that uses an IPU, None if there is none."""
     text = device.get("user process id", "").strip()
     return int(text) if text.isdigit() else None

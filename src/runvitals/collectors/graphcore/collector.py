@@ -1,4 +1,4 @@
-"""The IPUs that the run uses as a source: gcipuinfo, asked in a thread of its own."""
+"""The collector of the IPUs that the run uses: reads gcipuinfo in a background thread."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
 
-# What a tick waits for its answer: cards in this host answer within milliseconds; what an IPU-Machine answers
-# over the network may go into the next tick.
+# How long a tick waits: cards in this host respond within milliseconds. Results of an IPU-Machine, read over
+# the network, may go into the next tick.
 PATIENCE_S = 0.05
-# What does not change is written again after this, so that a long run's charts have it everywhere.
+# Constant values are written again after this time, so that every part of a long run has them.
 LASTING_EVERY_S = 300.0
 
 
@@ -27,12 +27,12 @@ class Ipus:
     """`ipu.{id}.…` of the IPUs that the run's processes use, children included.
 
     Args:
-        folder: where `gcipuinfo` lies.
+        folder: the folder of `gcipuinfo`.
         patience_s: how long a tick waits.
-        proc: where procfs lies, with ids as ours are.
+        proc: the procfs of our PID namespace.
 
     Raises:
-        ImportError, Hung, and whatever gcipuinfo raises: by `sample`.
+        ImportError, Hung, and every exception of gcipuinfo: by `sample`.
     """
 
     name = "graphcore"
@@ -50,23 +50,23 @@ class Ipus:
         self._repeat = Every(LASTING_EVERY_S)
         self._here: dict[str, dict[str, object]] | None = None
         self._lost: set[str] = set()
-        self._aside = BackgroundReader(self._ask, patience_s=patience_s)
+        self._aside = BackgroundReader(self._read, patience_s=patience_s)
 
     @property
     def pending(self) -> bool:
-        """Whether the library has not answered yet."""
+        """Whether the library has not responded yet."""
         return self._aside.pending
 
     def sample(self, tick: Tick) -> None:
         self._aside.sample(tick)
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Stop the thread."""
         self._aside.close()
 
     # -- in the thread
 
-    def _ask(self, tick: Tick) -> None:
+    def _read(self, tick: Tick) -> None:
         if self._info is None:
             self._info = _open(self._folder)
         devices = [
@@ -76,11 +76,11 @@ class Ipus:
         if self._repeat.due(tick.mono_s):
             self._written.clear()
         run = self._run.pids(tick.mono_s)
-        everybodys = self._scope.whole_machine
-        ours = {device["id"]: readings(device) for device in devices if everybodys or user(device) in run}
+        all_ipus = self._scope.whole_machine
+        ours = {device["id"]: readings(device) for device in devices if all_ipus or user(device) in run}
         for number, found in ours.items():
             self._write(tick, f"ipu.{number}.", found)
-        self._tell(tick, devices, ours)
+        self._update_facts(tick, devices, ours)
 
     def _write(self, tick: Tick, prefix: str, numbers: Mapping[str, float]) -> None:
         for name in VARYING:
@@ -91,9 +91,9 @@ class Ipus:
             if name in numbers and self._written.get(key) != numbers[name]:
                 self._written[key] = tick.gauges[key] = numbers[name]
 
-    # -- what there is beside numbers
+    # -- facts and reasons
 
-    def _tell(
+    def _update_facts(
         self, tick: Tick, devices: Sequence[Mapping[str, str]], ours: Mapping[str, Mapping[str, float]]
     ) -> None:
         here = {device["id"]: identity(device) for device in devices}
@@ -121,7 +121,7 @@ class Ipus:
 
 
 def _open(folder: str) -> Any:
-    """The library's door to the IPUs of this host's partition, which reads them anew at every question."""
+    """The library's interface to the IPUs of this host's partition, which it reads again at every call."""
     if folder not in sys.path:
         sys.path.append(folder)
     __import__("gcipuinfo")
@@ -133,21 +133,21 @@ def _open(folder: str) -> Any:
 def _missing(
     devices: Sequence[Mapping[str, str]], ours: Mapping[str, Mapping[str, float]], lost: set[str]
 ) -> dict[str, str]:
-    """Why readings are not there, in words."""
+    """Reading -> why it is missing."""
     absent = {f"IPU {number}": "lost" for number in sorted(lost)}
     busy = sum(user(device) is not None for device in devices)
     if not devices:
-        absent["ipu"] = "gcipuinfo lists none: there is no partition, or it has no IPU"
+        absent["ipu"] = "gcipuinfo lists no IPU: there is no partition, or it has no IPU"
     elif not ours and busy:
         absent["ipu"] = (
-            f"{busy} of {len(devices)} are in use, none by a process of the run (in a container, processes "
-            "may bear the host's numbers: start it with --pid=host)"
+            f"{busy} of {len(devices)} are in use, none by a process of the run (in a container, gcipuinfo "
+            "may report the PIDs of the host: start it with --pid=host)"
         )
     elif not ours:
-        absent["ipu"] = f"none of {len(devices)} is in use"
+        absent["ipu"] = f"none of {len(devices)} IPUs is in use"
     for name in VARYING:
         if ours and not any(name in numbers for numbers in ours.values()):
-            absent[name] = "these boards do not tell it"
+            absent[name] = "not reported by these boards"
     return absent
 
 

@@ -21,12 +21,12 @@ NODE = "/dev/ipu0"
 VARIABLES = ("IPUOF_CONFIG_PATH", "IPUOF_VIPU_API_HOST", "IPUOF_VIPU_API_PARTITION_ID")
 FOLDERS = ("/etc/ipuof.conf.d", "~/.ipuof.conf.d")
 NONE = (
-    f"no Graphcore IPU here: no PCI device of vendor {VENDOR}, no {NODE}, and neither {', '.join(VARIABLES)} "
-    f"nor a file in {' or '.join(FOLDERS)} tells of a partition"
+    f"no Graphcore IPU: no PCI device of vendor {VENDOR}, no {NODE}, and neither {', '.join(VARIABLES)} "
+    f"nor a file in {' or '.join(FOLDERS)} configures a partition"
 )
 NO_MODULE = (
-    "Graphcore's IPUs are here, but its Python module gcipuinfo is not: source the Poplar SDK's enable.sh "
-    "before the training, or put its folder `python` on PYTHONPATH"
+    "Graphcore IPUs found, but not the Python module gcipuinfo: source the Poplar SDK's enable.sh before the "
+    "training, or put its folder `python` on PYTHONPATH"
 )
 
 
