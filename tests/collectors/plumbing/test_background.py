@@ -1,4 +1,4 @@
-"""A source that may hang delays nobody, and says so when it does."""
+"""A source that hangs does not delay others, and is reported."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from runvitals.collectors.plumbing.background import BackgroundReader, Hung
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONG_S = 10.0  # longer than any test waits for what must come
+LONG_S = 10.0  # longer than any test should wait
 
 
 class Fridge:
-    """Answers its temperature: the number of the question, when `door` is open."""
+    """Returns its temperature, which is the number of the call, when `door` is open."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -51,11 +51,11 @@ def sampled(aside: BackgroundReader, mono_s: float) -> Tick:
 
 
 def wait_for_answer(aside: BackgroundReader) -> None:
-    """Until the thread has put an answer where the next tick finds it."""
+    """Wait until the thread has a result for the next tick."""
     assert _within(LONG_S, lambda: not aside._done.locked())
 
 
-def test_an_answer_in_time_goes_into_its_own_tick(fridge: Fridge) -> None:
+def test_a_result_in_time_goes_into_its_tick(fridge: Fridge) -> None:
     fridge.door.set()
     aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
     tick = sampled(aside, 100.0)
@@ -64,7 +64,7 @@ def test_an_answer_in_time_goes_into_its_own_tick(fridge: Fridge) -> None:
     aside.close()
 
 
-def test_a_late_answer_goes_into_the_next_tick_once(fridge: Fridge) -> None:
+def test_a_late_result_goes_into_the_next_tick_once(fridge: Fridge) -> None:
     aside = BackgroundReader(fridge.ask)
     assert sampled(aside, 100.0).gauges == {}
     fridge.door.set()
@@ -78,13 +78,13 @@ def test_a_late_answer_goes_into_the_next_tick_once(fridge: Fridge) -> None:
 def test_a_tick_waits_no_longer_than_its_patience(fridge: Fridge) -> None:
     aside = BackgroundReader(fridge.ask, patience_s=0.02)
     assert sampled(aside, 100.0).gauges == {}
-    assert sampled(aside, 101.0).gauges == {}  # the thread is busy: not asked, not waited for
+    assert sampled(aside, 101.0).gauges == {}  # the thread is busy: neither called nor waited for
     assert aside.pending
     assert fridge.asked == 1
     aside.close()
 
 
-def test_it_is_asked_as_often_as_wanted(fridge: Fridge) -> None:
+def test_it_is_called_at_its_interval(fridge: Fridge) -> None:
     fridge.door.set()
     aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=LONG_S)
     assert [bool(sampled(aside, 100.0 + second).gauges) for second in range(7)] == [
@@ -93,11 +93,11 @@ def test_it_is_asked_as_often_as_wanted(fridge: Fridge) -> None:
     aside.close()
 
 
-def test_what_it_raises_is_raised_until_it_works_again(fridge: Fridge) -> None:
+def test_its_exception_is_raised_until_it_works_again(fridge: Fridge) -> None:
     fridge.door.set()
     fridge.broken = OSError("warm")
     aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=LONG_S)
-    for mono_s in (100.0, 101.0, 105.0):  # at 101 nobody asked
+    for mono_s in (100.0, 101.0, 105.0):  # not called at 101
         with pytest.raises(OSError, match="warm"):
             aside.sample(Tick(mono_s))
     fridge.broken = None
@@ -105,7 +105,7 @@ def test_what_it_raises_is_raised_until_it_works_again(fridge: Fridge) -> None:
     aside.close()
 
 
-def test_a_hanging_source_is_reported_until_it_answers_and_its_old_answer_is_no_reading(
+def test_a_hanging_source_is_reported_and_its_stale_result_is_dropped(
     fridge: Fridge,
 ) -> None:
     aside = BackgroundReader(fridge.ask, hung_after_s=30.0)
@@ -116,13 +116,13 @@ def test_a_hanging_source_is_reported_until_it_answers_and_its_old_answer_is_no_
             aside.sample(Tick(mono_s))
     fridge.door.set()
     wait_for_answer(aside)
-    assert sampled(aside, 200.0).gauges == {}  # of 100 seconds ago
+    assert sampled(aside, 200.0).gauges == {}  # the result is 100 seconds old
     wait_for_answer(aside)
     assert sampled(aside, 201.0).gauges == {"temp": 2.0}
     aside.close()
 
 
-def test_one_thread_asks_all_and_ends_when_told_so() -> None:
+def test_one_thread_makes_all_calls_and_ends_on_close() -> None:
     threads: set[int] = set()
     aside = BackgroundReader(lambda tick: threads.add(threading.get_ident()), patience_s=LONG_S)
     for second in range(5):
@@ -132,21 +132,21 @@ def test_one_thread_asks_all_and_ends_when_told_so() -> None:
     assert _within(LONG_S, lambda: not threads & set(_running_threads()))
 
 
-def test_closing_does_not_wait_for_one_that_hangs(fridge: Fridge) -> None:
+def test_close_does_not_wait_for_a_hanging_source(fridge: Fridge) -> None:
     aside = BackgroundReader(fridge.ask)
     sampled(aside, 100.0)
     aside.close()
-    assert aside.pending  # it still hangs
+    assert aside.pending  # still hanging
 
 
-def test_one_never_asked_needs_no_thread() -> None:
+def test_no_thread_without_a_call() -> None:
     before = set(_running_threads())
     BackgroundReader(lambda tick: None).close()
     assert set(_running_threads()) <= before
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_forked_child_has_a_thread_of_its_own(fridge: Fridge) -> None:
+def test_a_forked_child_starts_its_own_thread(fridge: Fridge) -> None:
     fridge.door.set()
     aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
     sampled(aside, 100.0)

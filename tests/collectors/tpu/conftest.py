@@ -1,4 +1,4 @@
-"""Settings of this room's property tests: a busy machine is no failure."""
+"""Settings of this folder's property tests: a busy machine is no failure."""
 
 from hypothesis import settings
 

@@ -1,9 +1,9 @@
-"""Made-up TPU hosts, as PCI and /dev show them."""
+"""Fake TPU hosts: entries of PCI and /dev."""
 
 from __future__ import annotations
 
 PCI = "sys/bus/pci/devices"
-# Google's network card: the same vendor, no TPU.
+# Google's network card, which has the same vendor.
 GVNIC = {
     f"{PCI}/0000:00:01.0/vendor": "0x1ae0\n",
     f"{PCI}/0000:00:01.0/device": "0x0042\n",
@@ -12,7 +12,7 @@ GVNIC = {
 
 
 def chip(address: str, device: str, subsystem: str = "0x0001", group: int | None = None) -> dict[str, str]:
-    """A function of PCI."""
+    """A PCI function."""
     folder = f"{PCI}/{address}"
     tree = {
         f"{folder}/vendor": "0x1ae0\n",

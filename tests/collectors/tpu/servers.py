@@ -1,4 +1,4 @@
-"""A gRPC server that answers as libtpu's does; the transport is grpcio's."""
+"""A gRPC server that responds like libtpu's, based on grpcio."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FakeRuntime:
-    """What a program that uses TPUs has open.
+    """The metric service of a program that uses TPUs.
 
     Args:
         readings: metric -> its readings; may be changed while it runs.

@@ -1,4 +1,4 @@
-"""The chips of a host, and whether there are any at all."""
+"""Detecting the TPU chips of a host."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_v5e_with_a_network_card_of_the_same_vendor(tmp_path: Path) -> None:
     ]
 
 
-def test_v2_and_v3_differ_by_their_subsystem(tmp_path: Path) -> None:
+def test_v2_and_v3_are_distinguished_by_subsystem(tmp_path: Path) -> None:
     assert shape(tmp_path, machines.V3) == [
         (0, "0000:00:04.0", "/dev/accel0", "v3", 2),
         (1, "0000:00:05.0", "/dev/accel1", "v3", 2),
@@ -48,7 +48,7 @@ def test_two_functions_of_one_chip(tmp_path: Path) -> None:
     assert shape(tmp_path, machines.IRONWOOD) == [(0, "0000:00:04.0", "/dev/vfio/7", "7x", 2)]
 
 
-def test_groups_are_numbers(tmp_path: Path) -> None:
+def test_iommu_groups_are_sorted_as_numbers(tmp_path: Path) -> None:
     tree = machines.chip("0000:00:04.0", "0x006f", group=10) | machines.chip(
         "0000:00:05.0", "0x006f", group=9
     )
@@ -58,23 +58,23 @@ def test_groups_are_numbers(tmp_path: Path) -> None:
     ]
 
 
-def test_a_container_that_hides_the_bus(tmp_path: Path) -> None:
+def test_a_container_without_pci(tmp_path: Path) -> None:
     assert shape(tmp_path, {"dev/accel10": "", "dev/accel2": ""}) == [
         (0, "", "/dev/accel2", "", 1),
         (1, "", "/dev/accel10", "", 1),
     ]
 
 
-def test_the_bus_of_others_machines_is_not_read(tmp_path: Path) -> None:
+def test_pci_is_not_read_outside_google_cloud(tmp_path: Path) -> None:
     assert shape(tmp_path, machines.V5E | {"sys/class/dmi/id/sys_vendor": "QEMU\n"}) == []
 
 
-def test_googles_machines_are_looked_at(tmp_path: Path) -> None:
+def test_pci_is_read_in_google_cloud(tmp_path: Path) -> None:
     assert len(shape(tmp_path, machines.V5E | {"sys/class/dmi/id/sys_vendor": "Google\n"})) == 2
 
 
-def test_others_accelerators(tmp_path: Path) -> None:
-    """Gaudi's nodes lie in a folder; vfio groups are those of machines with guests."""
+def test_accelerators_of_other_vendors(tmp_path: Path) -> None:
+    """Gaudi's nodes are in a folder; VFIO groups also exist on hosts of virtual machines."""
     with pytest.raises(Absent, match=r"none on the PCI bus, no /dev/accel\*"):
         probe(plant(tmp_path, machines.GVNIC | {"dev/accel/accel0": "", "dev/vfio/12": ""}))
 
@@ -85,14 +85,14 @@ def test_a_tpu_of_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         probe(Scope(host_root=str(tmp_path)))
 
 
-def test_a_variable_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_suffices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TPU_ACCELERATOR_TYPE", "v5litepod-4")
     collector = probe(Scope(host_root=str(tmp_path)))
     assert collector.facts == {"tpu": {"vendor": "Google", "accelerator_type": "v5litepod-4"}}
     collector.close()
 
 
-def test_who_uses_a_chip(tmp_path: Path) -> None:
+def test_processes_that_use_a_chip(tmp_path: Path) -> None:
     chips = find_chips(plant(tmp_path, machines.V5E))
     for pid, target in ((7, "/dev/vfio/1"), (8, "/dev/vfio/0")):
         folder = tmp_path / f"proc/{pid}/fd"
@@ -102,7 +102,7 @@ def test_who_uses_a_chip(tmp_path: Path) -> None:
     assert users(chips, [7, 99], proc=str(tmp_path / "proc")) == {"/dev/vfio/1"}
 
 
-def test_a_machine_without_tpus_loads_nothing_more(tmp_path: Path) -> None:
+def test_the_probe_imports_nothing_else(tmp_path: Path) -> None:
     script = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "from runvitals.collectors.base import Absent, Scope\n"

@@ -1,4 +1,4 @@
-"""The whole source, with grpcio's server in the place of a training program."""
+"""The TPU collector, with grpcio's server in place of a training program."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def runtime() -> Iterator[FakeRuntime]:
 
 @pytest.fixture
 def open_tpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Opens the collector; a tick waits for its answers."""
+    """Opens the collector; its ticks wait for the readings."""
     monkeypatch.setattr("runvitals.collectors.tpu.collector.PATIENCE_S", 20.0)
     opened: list[Tpu] = []
 
@@ -106,12 +106,12 @@ def test_four_devices(runtime: FakeRuntime, open_tpu: Open) -> None:
     assert len(gauges) == 16
     assert "runtime" not in collector.absent
     assert (
-        "libtpu tells them to the program that has loaded it"
+        "libtpu reports them only in the program that has loaded it"
         in collector.absent["tensorcoreUtilization, iciLinkHealth, throttleScore"]
     )
 
 
-def test_what_a_newer_runtime_has(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_metrics_of_a_newer_runtime(runtime: FakeRuntime, open_tpu: Open) -> None:
     core = {"core_type": "TensorCore", "device_ordinal": "2"}
     runtime.readings |= {
         IDLE: [gauge({"device-id": 1}, 2.5)],
@@ -130,7 +130,7 @@ def test_what_a_newer_runtime_has(runtime: FakeRuntime, open_tpu: Open) -> None:
         assert (row.key, row.metric.kind) == (key, "gauge")
 
 
-def test_every_distribution_has_a_row(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_every_distribution_is_a_declared_metric(runtime: FakeRuntime, open_tpu: Open) -> None:
     for name in metrics.DISTRIBUTIONS:
         runtime.readings[name] = [
             distribution({"buffer-size": "1MB+"}, [0, 5], 1.0, exponential(2.0, 1.0, 3))
@@ -146,7 +146,7 @@ def test_every_distribution_has_a_row(runtime: FakeRuntime, open_tpu: Open) -> N
         assert row.metric.unit == ("Mb/s" if key.endswith("Mbps") else "µs")
 
 
-def test_cumulative_distributions_tell_of_what_is_new(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_cumulative_distributions_report_the_difference(runtime: FakeRuntime, open_tpu: Open) -> None:
     options = exponential(2.0, 1.0, 3)
     collector = open_tpu(runtime.port)
     states = (([0, 4], 1.0), ([0, 4, 4], 2.0), ([0, 4, 4], 2.0))
@@ -183,8 +183,8 @@ def test_ids_of_a_slice_of_several_hosts(runtime: FakeRuntime, open_tpu: Open) -
     assert (fact(collector)["worker_id"], fact(collector)["accelerator_type"]) == ("2", "v4-32")
 
 
-def test_a_program_for_each_chip(runtime: FakeRuntime, open_tpu: Open) -> None:
-    """The one that begins later does not shift the other's number."""
+def test_one_program_per_chip(runtime: FakeRuntime, open_tpu: Open) -> None:
+    """The program that starts later does not shift the other's index."""
     runtime.readings = device_readings({2: GIB}, 16 * GIB, {2: 20.0})
     second = FakeRuntime()
     collector = open_tpu(runtime.port, second.port)
@@ -196,20 +196,18 @@ def test_a_program_for_each_chip(runtime: FakeRuntime, open_tpu: Open) -> None:
     second.stop()
 
 
-def test_the_second_program_fails_alone(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_a_failing_program_does_not_affect_the_other(runtime: FakeRuntime, open_tpu: Open) -> None:
     collector = open_tpu(free_port(), runtime.port)
     assert sample(collector, 1.0)["tpu.1.dutyCycle"] == 99.0
     assert "runtime" not in collector.absent
 
 
-def test_no_program_runs_and_one_that_begins_later(open_tpu: Open) -> None:
+def test_a_program_that_starts_later(open_tpu: Open) -> None:
     port = free_port()
     collector = open_tpu(port)
     assert sample(collector, 1.0) == {}
-    assert collector.absent["runtime"].startswith(
-        "no program tells of a TPU: libtpu opens its metric service"
-    )
-    assert collector.absent["runtime"].endswith(f"nobody listens on port {port}")
+    assert collector.absent["runtime"].startswith("no program reports TPU metrics: libtpu serves them")
+    assert collector.absent["runtime"].endswith(f"port {port} is closed")
     server = FakeRuntime(dict(V5E))
     collector._runtimes[0]._connection.port = server.port
     assert sample(collector, 3.0) == {}  # not yet
@@ -229,18 +227,18 @@ def test_a_program_that_has_no_metrics_yet(runtime: FakeRuntime, open_tpu: Open)
     assert len(sample(collector, 2.0)) == 16
 
 
-def test_a_metric_that_is_not_offered_is_not_asked_for(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_metrics_that_are_not_offered_are_not_read(runtime: FakeRuntime, open_tpu: Open) -> None:
     sample(open_tpu(runtime.port), 1.0)
     assert set(runtime.asked) == set(V5E)
 
 
-def test_a_runtime_that_lists_nothing(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_a_runtime_without_a_list_of_metrics(runtime: FakeRuntime, open_tpu: Open) -> None:
     runtime.lists = False
     assert len(sample(open_tpu(runtime.port), 1.0)) == 16
     assert IDLE in runtime.asked
 
 
-def test_readings_that_are_none(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_invalid_readings(runtime: FakeRuntime, open_tpu: Open) -> None:
     nan = float("nan")
     runtime.readings = {
         metrics.MEMORY_USED: [gauge({"device-id": 0}, nan), gauge({"device-id": 1}, GIB), gauge({}, 5)],
@@ -253,7 +251,7 @@ def test_readings_that_are_none(runtime: FakeRuntime, open_tpu: Open) -> None:
     }
 
 
-def test_an_answer_that_is_damaged(runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_a_damaged_response(runtime: FakeRuntime, open_tpu: Open) -> None:
     runtime.readings[metrics.MEMORY_USED] = [b"\x1a\x7f"]
     collector = open_tpu(runtime.port)
     assert sample(collector, 1.0) == {}
@@ -264,7 +262,7 @@ def test_an_answer_that_is_damaged(runtime: FakeRuntime, open_tpu: Open) -> None
 
 @pytest.fixture
 def hanging(runtime: FakeRuntime) -> Iterator[threading.Event]:
-    """The runtime answers nothing before this is set."""
+    """The runtime does not respond until this is set."""
     answers = threading.Event()
 
     def wait() -> None:
@@ -275,31 +273,31 @@ def hanging(runtime: FakeRuntime) -> Iterator[threading.Event]:
     answers.set()
 
 
-def test_a_program_that_hangs_delays_nobody(
+def test_a_hanging_program_does_not_delay_the_tick(
     runtime: FakeRuntime, hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runvitals.collectors.tpu.collector.TIMEOUT_S", 1000.0)
     collector = Tpu(Scope(), chips(4), {"TPU_RUNTIME_METRICS_PORTS": str(runtime.port)})
     for second in range(5):
         assert sample(collector, float(second)) == {}
-        assert collector.pending  # the tick is over, the question is not
+        assert collector.pending  # the tick has ended, the call has not
     hanging.set()
     soon(lambda: sample(collector, 5.0), lambda _: not collector.pending)
     collector.close()
 
 
-def test_a_program_that_hangs_for_too_long_is_told(
+def test_a_hanging_program_is_reported(
     runtime: FakeRuntime, hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runvitals.collectors.tpu.collector.TIMEOUT_S", 0.2)
     collector = Tpu(Scope(), chips(4), {"TPU_RUNTIME_METRICS_PORTS": str(runtime.port)})
     soon(lambda: sample(collector, 5.0), lambda _: "runtime" in collector.absent and not collector.pending)
     assert not hanging.is_set()
-    assert "did not answer within 0.2 s" in collector.absent["runtime"]
+    assert "did not respond within 0.2 s" in collector.absent["runtime"]
     collector.close()
 
 
-def test_chips_of_the_host_in_the_facts(tmp_path: Path, runtime: FakeRuntime, open_tpu: Open) -> None:
+def test_facts_about_the_hosts_chips(tmp_path: Path, runtime: FakeRuntime, open_tpu: Open) -> None:
     collector = open_tpu(runtime.port, on_host=find_chips(plant(tmp_path, machines.V5E)))
     assert fact(collector) == {
         "vendor": "Google",
@@ -326,5 +324,5 @@ def test_chips_of_the_host_in_the_facts(tmp_path: Path, runtime: FakeRuntime, op
         ("x,0,70000", 1, [8431]),
     ],
 )
-def test_which_ports_are_asked(text: str, count: int, expected: list[int]) -> None:
+def test_ports(text: str, count: int, expected: list[int]) -> None:
     assert ports({"TPU_RUNTIME_METRICS_PORTS": text}, count) == expected

@@ -1,4 +1,4 @@
-"""Calls of gRPC: with grpcio's server on the other side, and with servers that are none."""
+"""gRPC calls to grpcio's server, and to servers that send invalid responses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_call(runtime: FakeRuntime) -> None:
 
 
 def test_many_calls_on_one_connection(runtime: FakeRuntime) -> None:
-    """More bytes than the first windows of either side."""
+    """More bytes than the initial flow-control windows of both sides."""
     runtime.readings["long"] = [gauge({"device-id": device}, device) for device in range(1000)]
     connection = GrpcConnection(runtime.port)
     expected = metric("long", runtime.readings["long"])
@@ -60,7 +60,7 @@ def test_a_message_of_megabytes(runtime: FakeRuntime) -> None:
     connection.close()
 
 
-def test_a_refusal_leaves_the_connection_as_it_is(runtime: FakeRuntime) -> None:
+def test_an_error_status_keeps_the_connection(runtime: FakeRuntime) -> None:
     connection = GrpcConnection(runtime.port)
     with pytest.raises(GrpcRejected, match="gRPC status 5: no métric zzz") as refused:
         connection.call(GET, text(1, "zzz"))
@@ -72,14 +72,14 @@ def test_a_refusal_leaves_the_connection_as_it_is(runtime: FakeRuntime) -> None:
     connection.close()
 
 
-def test_a_server_that_ends_and_one_that_comes_back() -> None:
+def test_a_server_that_restarts() -> None:
     first = FakeRuntime({"a": []})
     connection = GrpcConnection(first.port)
     assert connection.call(GET, text(1, "a")) == metric("a", [])
     first.stop()
     with pytest.raises(GrpcError):
         connection.call(GET, text(1, "a"))
-    with pytest.raises(NotListening, match=f"nobody listens on port {first.port}"):
+    with pytest.raises(NotListening, match=f"port {first.port} is closed"):
         connection.call(GET, text(1, "a"))
     second = FakeRuntime({"a": []})
     connection.port = second.port
@@ -91,8 +91,8 @@ def test_a_server_that_ends_and_one_that_comes_back() -> None:
 def test_a_call_that_takes_too_long(runtime: FakeRuntime) -> None:
     runtime.before = lambda: time.sleep(0.5)
     connection = GrpcConnection(runtime.port, timeout_s=0.1)
-    # The server is told of the time as well, and its clock may be the faster one.
-    with pytest.raises((GrpcError, GrpcRejected), match=r"did not answer within 0\.1 s|gRPC status 4"):
+    # The server gets the deadline too, and may time out first.
+    with pytest.raises((GrpcError, GrpcRejected), match=r"did not respond within 0\.1 s|gRPC status 4"):
         connection.call(GET, text(1, "a"))
     runtime.before = lambda: None
     connection.timeout_s = 5.0
@@ -109,7 +109,7 @@ def _has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
-def test_a_server_that_listens_on_ipv6_alone() -> None:
+def test_a_server_on_ipv6_only() -> None:
     server = FakeRuntime({"a": []}, address="[::1]:0")
     connection = GrpcConnection(server.port)
     assert connection.call(GET, text(1, "a")) == metric("a", [])
@@ -117,16 +117,16 @@ def test_a_server_that_listens_on_ipv6_alone() -> None:
     server.stop()
 
 
-# -- servers that are none
+# -- invalid servers
 
 
 class Scripted:
-    """A server that reads a moment and answers with some bytes."""
+    """A server that reads some bytes and responds with given ones."""
 
     def __init__(self, answer: bytes, hold: bool = False) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
-        self._answer = answer
+        self._read_response = answer
         self._hold = threading.Event()
         if not hold:
             self._hold.set()
@@ -138,7 +138,7 @@ class Scripted:
         stream, _ = self._socket.accept()
         with stream:
             self.heard = stream.recv(65536)
-            stream.sendall(self._answer)
+            stream.sendall(self._read_response)
             self._hold.wait(5.0)
             stream.shutdown(socket.SHUT_WR)
             while more := stream.recv(65536):
@@ -172,7 +172,7 @@ def trailers(*headers: tuple[str, str]) -> bytes:
     return SETTINGS + frame(client.HEADERS, ENDS, 1, block)
 
 
-def test_all_that_a_server_may_do() -> None:
+def test_all_frames_that_a_server_may_send() -> None:
     padded = bytes((3,)) + BODY[:4] + b"\0\0\0"
     prioritised = b"\0\0\0\0\x10" + HEAD[:10]
     answer = (
@@ -194,7 +194,7 @@ def test_all_that_a_server_may_do() -> None:
     assert answer_of(answer) == b"hi"
 
 
-def test_what_a_server_hears() -> None:
+def test_bytes_that_a_server_receives() -> None:
     server = Scripted(trailers(("grpc-status", "12")))
     connection = GrpcConnection(server.port, timeout_s=3.0)
     with pytest.raises(GrpcRejected, match=r"gRPC status 12$"):
@@ -226,56 +226,62 @@ def test_what_a_server_hears() -> None:
 
 
 ANSWERS = {
-    "HTTP/1": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "sent no HTTP/2"),
+    "HTTP/1": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "did not send HTTP/2"),
     "nothing": (b"", "closed the connection"),
     "half a frame": (SETTINGS[:5], "closed the connection"),
-    "no settings": (frame(client.PING, 0, 0, b"12345678"), "sent no HTTP/2"),
+    "no settings": (frame(client.PING, 0, 0, b"12345678"), "did not send HTTP/2"),
     "a long frame": (SETTINGS + b"\xff\xff\xff\0\0\0\0\0\1", "a frame of 16777215 bytes"),
-    "a reset": (SETTINGS + frame(client.RST_STREAM, 0, 1, b"\0\0\0\x08"), "broke off .* error 8"),
-    "half a reset": (SETTINGS + frame(client.RST_STREAM, 0, 1, b"\0"), "breaks off"),
-    "goes away": (SETTINGS + frame(client.GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\x0b"), "goes away, with error 11"),
-    "a push": (SETTINGS + frame(client.PUSH_PROMISE, 4, 1, b"\0\0\0\2"), "pushes"),
+    "a reset": (SETTINGS + frame(client.RST_STREAM, 0, 1, b"\0\0\0\x08"), "reset the stream with error 8"),
+    "half a reset": (SETTINGS + frame(client.RST_STREAM, 0, 1, b"\0"), "incomplete frame"),
+    "goes away": (
+        SETTINGS + frame(client.GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\x0b"),
+        "closed the connection with error 11",
+    ),
+    "a push": (SETTINGS + frame(client.PUSH_PROMISE, 4, 1, b"\0\0\0\2"), "push promise"),
     "padding": (SETTINGS + frame(client.DATA, client.PADDED, 1, b"\x09abc"), "more padding"),
-    "headers of rubbish": (SETTINGS + frame(client.HEADERS, ENDS, 1, b"\x80"), "sent no gRPC: entry 0"),
+    "headers of rubbish": (
+        SETTINGS + frame(client.HEADERS, ENDS, 1, b"\x80"),
+        "sent invalid gRPC: invalid index 0",
+    ),
     "headers without an end": (
         SETTINGS + frame(client.HEADERS, 0, 1, b"") + frame(client.PING, 0, 0, b"12345678"),
-        "headers that do not end",
+        "incomplete or too long header block",
     ),
     "another status": (
         SETTINGS + frame(client.HEADERS, ENDS, 1, hpack.encode([(":status", "404")])),
         "HTTP status '404'",
     ),
-    "no status": (trailers(("content-type", "text/html")), "without a status of gRPC"),
-    "no message": (trailers(("grpc-status", "0")), "no whole message"),
+    "no status": (trailers(("content-type", "text/html")), "without a valid grpc-status"),
+    "no message": (trailers(("grpc-status", "0")), "incomplete or compressed message"),
     "a packed message": (
         SETTINGS
         + frame(client.HEADERS, client.END_HEADERS, 1, HEAD)
         + frame(client.DATA, 0, 1, b"\1" + BODY[1:])
         + frame(client.HEADERS, ENDS, 1, TAIL),
-        "a packed one",
+        "incomplete or compressed message",
     ),
 }
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_is_no_answer(name: str) -> None:
+def test_invalid_responses(name: str) -> None:
     answer, words = ANSWERS[name]
     with pytest.raises(GrpcError, match=words):
         answer_of(answer)
 
 
-def test_a_server_that_says_nothing_more() -> None:
-    with pytest.raises(GrpcError, match=r"did not answer within 0\.2 s"):
+def test_a_server_that_stops_responding() -> None:
+    with pytest.raises(GrpcError, match=r"did not respond within 0\.2 s"):
         answer_of(SETTINGS, hold=True)
 
 
-def test_a_message_of_a_refusal_that_is_written_badly() -> None:
+def test_a_badly_encoded_error_message() -> None:
     with pytest.raises(GrpcRejected, match="gRPC status 3: 100%zz é"):
         answer_of(trailers(("grpc-status", "3"), ("grpc-message", "100%zz %C3%A9")))
 
 
 class Recorded(GrpcConnection):
-    """A connection whose other side has said all that it will."""
+    """A connection to a server whose bytes have all arrived."""
 
     def __init__(self, answer: bytes) -> None:
         super().__init__(1)
@@ -300,18 +306,18 @@ class Recorded(GrpcConnection):
     ),
     st.binary(max_size=20),
 )
-def test_any_frames_end_in_an_answer_or_a_failure(
+def test_any_frames_give_a_response_or_an_error(
     frames: list[tuple[int, int, int, bytes]], rest: bytes
 ) -> None:
     answer = SETTINGS + b"".join(frame(*each) for each in frames) + rest
     try:
-        found = Recorded(answer)._answer()
+        found = Recorded(answer)._read_response()
     except (GrpcError, GrpcRejected, hpack.HpackError):
         return
     assert isinstance(found, bytes)
 
 
-def test_frames_have_the_forms_of_the_rfc() -> None:
+def test_frames_are_encoded_as_in_the_rfc() -> None:
     assert (
         frame(client.PING, client.ACK, 0, b"12345678") == struct.pack(">HBBBI", 0, 8, 6, 1, 0) + b"12345678"
     )

@@ -1,9 +1,9 @@
 """Which processes belong to a run: the attached ones and all their descendants.
 
-Scanning /proc for parents costs 1 ms per hundred processes of the host. It is not done: the kernel hands out
-process ids in turn and names the last one in /proc/loadavg (1 µs). Unchanged, nothing was started and the
-tree has no new member; a little higher, only the ids between can be new ones. Once found, a member stays one,
-even when its parent ends and init adopts it.
+Scanning /proc for parents would cost 1 ms per hundred processes of the host. Instead this uses that the
+kernel assigns PIDs in order and shows the last one in /proc/loadavg (1 µs). If it is unchanged, there is no
+new process. If it is a little higher, only the PIDs in between are new. A process that was found stays a
+member, even when its parent exits and init adopts it.
 """
 
 from __future__ import annotations
@@ -16,39 +16,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-# So many new ids are looked at one by one, 3 µs each; more are looked for in a listing of /proc, at most
-# every 5 s.
+# Up to this many new PIDs are read one by one, 3 µs each. For more, /proc is listed, at most every 5 s.
 FEW = 256
 LISTING_EVERY_S = 5.0
 
 
 class Tree:
-    """Finds a run's processes; whether they still live is for the reader of their files to notice.
+    """Finds a run's processes. Whether they are still alive is left to the reader of their files.
 
     Args:
-        proc: where procfs lies.
-        excluded: a process that never counts, nor what it starts (the monitor itself).
+        proc: path of procfs.
+        excluded: a process that is left out with all its children (the monitor itself).
 
     Example:
         >>> tree = Tree("/proc", excluded=os.getpid())
-        >>> tree.descendants_of({1234}, {})        # all there are now
+        >>> tree.descendants_of({1234}, {})        # all current ones
         [(1240, 1234)]
-        >>> tree.newcomers({1234, 1240}, mono_s)   # those since the last look
+        >>> tree.newcomers({1234, 1240}, mono_s)   # those since the last call
         []
     """
 
     def __init__(self, proc: str, excluded: int) -> None:
         self._proc = proc
-        self._live = proc == "/proc"  # its ids are those of our own system calls
+        self._live = proc == "/proc"  # its PIDs are valid for system calls
         self._sessions: set[int] = set()
         self._excluded = excluded
         self._loadavg = PseudoFile(proc + "/loadavg")
         self._listing = Every(LISTING_EVERY_S)
         self._last = self._last_pid()
-        self._seen = b""  # the last id as the file has it, once everything up to it has been looked at
+        self._seen = b""  # the last PID in the file, up to which all were read
 
     def newcomers(self, members: Container[int], mono_s: float) -> list[tuple[int, int]]:
-        """(pid, parent's pid) of every process that joined since the last call, parents before children."""
+        """(PID, parent's PID) of the new processes since the last call, parents before children."""
         text = os.pread(self._loadavg.fd, 64, 0)
         seen = text[text.rfind(b" ") :]
         if seen == self._seen:
@@ -57,8 +56,8 @@ class Tree:
         if 0 <= last - self._last <= FEW and last != 0:
             candidates: Iterable[int] = range(self._last + 1, last + 1)
         elif self._listing.due(mono_s):
-            # Ids wrapped around (they start low again), or very many are new. Where a sandbox names no last
-            # id (0), all are looked at.
+            # The PIDs wrapped around (they start low again), or very many are new. If a sandbox does not show
+            # the last PID (0), all are read.
             low, high = self._last, last
             candidates = [
                 pid
@@ -74,16 +73,14 @@ class Tree:
         return self._related(candidates, members)
 
     def descendants_of(self, roots: Iterable[int], members: Container[int]) -> list[tuple[int, int]]:
-        """(pid, parent's pid) of all processes below some that have just been attached, parents before
-        children.
-        """
+        """(PID, parent's PID) of all descendants of newly attached processes, parents before children."""
         known = set(roots)
         self._note_sessions(known)
         return [pair for pair in self._related(self._pids(), known) if pair[0] not in members]
 
     def parent_of(self, pid: int) -> int | None:
-        """The parent's pid, or None where there is no such process."""
-        # "pid (name) state ppid …": the name may hold spaces and brackets, so the last ")" ends it.
+        """The parent's PID, or None if there is no such process."""
+        # "pid (name) state ppid …": the name may contain spaces and parentheses, so search for the last ")".
         text = read_text(f"{self._proc}/{pid}/stat")
         if text is None:
             return None
@@ -109,10 +106,10 @@ class Tree:
         return list(found.items())
 
     def _of_our_sessions(self, candidates: Iterable[int], members: Container[int]) -> list[int]:
-        """Those that are alive and in a session of the tree, or lead one of their own.
+        """The PIDs that are alive and in a session of the tree, or lead their own session.
 
-        Asking for a session costs 0.5 µs, asking for the parent 10 µs; on a busy host most new processes are
-        somebody else's, or over already.
+        getsid() costs 0.5 µs, reading the parent 10 µs. On a busy host most new processes are not ours, or
+        have already ended.
         """
         leaders: set[int] = set()
         ours = []
@@ -121,7 +118,7 @@ class Tree:
                 session = os.getsid(pid)
             except ProcessLookupError:
                 continue
-            except PermissionError:  # a security module hides it; its parent will tell
+            except PermissionError:  # hidden by a security module; the parent decides
                 session = pid
             if session == pid:
                 leaders.add(pid)
@@ -139,7 +136,7 @@ class Tree:
                 continue
 
     def _is_process(self, pid: int) -> bool:
-        """/proc/N opens for the id of any thread, too; only its status tells them apart."""
+        """/proc/N also exists for thread ids; only the file `status` distinguishes them."""
         text = read_text(f"{self._proc}/{pid}/status") or ""
         return f"\nTgid:\t{pid}\n" in text
 

@@ -1,4 +1,4 @@
-"""Numbers in the kernel's files: levels, and running totals that a share of time or a power follows from."""
+"""Numbers in the kernel's files: levels, and totals from which a rate follows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SysfsLevel:
         self._factor = factor
 
     def read(self) -> float | None:
-        """The number now; None where the driver refuses it: the device sleeps, or was lost."""
+        """The number now; None if the driver returns an error: the device is asleep or lost."""
         try:
             return float(self._file.read()) * self._factor
         except (OSError, ValueError):
@@ -29,7 +29,7 @@ class SysfsLevel:
 
 
 class SysfsRate:
-    """How fast a running total grows, in units a second.
+    """The rate at which a total grows, in units per second.
 
     Example:
         >>> joules = SysfsRate(SysfsLevel(energy_file, 1e-6))
@@ -45,7 +45,7 @@ class SysfsRate:
         self._mono_s = 0.0
 
     def of(self, total: float | None, mono_s: float) -> float | None:
-        """From the last total to this one; None without one, and where it fell, which is a reset."""
+        """The rate since the last total; None without one, or if the total fell, which is a reset."""
         last, since_s = self._last, mono_s - self._mono_s
         self._last, self._mono_s = total, mono_s
         if total is None or last is None or since_s <= 0.0 or total < last:
@@ -54,7 +54,7 @@ class SysfsRate:
 
 
 def first(folder: str, names: Iterable[str], factor: float = 1.0) -> SysfsLevel | None:
-    """The first of some files that is there and can be read."""
+    """The first of these files that exists and can be read."""
     for name in names:
         file = open_if_there(f"{folder}/{name}")
         if file is not None:
@@ -63,7 +63,7 @@ def first(folder: str, names: Iterable[str], factor: float = 1.0) -> SysfsLevel 
 
 
 def names(folder: str) -> list[str]:
-    """What lies in a folder, sorted; nothing where there is none."""
+    """The names in a folder, sorted; [] if it does not exist."""
     try:
         return sorted(os.listdir(folder))
     except OSError:  # no such class of devices on this machine
@@ -71,15 +71,15 @@ def names(folder: str) -> list[str]:
 
 
 def hwmon(device: str) -> str | None:
-    """The folder of a device's sensors."""
+    """The sensors' folder of a device."""
     numbers = [name.removeprefix("hwmon") for name in names(f"{device}/hwmon")]
     found = [int(number) for number in numbers if number.isdigit()]
-    # The first is the card's; i915 has others for the tiles behind it.
+    # The first one is the card's. i915 has more for the tiles.
     return f"{device}/hwmon/hwmon{min(found)}" if found else None
 
 
 def labelled(sensors: str, kind: str, label: str) -> str | None:
-    """The sensor of a kind ("temp", "energy") with a label, as the beginning of its files' names: "temp2"."""
+    """The sensor of a kind ("temp", "energy") with this label, as the prefix of its file names: "temp2"."""
     for name in names(sensors):
         if name.startswith(kind) and name.endswith("_label") and read_text(f"{sensors}/{name}") == label:
             return name.removesuffix("_label")
@@ -87,7 +87,7 @@ def labelled(sensors: str, kind: str, label: str) -> str | None:
 
 
 def link_name(path: str) -> str:
-    """The last part of what a link points to, "" where there is none."""
+    """The last path component of a link's target, "" if there is no link."""
     try:
         return os.path.basename(os.readlink(path))
     except OSError:

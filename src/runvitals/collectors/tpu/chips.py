@@ -1,4 +1,4 @@
-"""The TPU chips of this host: what PCI and the device nodes show, which generation it is, who uses them."""
+"""The TPU chips of this host: PCI devices and device nodes, generation, and which processes use them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ VENDOR = "0x1ae0"
 DEVICES = "/sys/bus/pci/devices"
 DMI = "/sys/class/dmi/id/"
 
-# PCI device, of older ones with its subsystem -> name, GiB of memory (of v2 and v3 for each device, else for
-# the chip), devices that programs see in a chip.
+# PCI device id (and subsystem id, for older ones) -> name, GiB of memory (for v2 and v3 per device, else per
+# chip), devices of a chip that programs see.
 GENERATIONS = {
     ("0x0027", "0x004e"): ("v2", 8, 2),
     ("0x0027", "0x004f"): ("v3", 16, 2),
@@ -30,13 +30,13 @@ GENERATIONS = {
 
 
 class TpuChip:
-    """A chip.
+    """A TPU chip.
 
     Args:
-        index: its place among the host's chips.
-        pci: its address, "" where PCI cannot be seen.
-        node: the file in /dev that programs open, "" where it cannot be told.
-        generation: ``v5e`` …, "" where it cannot be told.
+        index: its position among the host's chips.
+        pci: its PCI address, "" if PCI is not visible.
+        node: the device file that programs open, "" if unknown.
+        generation: ``v5e`` …, "" if unknown.
         devices: how many devices programs see in it.
     """
 
@@ -58,13 +58,13 @@ class TpuChip:
 
 
 def find_chips(scope: Scope) -> list[TpuChip]:
-    """The chips by their nodes' numbers. [] where there are none, or where they cannot be seen.
+    """The chips, ordered by their device nodes; [] if there are none or they are not visible.
 
-    Chips are on the bus of Google's cloud machines only: elsewhere the bus is not read, 8 µs a device.
+    PCI is read only on machines of Google Cloud, since it takes 8 µs a device.
     """
     vendor = read_text(scope.path(DMI + "sys_vendor"))
     on_bus = _on_bus(scope) if vendor is None or "Google" in vendor else []
-    # A chip of the newest generation has a function of PCI for each of its devices.
+    # Chips of the newest generation have a PCI function for each device.
     functions: dict[str, list[tuple[str, tuple[str, int, int]]]] = {}
     for address, generation in on_bus:
         functions.setdefault(address.rpartition(".")[0], []).append((address, generation))
@@ -84,24 +84,24 @@ def find_chips(scope: Scope) -> list[TpuChip]:
 
 
 def accel_nodes(scope: Scope) -> list[str]:
-    """/dev/accel0 …, by number. Others' accelerators have theirs in a folder of that name."""
+    """/dev/accel0 …, by number. Accelerators of other vendors have theirs in a folder of that name."""
     try:
         names = os.listdir(scope.path("/dev"))
-    except OSError:  # a tree of files in the place of a machine
+    except OSError:  # no /dev in this root
         return []
     found = [name for name in names if name.startswith("accel") and name[5:].isdigit()]
     return [f"/dev/{name}" for name in sorted(found, key=_number)]
 
 
 def users(chips: Iterable[TpuChip], pids: Iterable[int], proc: str = "/proc") -> set[str]:
-    """The nodes that some of the processes have open."""
+    """The nodes that any of the processes has open."""
     nodes = {chip.node for chip in chips if chip.node}
     used: set[str] = set()
     for pid in pids:
         folder = f"{proc}/{pid}/fd"
         try:
             descriptors = os.listdir(folder)
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # the process has ended, or belongs to another user
             continue
         for descriptor in descriptors:
             try:
@@ -116,7 +116,7 @@ def devices_per_chip(chips: Sequence[TpuChip]) -> int:
 
 
 def _on_bus(scope: Scope) -> list[tuple[str, tuple[str, int, int]]]:
-    """(address, generation) of the chips, by address. Google's network card has the same vendor."""
+    """(address, generation) of the chips, by address. Google's network card has the same PCI vendor."""
     folder = scope.path(DEVICES)
     try:
         addresses = sorted(os.listdir(folder))
@@ -136,7 +136,7 @@ def _on_bus(scope: Scope) -> list[tuple[str, tuple[str, int, int]]]:
 def _iommu_group(scope: Scope, address: str) -> str:
     try:
         return os.path.basename(os.readlink(scope.path(f"{DEVICES}/{address}/iommu_group")))
-    except OSError:  # no IOMMU: the older driver
+    except OSError:  # no IOMMU group: the older driver
         return ""
 
 

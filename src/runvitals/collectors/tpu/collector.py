@@ -26,8 +26,8 @@ TIMEOUT_S = 2.0
 DISTRIBUTIONS_EVERY_S = 10.0
 USERS_EVERY_S = 10.0
 ONLY_INSIDE = {
-    "tensorcoreUtilization, iciLinkHealth, throttleScore": "libtpu tells them to the program that has loaded "
-    "it and to no other, and loading it twice may take the TPU away"
+    "tensorcoreUtilization, iciLinkHealth, throttleScore": "libtpu reports them only in the program that has "
+    "loaded it, and loading it twice may take the TPU away"
 }
 
 
@@ -71,16 +71,16 @@ class Tpu:
         return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
-        """Write the newest answers.
+        """Write the newest readings.
 
         Raises:
-            Hung: no answer and no refusal for half a minute.
+            Hung: neither a response nor an error for half a minute.
         """
         self._reader.sample(tick)
 
     def close(self) -> None:
         self._reader.close()
-        if not self._reader.pending:  # else the thread is in the middle of a call, and ends with it
+        if not self._reader.pending:  # otherwise the thread closes it after its call
             for runtime in self._runtimes:
                 runtime.close()
 
@@ -103,11 +103,11 @@ class Tpu:
             self._write_distributions(tick, name, key, unit, found.get(name, ()))
         if self._users.due(tick.mono_s):
             self._used = users(self._chips, self._run.pids(tick.mono_s), self._proc)
-        self._tell(bool(found))
+        self._update_facts(bool(found))
 
     def _number(self, found: Mapping[str, Sequence[TpuReading]]) -> None:
-        """Learn the ids of devices. Programs that begin one after another must not shift numbers where the
-        ids say themselves which device of the host it is.
+        """Learn the device ids. Programs that start one after another must not shift the indices if the ids
+        themselves show which device of the host it is.
         """
         ids = {
             reading.device
@@ -133,15 +133,15 @@ class Tpu:
                 tick.gauges[f"tpu.{index}.memoryUsage"] = used * 100.0 / total
 
     def _by_index(self, of_device: Mapping[int, float], devices: Sequence[int]) -> dict[int, float]:
-        """By our numbers. What is told once for each chip counts for both of its devices.
+        """Map device ids to our indices. A value reported once per chip is used for both of its devices.
 
         Args:
-            devices: the ids of those that tell of their memory now.
+            devices: the ids of the devices that report their memory now.
         """
         told = sorted(of_device)
         if len(devices) == 2 * len(told) and (self._per_chip == 2 or not self._chips):
             of_device = {device: of_device[told[place // 2]] for place, device in enumerate(devices)}
-        if not self._ids:  # a runtime that tells of no memory
+        if not self._ids:  # a runtime without memory metrics
             return {place: of_device[device] for place, device in enumerate(told)}
         place_of = {device: place for place, device in enumerate(self._ids)}
         return {place_of[device]: value for device, value in of_device.items() if device in place_of}
@@ -158,9 +158,9 @@ class Tpu:
             if news.count:
                 metrics.write(tick.gauges, key, unit, name, news)
 
-    # -- what is told
+    # -- facts and reasons
 
-    def _tell(self, answered: bool) -> None:
+    def _update_facts(self, answered: bool) -> None:
         facts = self._facts()
         if facts != self.facts:
             self.facts = facts
@@ -168,7 +168,7 @@ class Tpu:
         if not answered:
             failures = "; ".join(each.failure for each in self._runtimes[:3] if each.failure)
             absent["runtime"] = (
-                "no program tells of a TPU: libtpu opens its metric service while one runs, and a container "
+                "no program reports TPU metrics: libtpu serves them while a program runs, and a container "
                 f"needs the host's network (--net=host). {failures}"
             ).strip()
         if absent != self.absent:

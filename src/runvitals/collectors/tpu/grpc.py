@@ -1,6 +1,6 @@
-"""One gRPC call at a time, over a connection of HTTP/2 without encryption: what a service on this host needs.
+"""A minimal gRPC client: one call at a time over unencrypted HTTP/2, for services on this host.
 
-`grpcio` would cost the monitor 20 MB. A call blocks: make it in the thread of an `aside.BackgroundReader`.
+`grpcio` would cost the monitor 20 MB. A call blocks: make it in the thread of a `BackgroundReader`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# RFC 9113, 6: the types of frames.
+# Frame types: RFC 9113, section 6.
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
 PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 5, 6, 7, 8, 9
-# And their flags; the first means ACK for SETTINGS and PING.
+# Their flags; the first one means ACK for SETTINGS and PING.
 END_STREAM, END_HEADERS, PADDED, HAS_PRIORITY = 0x1, 0x4, 0x8, 0x20
 ACK = 0x1
 
@@ -27,29 +27,29 @@ _ENABLE_PUSH, _INITIAL_WINDOW = 2, 4
 _LONGEST_FRAME = 16384
 _WINDOW = 65535
 _LARGEST_MESSAGE = 4 << 20
-# More than the largest message: one that is larger is to be noticed, not to be waited for.
+# Above the largest message: a larger one is an error instead of a wait.
 _STREAM_WINDOW = 2 * _LARGEST_MESSAGE
 _LONGEST_BLOCK = 64 << 10
-# Ids of streams are odd numbers of 31 bits; a connection that has used them up is replaced.
+# Stream ids are odd 31-bit numbers. A connection that has used them up is replaced.
 _LAST_STREAM = (1 << 31) - 1
 
-# Of the statuses of gRPC, those that we tell apart.
+# The gRPC statuses that are distinguished here.
 OK, NOT_FOUND, UNIMPLEMENTED = 0, 5, 12
 
 
 class GrpcError(Exception):
-    """No answer, or none that can be used; the connection is closed."""
+    """There is no valid response; the connection is closed."""
 
 
 class NotListening(GrpcError):
-    """There is no such port: nothing was asked, and nothing waited for."""
+    """The port is closed: the call failed without waiting."""
 
 
 class GrpcRejected(Exception):
-    """An answer that says no; the connection goes on.
+    """The server responded with an error status; the connection stays open.
 
     Args:
-        status: gRPC's number for it, `NOT_FOUND` …
+        status: the gRPC status code, such as `NOT_FOUND`.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -61,9 +61,9 @@ class GrpcConnection:
     """A connection to a port of this host, opened by the first call and again after a failure.
 
     Args:
-        port: where the service listens.
-        hosts: addresses to try, in their order.
-        timeout_s: for each call, with connecting.
+        port: the port of the service.
+        hosts: addresses to try, in this order.
+        timeout_s: for each call, including the connection.
 
     Example:
         >>> connection = GrpcConnection(8431)
@@ -82,31 +82,31 @@ class GrpcConnection:
         self._begin()
 
     def call(self, method: str, message: bytes) -> bytes:
-        """The answer to a message.
+        """Send a message and return the response.
 
         Raises:
-            Refused: the service answers with a status.
-            NotListening: as said.
-            GrpcError: nothing comes in time, or what comes is no gRPC.
+            GrpcRejected: the service responded with an error status.
+            NotListening: the port is closed.
+            GrpcError: a timeout, or a response that is not gRPC.
         """
         self._until_s = time.monotonic() + self.timeout_s
         try:
             if self._socket is None or self._leaving or self._send_window < len(message) + 5:
                 self.close()
                 self._connect()
-            return self._ask(method, message)
+            return self._send_request(method, message)
         except TimeoutError:
             self.close()
-            raise GrpcError(f"port {self.port} did not answer within {self.timeout_s:g} s") from None
+            raise GrpcError(f"port {self.port} did not respond within {self.timeout_s:g} s") from None
         except ConnectionRefusedError:
             self.close()
-            raise NotListening(f"nobody listens on port {self.port}") from None
+            raise NotListening(f"port {self.port} is closed") from None
         except OSError as error:
             self.close()
-            raise GrpcError(f"port {self.port} cannot be read: {error.strerror or error}") from None
+            raise GrpcError(f"port {self.port} failed: {error.strerror or error}") from None
         except HpackError as error:
             self.close()
-            raise GrpcError(f"port {self.port} sent no gRPC: {error}") from None
+            raise GrpcError(f"port {self.port} sent invalid gRPC: {error}") from None
         except GrpcError as error:
             self.close()
             raise GrpcError(f"port {self.port} {error}") from None
@@ -144,7 +144,7 @@ class GrpcConnection:
                 stream.close()
                 if isinstance(error, TimeoutError):
                     raise
-                # Of the two addresses that say no, the first one's no is told.
+                # If both addresses fail, the error of the first one is reported.
                 failure = error if host == self._hosts[0] else failure
                 continue
             self._socket = stream
@@ -177,7 +177,7 @@ class GrpcConnection:
 
     # -- a call
 
-    def _ask(self, method: str, message: bytes) -> bytes:
+    def _send_request(self, method: str, message: bytes) -> bytes:
         self._stream += 2
         self._leaving = self._stream >= _LAST_STREAM
         headers = encode(
@@ -197,10 +197,10 @@ class GrpcConnection:
         self._send(
             frame(HEADERS, END_HEADERS, self._stream, headers) + frame(DATA, END_STREAM, self._stream, data)
         )
-        return self._answer()
+        return self._read_response()
 
-    def _answer(self) -> bytes:
-        """Read frames until our stream has ended."""
+    def _read_response(self) -> bytes:
+        """Read frames until the end of our stream."""
         body = bytearray()
         headers: dict[str, str] = {}
         while True:
@@ -212,17 +212,17 @@ class GrpcConnection:
             elif type == DATA:
                 self._take(stream, flags, payload, body)
             elif type == RST_STREAM and stream == self._stream:
-                raise GrpcError(f"broke off its answer, with error {_number(payload, 4)}")
+                raise GrpcError(f"reset the stream with error {_number(payload, 4)}")
             elif type == GOAWAY:
                 if _number(payload, 4) < self._stream:
-                    raise GrpcError(f"goes away, with error {_number(payload[4:], 4)}")
+                    raise GrpcError(f"closed the connection with error {_number(payload[4:], 4)}")
                 self._leaving = True
             elif type in (SETTINGS, PING):
                 self._acknowledge(type, flags, payload)
             elif type == WINDOW_UPDATE and stream == 0:
                 self._send_window += _number(payload, 4)
             elif type == PUSH_PROMISE:
-                raise GrpcError("pushes what it was told not to")
+                raise GrpcError("sent a push promise, which is disabled")
             if stream == self._stream and type in (HEADERS, DATA) and flags & END_STREAM:
                 return _message(headers, bytes(body))
 
@@ -233,14 +233,14 @@ class GrpcConnection:
         stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
         if not self._greeted:
             if type != SETTINGS or flags & ACK or size > _LONGEST_FRAME:
-                raise GrpcError(f"sent no HTTP/2 but {head!r}")
+                raise GrpcError(f"did not send HTTP/2 but {head!r}")
             self._greeted = True
         if size > _LONGEST_FRAME:
-            raise GrpcError(f"sent a frame of {size} bytes")
+            raise GrpcError(f"sent a frame of {size} bytes; at most {_LONGEST_FRAME} are allowed")
         return type, flags, stream, self._exactly(size)
 
     def _block(self, flags: int, payload: bytes) -> list[tuple[str, str]]:
-        """A whole block of headers. It has to be read whosever it is: later ones refer to it."""
+        """Decode a complete header block. Blocks of other streams too, since later blocks refer to them."""
         block = _unpadded(flags, payload)
         if flags & HAS_PRIORITY:
             block = block[5:]
@@ -248,17 +248,17 @@ class GrpcConnection:
             type, flags, _, more = self._frame()
             block += more
             if type != CONTINUATION or len(block) > _LONGEST_BLOCK:
-                raise GrpcError("sent headers that do not end")
+                raise GrpcError("sent an incomplete or too long header block")
         return self._headers.decode(block)
 
     def _take(self, stream: int, flags: int, payload: bytes, body: bytearray) -> None:
         if payload:
-            # What has come is made room for at once: an answer is small, and read whole.
+            # Grant the window again right away: a response is small, and read completely.
             self._send(_more(0, len(payload)))
         if stream == self._stream:
             body += _unpadded(flags, payload)
         if len(body) > _LARGEST_MESSAGE:
-            raise GrpcError(f"sent an answer of more than {_LARGEST_MESSAGE} bytes")
+            raise GrpcError(f"sent a response of more than {_LARGEST_MESSAGE} bytes")
 
     def _acknowledge(self, type: int, flags: int, payload: bytes) -> None:
         if not flags & ACK:
@@ -266,7 +266,7 @@ class GrpcConnection:
 
 
 def frame(type: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """A frame of HTTP/2."""
+    """Encode an HTTP/2 frame."""
     return len(payload).to_bytes(3, "big") + struct.pack(">BBI", type, flags, stream) + payload
 
 
@@ -276,7 +276,7 @@ def _more(stream: int, size: int) -> bytes:
 
 def _number(payload: bytes, size: int) -> int:
     if len(payload) < size:
-        raise GrpcError("sent a frame that breaks off")
+        raise GrpcError("sent an incomplete frame")
     return int.from_bytes(payload[:size], "big") & 0x7FFFFFFF
 
 
@@ -284,31 +284,31 @@ def _unpadded(flags: int, payload: bytes) -> bytes:
     if not flags & PADDED:
         return payload
     if not payload or payload[0] >= len(payload):
-        raise GrpcError("sent a frame with more padding than there is")
+        raise GrpcError("sent a frame with more padding than payload")
     return payload[1 : len(payload) - payload[0]]
 
 
 def _message(headers: Mapping[str, str], body: bytes) -> bytes:
-    """The one message in a body.
+    """The single message in a response body.
 
     Raises:
-        Refused: the trailers hold a status.
-        GrpcError: no answer of gRPC.
+        GrpcRejected: the trailers contain an error status.
+        GrpcError: it is not a gRPC response.
     """
     if headers.get(":status") != "200":
-        raise GrpcError(f"answered with HTTP status {headers.get(':status', 'none')!r}")
+        raise GrpcError(f"responded with HTTP status {headers.get(':status', 'none')!r}")
     status = headers.get("grpc-status", "")
     if not status.isdecimal():
-        raise GrpcError(f"answered without a status of gRPC, but {status!r}")
+        raise GrpcError(f"responded without a valid grpc-status: {status!r}")
     if int(status) != OK:
         raise GrpcRejected(int(status), _unquoted(headers.get("grpc-message", ""))[:200])
     if len(body) < 5 or body[0] != 0 or int.from_bytes(body[1:5], "big") != len(body) - 5:
-        raise GrpcError("sent no whole message, or a packed one")
+        raise GrpcError("sent an incomplete or compressed message")
     return body[5:]
 
 
 def _unquoted(text: str) -> str:
-    """A message of gRPC, in which bytes that are no ASCII are written as %E2."""
+    """Decode a gRPC message text, in which non-ASCII bytes are percent-encoded."""
     first, *others = text.split("%")
     data = first.encode("latin-1", "replace")
     for part in others:

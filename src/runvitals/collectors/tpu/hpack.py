@@ -1,4 +1,4 @@
-"""Headers of HTTP/2, packed as RFC 7541 has it: all of the reading, of the writing what a client needs."""
+"""HTTP/2 header compression (HPACK, RFC 7541): all of the decoder, and the encoder that a client needs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What both sides may remember of earlier headers; we do not ask for another size.
+# The size of the dynamic table; we do not negotiate another.
 TABLE_BYTES = 4096
-# RFC 7541, 4.1: what an entry costs beside its letters.
+# RFC 7541, 4.1: the overhead of an entry.
 _ENTRY_BYTES = 32
-# No header of ours is sent with an integer of more than 28 bits.
+# Integers above 28 bits are rejected.
 _LONGEST_INTEGER_SHIFT = 28
 
 # RFC 7541, appendix A.
@@ -27,8 +27,8 @@ _STATIC_ENTRIES = (
 )
 _STATIC = [(name, value) for name, _, value in (e.partition("=") for e in _STATIC_ENTRIES.split("|"))]
 
-# Bits of each byte's code, and of the code that ends a text, as a digit of base 36. The codes follow from
-# them: they are numbered by length, then by byte.
+# Code length in bits of each byte, and of the end-of-string code, as base-36 digits. The codes follow from
+# the lengths: they are numbered by length, then by byte.
 _CODE_LENGTHS = (
     "dnsssssssoussussssssssusssssssss6aacd68baa8b8666555666666678f6ca"
     "d67777777777777777777777878djde6f56565666577666567655677777fbeds"
@@ -40,11 +40,11 @@ _END = 256
 
 
 class HpackError(ValueError):
-    """Headers that are not as the RFC has them."""
+    """A header block that violates the RFC."""
 
 
 def encode(headers: Iterable[tuple[str, str]]) -> bytes:
-    """A block of headers, each as it is: nothing is remembered, nothing is packed.
+    """Encode a header block without indexing and without Huffman codes.
 
     Example:
         >>> encode([("te", "trailers")])
@@ -67,7 +67,7 @@ def _text(text: str) -> bytes:
 
 
 class HpackDecoder:
-    """Reads blocks of one connection, in their order: later ones refer to what earlier ones held.
+    """Decodes the header blocks of one connection, in order: later blocks refer to earlier ones.
 
     Example:
         >>> HpackDecoder().decode(b"\\x88\\x00\\x02te\\x08trailers")
@@ -82,26 +82,26 @@ class HpackDecoder:
         self._limit = TABLE_BYTES
 
     def decode(self, block: bytes) -> list[tuple[str, str]]:
-        """The headers of a whole block.
+        """Decode a complete header block.
 
         Raises:
-            HpackError: it is none; the connection cannot be used any more.
+            HpackError: it is invalid; the connection cannot be used any more.
         """
         headers: list[tuple[str, str]] = []
         position = 0
         while position < len(block):
             first = block[position]
-            if first & 0x80:  # an entry of a table
+            if first & 0x80:  # indexed
                 index, position = _integer(block, position, 7)
                 headers.append(self._entry(index))
-            elif first & 0xC0 == 0x40:  # to be remembered
+            elif first & 0xC0 == 0x40:  # literal with indexing
                 header, position = self._literal(block, position, 6)
-                self._remember(header)
+                self._add_entry(header)
                 headers.append(header)
             elif first & 0xE0 == 0x20:
                 size, position = _integer(block, position, 5)
                 if size > TABLE_BYTES:
-                    raise HpackError(f"a table of {size} bytes, more than the {TABLE_BYTES} there are")
+                    raise HpackError(f"table size {size} exceeds {TABLE_BYTES} bytes")
                 self._limit = size
                 self._evict()
             else:
@@ -114,7 +114,7 @@ class HpackDecoder:
             return _STATIC[index - 1]
         place = index - len(_STATIC) - 1
         if index == 0 or place >= len(self._table):
-            raise HpackError(f"entry {index} of a table of {len(_STATIC) + len(self._table)}")
+            raise HpackError(f"invalid index {index} in a table of {len(_STATIC) + len(self._table)} entries")
         return self._table[place]
 
     def _literal(self, block: bytes, position: int, bits: int) -> tuple[tuple[str, str], int]:
@@ -126,7 +126,7 @@ class HpackDecoder:
         value, position = _string(block, position)
         return (name, value), position
 
-    def _remember(self, header: tuple[str, str]) -> None:
+    def _add_entry(self, header: tuple[str, str]) -> None:
         self._table.insert(0, header)
         self._size += len(header[0]) + len(header[1]) + _ENTRY_BYTES
         self._evict()
@@ -138,9 +138,9 @@ class HpackDecoder:
 
 
 def _integer(block: bytes, position: int, bits: int) -> tuple[int, int]:
-    """(number, where it ends), whose first digit are the lower bits of a byte."""
+    """Decode an integer with a prefix of `bits` bits. Returns the number and the position after it."""
     if position >= len(block):
-        raise HpackError("a block that breaks off")
+        raise HpackError("incomplete header block")
     most = (1 << bits) - 1
     number = block[position] & most
     position += 1
@@ -148,13 +148,13 @@ def _integer(block: bytes, position: int, bits: int) -> tuple[int, int]:
         return number, position
     for shift in range(0, _LONGEST_INTEGER_SHIFT, 7):
         if position >= len(block):
-            raise HpackError("a number that breaks off")
+            raise HpackError("incomplete integer")
         digit = block[position]
         position += 1
         number += (digit & 127) << shift
         if not digit & 128:
             return number, position
-    raise HpackError("a number that is too long")
+    raise HpackError("integer is too long")
 
 
 def _string(block: bytes, position: int) -> tuple[str, int]:
@@ -162,16 +162,16 @@ def _string(block: bytes, position: int) -> tuple[str, int]:
     size, position = _integer(block, position, 7)
     end = position + size
     if end > len(block):
-        raise HpackError(f"a text of {size} bytes that breaks off")
+        raise HpackError(f"incomplete string of {size} bytes")
     data = block[position:end]
     return (unpack(data) if packed else data).decode("latin-1"), end
 
 
 def unpack(data: bytes) -> bytes:
-    """Bytes out of their Huffman codes.
+    """Decode Huffman codes.
 
     Raises:
-        HpackError: a code that is none, or bits at the end that are no padding.
+        HpackError: an invalid code or invalid padding.
     """
     table = _codes()
     unpacked = bytearray()
@@ -183,13 +183,13 @@ def unpack(data: bytes) -> bytes:
             symbol = table.get((length, code))
             if symbol is not None:
                 if symbol == _END:
-                    raise HpackError("a text that says it ended within itself")
+                    raise HpackError("end-of-string code within a string")
                 unpacked.append(symbol)
                 code, length = 0, 0
             elif length >= 30:
-                raise HpackError("a code that is none")
+                raise HpackError("invalid Huffman code")
     if length > 7 or code != (1 << length) - 1:
-        raise HpackError("a text that ends within a code")
+        raise HpackError("string ends within a Huffman code")
     return bytes(unpacked)
 
 
@@ -197,7 +197,7 @@ _table: dict[tuple[int, int], int] = {}
 
 
 def _codes() -> dict[tuple[int, int], int]:
-    """(bits, code) -> byte; 30 kB, made when the first packed text comes."""
+    """(bits, code) -> byte. Takes 30 kB, created for the first Huffman-coded string."""
     if not _table:
         code, before = 0, 0
         for length, symbol in sorted((int(digit, 36), place) for place, digit in enumerate(_CODE_LENGTHS)):

@@ -1,4 +1,4 @@
-"""What the TPU runtime's metric service answers: readings with their labels, distributions among them."""
+"""Decodes the responses of the TPU runtime's metric service: readings with labels, and distributions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     LabelValue = str | int | float | bool
     Field = tuple[int, int, int | bytes]
 
-# Nested lists of attributes go no deeper than this.
+# The deepest nesting of attribute lists.
 _DEEPEST = 4
 
 
 class TpuReading:
-    """One number of a metric, or one distribution.
+    """One value of a metric, or one distribution.
 
     Args:
-        labels: what tells it from the metric's others: ``{"device-id": 3}``.
-        value: None where it is none.
+        labels: distinguish it within its metric: ``{"device-id": 3}``.
+        value: None if there is none.
     """
 
     __slots__ = ("distribution", "labels", "value")
@@ -34,7 +34,7 @@ class TpuReading:
 
     @property
     def device(self) -> int | None:
-        """The device or core that it is about; older runtimes write a number, newer ones a text."""
+        """The device or core; older runtimes send a number, newer ones a text."""
         for name in ("device-id", "device_id", "device_ordinal", "device-ordinal"):
             value = self.labels.get(name)
             if isinstance(value, str) and value.isdecimal() and value.isascii():
@@ -45,14 +45,14 @@ class TpuReading:
 
 
 class TpuDistribution:
-    """How often what was measured lay between which bounds.
+    """A histogram.
 
     Args:
-        count, mean: of all that was measured.
-        bounds: between neighbouring buckets, rising; the first bucket lies below the first bound, the last
-            above the last one.
-        counts: of each bucket.
-        largest: what was measured, None where it is not told.
+        count, mean: of all values.
+        bounds: ascending bounds between neighbouring buckets. The first bucket is below the first bound, the
+            last one above the last bound.
+        counts: the number of values in each bucket.
+        largest: the largest value, None if unknown.
     """
 
     __slots__ = ("bounds", "count", "counts", "largest", "mean")
@@ -68,13 +68,14 @@ class TpuDistribution:
         self.count = count
         self.mean = mean
         self.bounds = list(bounds)
-        # Buckets at the end that hold nothing need not be sent.
+        # Empty buckets at the end may be omitted.
         held = [max(0.0, each) for each in counts[: len(self.bounds) + 1]]
         self.counts = held + [0.0] * (len(self.bounds) + 1 - len(held))
         self.largest = largest
 
     def percentile(self, percent: float) -> float | None:
-        """What so many per cent lie below, linear within its bucket; None without buckets that hold anything.
+        """The value below which `percent` of all values lie, linear within a bucket; None if all buckets are
+        empty.
 
         Example:
             >>> TpuDistribution(4, 1.5, [1.0, 2.0], [0, 4, 0]).percentile(50)
@@ -94,7 +95,7 @@ class TpuDistribution:
         return self._edges(len(self.counts) - 1)[1]
 
     def plus(self, other: TpuDistribution) -> TpuDistribution | None:
-        """Both together; None where their buckets differ."""
+        """The sum of both; None if their buckets differ."""
         if self.bounds != other.bounds:
             return None
         count = self.count + other.count
@@ -104,7 +105,7 @@ class TpuDistribution:
         return TpuDistribution(count, mean, self.bounds, counts, largest)
 
     def since(self, earlier: TpuDistribution) -> TpuDistribution:
-        """What came after an earlier state of the same; all of it where it began anew in between."""
+        """The values added since an earlier state; all of them if the program restarted in between."""
         count = self.count - earlier.count
         counts = [now - then for now, then in zip(self.counts, earlier.counts, strict=False)]
         if self.bounds != earlier.bounds or count < 0 or any(each < 0 for each in counts):
@@ -113,7 +114,7 @@ class TpuDistribution:
         return TpuDistribution(count, mean, self.bounds, counts)
 
     def _edges(self, place: int) -> tuple[float, float]:
-        """The bounds of a bucket; those of the first and the last, which have one each, as far as known."""
+        """The bounds of a bucket. The outer bounds of the first and last bucket are estimated."""
         lower = self.bounds[place - 1] if place else min(0.0, self.bounds[0])
         if place < len(self.bounds):
             return lower, self.bounds[place]
@@ -121,10 +122,10 @@ class TpuDistribution:
 
 
 def supported(message: bytes) -> list[str]:
-    """The names in an answer of ListSupportedMetrics.
+    """The metric names in a response of ListSupportedMetrics.
 
     Raises:
-        WireError: no such answer.
+        WireError: the response is invalid.
     """
     return [
         _text(value)
@@ -136,10 +137,10 @@ def supported(message: bytes) -> list[str]:
 
 
 def readings(message: bytes) -> list[TpuReading]:
-    """The readings in an answer of GetRuntimeMetric.
+    """The readings in a response of GetRuntimeMetric.
 
     Raises:
-        WireError: no such answer.
+        WireError: the response is invalid.
     """
     found = []
     for number, kind, metric in protobuf.fields(message):
@@ -155,10 +156,10 @@ def _reading(message: bytes) -> TpuReading:
     labels: dict[str, LabelValue] = {}
     value: float | None = None
     distribution = None
-    for number, kind, told in protobuf.fields(message):
+    for number, kind, content in protobuf.fields(message):
         if kind != protobuf.LENGTH:
             continue
-        inner = _bytes(told)
+        inner = _bytes(content)
         if number == 1:
             labels.update(_attribute(inner))
         elif number in (3, 4):  # gauge, counter
@@ -169,15 +170,15 @@ def _reading(message: bytes) -> TpuReading:
 
 
 def _attribute(message: bytes, depth: int = 0) -> dict[str, LabelValue]:
-    """A key and its value; a list of such, in its place, where the value is one."""
+    """A key and its value; for nested lists, all keys and values in them."""
     key = ""
     labels: dict[str, LabelValue] = {}
     value: LabelValue | None = None
-    for number, kind, told in protobuf.fields(message):
+    for number, kind, content in protobuf.fields(message):
         if (number, kind) == (1, protobuf.LENGTH):
-            key = _text(told)
+            key = _text(content)
         elif (number, kind) == (2, protobuf.LENGTH):
-            for field in protobuf.fields(_bytes(told)):
+            for field in protobuf.fields(_bytes(content)):
                 if field[:2] == (6, protobuf.LENGTH) and depth < _DEEPEST:
                     for inner, inner_kind, each in protobuf.fields(_bytes(field[2])):
                         if (inner, inner_kind) == (1, protobuf.LENGTH):
@@ -190,24 +191,24 @@ def _attribute(message: bytes, depth: int = 0) -> dict[str, LabelValue]:
 
 
 def _scalar(field: Field) -> LabelValue | None:
-    number, kind, told = field
+    number, kind, content = field
     if (number, kind) == (1, protobuf.LENGTH):
-        return _text(told)
-    if isinstance(told, int) and number in (2, 3):
-        return bool(told) if number == 2 else protobuf.signed(told)
+        return _text(content)
+    if isinstance(content, int) and number in (2, 3):
+        return bool(content) if number == 2 else protobuf.signed(content)
     if (number, kind) == (4, protobuf.FIXED64):
-        return protobuf.read_double(_bytes(told))
+        return protobuf.read_double(_bytes(content))
     return None
 
 
 def _value(message: bytes) -> float | None:
-    """The number of a gauge or counter, finite; None for a text."""
+    """The finite number of a gauge or counter; None for a text."""
     value: float | None = None
-    for number, kind, told in protobuf.fields(message):
+    for number, kind, content in protobuf.fields(message):
         if (number, kind) == (1, protobuf.FIXED64):
-            value = protobuf.read_double(_bytes(told))
-        elif isinstance(told, int) and number == 2:
-            value = float(protobuf.signed(told))
+            value = protobuf.read_double(_bytes(content))
+        elif isinstance(content, int) and number == 2:
+            value = float(protobuf.signed(content))
     return value if value is not None and value - value == 0.0 else None
 
 
@@ -215,30 +216,30 @@ def _distribution(message: bytes) -> TpuDistribution:
     count, mean, largest = 0, 0.0, 0.0
     bounds: list[float] = []
     counts: list[int] = []
-    for number, kind, told in protobuf.fields(message):
-        if isinstance(told, int):
+    for number, kind, content in protobuf.fields(message):
+        if isinstance(content, int):
             if number == 1:
-                count = protobuf.signed(told)
+                count = protobuf.signed(content)
             elif number == 7:
-                counts.append(protobuf.signed(told))
+                counts.append(protobuf.signed(content))
         elif kind == protobuf.FIXED64 and number == 2:
-            mean = protobuf.read_double(told)
+            mean = protobuf.read_double(content)
         elif kind == protobuf.FIXED64 and number == 4:
-            largest = protobuf.read_double(told)
+            largest = protobuf.read_double(content)
         elif kind == protobuf.LENGTH and number == 6:
-            bounds = _bounds(told)
+            bounds = _bounds(content)
         elif kind == protobuf.LENGTH and number == 7:
-            counts += protobuf.read_varints(told)
-    # An absent number is 0 on this wire; the largest of what was measured is not below its mean.
+            counts += protobuf.read_varints(content)
+    # A missing number is 0 on the wire. The largest value is not below the mean.
     return TpuDistribution(count, mean, bounds, counts, largest if largest >= mean and largest > 0 else None)
 
 
 def _bounds(message: bytes) -> list[float]:
-    """The bounds that the options of buckets describe: exponential, explicit or linear ones."""
-    for number, kind, told in protobuf.fields(message):
+    """The bounds of the buckets: exponential, explicit or linear."""
+    for number, kind, content in protobuf.fields(message):
         if kind != protobuf.LENGTH:
             continue
-        parts = list(protobuf.fields(_bytes(told)))
+        parts = list(protobuf.fields(_bytes(content)))
         if number == 3:
             return [bound for part in parts if part[0] == 1 for bound in _doubles(part)]
         size = next((value for inner, _, value in parts if inner == 1 and isinstance(value, int)), 0)
@@ -258,7 +259,7 @@ def _bounds(message: bytes) -> list[float]:
 def _exponential(size: int, growth: float, scale: float) -> list[float]:
     bounds: list[float] = []
     bound = scale
-    # More than any histogram has, and no bound that a float cannot hold.
+    # More than any histogram has, and within the range of a float.
     for _ in range(min(size, 4096) + 1):
         if bound - bound != 0.0:
             break
@@ -268,15 +269,15 @@ def _exponential(size: int, growth: float, scale: float) -> list[float]:
 
 
 def _doubles(part: Field) -> list[float]:
-    _, kind, told = part
+    _, kind, content = part
     if kind == protobuf.FIXED64:
-        return [protobuf.read_double(_bytes(told))]
-    return protobuf.read_doubles(_bytes(told)) if kind == protobuf.LENGTH else []
+        return [protobuf.read_double(_bytes(content))]
+    return protobuf.read_doubles(_bytes(content)) if kind == protobuf.LENGTH else []
 
 
-def _bytes(told: int | bytes) -> bytes:
-    return told if isinstance(told, bytes) else b""
+def _bytes(content: int | bytes) -> bytes:
+    return content if isinstance(content, bytes) else b""
 
 
-def _text(told: int | bytes) -> str:
-    return _bytes(told).decode("utf-8", "replace")
+def _text(content: int | bytes) -> str:
+    return _bytes(content).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Which metrics of the runtime become which keys."""
+"""The runtime's metrics and their keys."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p999": 99.9}
 
 
 def label(labels: Mapping[str, LabelValue]) -> str:
-    """What stands in a key for a reading's labels: a buffer's size, a core and its number, or the first there
-    is; "" without any.
+    """The part of a key for a reading's labels: a buffer's size, a core and its index, or the first label;
+    "" if there are none.
 
     Example:
         >>> label({"buffer-size": "1MB+"}), label({"core_type": "TensorCore", "device_ordinal": "3"})
@@ -59,31 +59,31 @@ def label(labels: Mapping[str, LabelValue]) -> str:
 
 
 def distributions(readings: Sequence[TpuReading]) -> dict[str, TpuDistribution]:
-    """By label; of readings with the same one all together."""
+    """Distributions by label; those with the same label are added."""
     found: dict[str, TpuDistribution] = {}
     for reading in readings:
-        told = reading.distribution
-        if told is None or not told.count:
+        distribution = reading.distribution
+        if distribution is None or not distribution.count:
             continue
         name = label(reading.labels)
         before = found.get(name)
-        both = told if before is None else before.plus(told)
-        if both is not None:  # of those with other buckets the first counts
+        both = distribution if before is None else before.plus(distribution)
+        if both is not None:  # if the buckets differ, keep the first
             found[name] = both
     return found
 
 
-def write(gauges: dict[str, float], key: str, unit: str, name: str, told: TpuDistribution) -> None:
-    """Mean and percentiles of one distribution."""
+def write(gauges: dict[str, float], key: str, unit: str, name: str, distribution: TpuDistribution) -> None:
+    """Write the mean and the percentiles of a distribution."""
     place = f"tpu.{key}.{name}." if name else f"tpu.{key}."
-    gauges[f"{place}mean{unit}"] = told.mean
+    gauges[f"{place}mean{unit}"] = distribution.mean
     for percentile, percent in PERCENTILES.items():
-        value = told.percentile(percent)
+        value = distribution.percentile(percent)
         if value is not None:
             gauges[f"{place}{percentile}{unit}"] = value
 
 
 def _plain(text: str) -> str:
-    """Small letters and digits, with one underscore for whatever else is between them."""
+    """Lower-case letters and digits; everything else becomes an underscore."""
     letters = [letter if letter.isascii() and letter.isalnum() else " " for letter in text.lower()]
     return "_".join("".join(letters).split())

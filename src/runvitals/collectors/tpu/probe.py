@@ -35,9 +35,7 @@ def probe(scope: Scope) -> Tpu:
             raise Absent(
                 f"TPU_NAME names {remote}, which is another machine: measure there, on the TPU VM itself"
             )
-        raise Absent(
-            "no Google TPU: none on the PCI bus, no /dev/accel*, no TPU_* variable that tells of one"
-        )
+        raise Absent("no Google TPU: none on the PCI bus, no /dev/accel*, no TPU_* variable")
     from runvitals.collectors.tpu.collector import Tpu
 
     return Tpu(scope, chips, os.environ)

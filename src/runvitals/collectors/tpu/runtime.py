@@ -1,4 +1,4 @@
-"""The metric service that libtpu opens in each program that uses TPUs, on a port of the host."""
+"""The metric service that libtpu serves in each program that uses TPUs, on a port of the host."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 SERVICE = "/tpu.monitoring.runtime.RuntimeMetricService/"
 FIRST_PORT = 8431
-# A port on which nobody listens is tried again after a while, one that hangs after a longer one.
+# Pauses before trying a closed port again, and one that hangs.
 RETRY_S = 5.0
 LONGEST_RETRY_S = 60.0
-# What is offered changes with what the program has begun to do.
+# The metrics on offer change while a program starts.
 OFFER_S = 30.0
 
 
 class TpuRuntime:
-    """One port.
+    """The service on one port.
 
     Args:
-        connection: to it.
+        connection: to the port.
 
-    ``failure`` is why it cannot be read now, "" while it can.
+    ``failure`` is the last error, "" while it works.
     """
 
     def __init__(self, connection: GrpcConnection) -> None:
@@ -48,17 +48,17 @@ class TpuRuntime:
         self._offer_at_s = float("-inf")
 
     def read(self, names: Iterable[str], mono_s: float) -> dict[str, list[TpuReading]]:
-        """The readings of those metrics that the program has; {} where nobody answers."""
+        """The readings of those metrics that the program offers; {} if it does not respond."""
         if mono_s < self._retry_at_s:
             return {}
         try:
             if mono_s >= self._offer_at_s:
-                self._offered = self._offer()
+                self._offered = self._supported_metrics()
                 self._offer_at_s = mono_s + OFFER_S
             found = {}
             for name in names:
                 if self._offered is None or name in self._offered:
-                    readings = self._ask(name)
+                    readings = self._read_metric(name)
                     if readings:
                         found[name] = readings
         except (GrpcError, GrpcRejected, protobuf.Malformed) as error:
@@ -75,15 +75,15 @@ class TpuRuntime:
         if isinstance(error, NotListening):
             self._retry_at_s = mono_s + RETRY_S
         else:
-            # To ask costs the others' answers two seconds.
+            # A timeout delays the other programs' readings by two seconds.
             self._backoff.failed(mono_s)
             self._retry_at_s = self._backoff.until_s
 
     def close(self) -> None:
         self._connection.close()
 
-    def _offer(self) -> frozenset[str] | None:
-        """The names of its metrics; None where an older one does not tell."""
+    def _supported_metrics(self) -> frozenset[str] | None:
+        """The names of its metrics; None if an older runtime does not list them."""
         try:
             return frozenset(
                 metric_response.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b""))
@@ -93,17 +93,17 @@ class TpuRuntime:
                 return None
             raise
 
-    def _ask(self, name: str) -> list[TpuReading]:
+    def _read_metric(self, name: str) -> list[TpuReading]:
         try:
             message = self._connection.call(SERVICE + "GetRuntimeMetric", protobuf.text(1, name))
-        except GrpcRejected:  # this metric alone: not in this release, or not yet
+        except GrpcRejected:  # only this metric: not in this release, or not yet
             return []
         return metric_response.readings(message)
 
 
 def ports(environ: Mapping[str, str], chips: int) -> list[int]:
-    """The ports to ask: those that TPU_RUNTIME_METRICS_PORTS names, else one for each chip, from 8431 on,
-    since there may be a program for each.
+    """The ports to read: those in TPU_RUNTIME_METRICS_PORTS, else one for each chip from 8431 on, since
+    there may be a program for each chip.
 
     Example:
         >>> ports({"TPU_RUNTIME_METRICS_PORTS": "8431,8432"}, 8), ports({}, 4)
