@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from runvitals.cli.sample_text import lines
-from runvitals.sdk.probe import Reading
+from runvitals.sdk.probe import MachineReading
 
 
-def laid_out(reading: Reading) -> str:
+def laid_out(reading: MachineReading) -> str:
     return "\n".join(lines(reading))
 
 
 def test_subjects_then_devices_then_sources() -> None:
-    reading = Reading(
+    reading = MachineReading(
         metrics={
             "ipu.0.clock (MHz)": 1300.0,
             "gpu.10.gpu": 50.0,
@@ -91,15 +91,15 @@ Sources
 def test_devices_are_named_after_what_their_sources_tell(
     key: str, machine: dict[str, object], heading: str
 ) -> None:
-    assert laid_out(Reading(metrics={key: 30.0}, machine=machine)).startswith(f"{heading}\n")
+    assert laid_out(MachineReading(metrics={key: 30.0}, machine=machine)).startswith(f"{heading}\n")
 
 
 def test_nothing_at_all() -> None:
-    assert laid_out(Reading()) == "Sources"
+    assert laid_out(MachineReading()) == "Sources"
 
 
 def test_other_peoples_words_do_not_reach_the_terminal_as_they_are() -> None:
-    reading = Reading(
+    reading = MachineReading(
         metrics={"openmetrics.x.\x1b[2J": 1.0},
         states={"bad": {"state": "absent", "reason": "\x1b]0;gone\x07"}},
         machine={"gpu_amd": [{"index": 0, "name": "\x1b[31m"}]},
@@ -108,6 +108,6 @@ def test_other_peoples_words_do_not_reach_the_terminal_as_they_are() -> None:
 
 
 def test_keys_that_only_look_like_a_devices() -> None:
-    text = laid_out(Reading(metrics={"tpu": 12.0, "gpu": 1.0, "gpu.process": 2.0, "gpu.x.y": 3.0}))
+    text = laid_out(MachineReading(metrics={"tpu": 12.0, "gpu": 1.0, "gpu.process": 2.0, "gpu.x.y": 3.0}))
     assert "GPU " not in text
     assert "  gpu.x.y" in text

@@ -101,7 +101,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     started.close()
 
 
-def test_it_draws_follows_the_size_and_leaves_at_q(terminal: Terminal) -> None:
+def test_draws_follows_resizes_and_quits_on_q(terminal: Terminal) -> None:
     drawn = terminal.wait_for("GPU 1   ██▉░░░░  42 %".encode())
     assert ENTER in drawn
     assert rb"AMD Instinct \x1b[31mMI300X" in drawn
@@ -119,14 +119,14 @@ def test_it_draws_follows_the_size_and_leaves_at_q(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
-def test_signals_leave_the_terminal_as_it_was(terminal: Terminal, number: signal.Signals, code: int) -> None:
+def test_terminal_is_restored_on_signals(terminal: Terminal, number: signal.Signals, code: int) -> None:
     terminal.wait_for(b"runvitals top")
     terminal.process.send_signal(number)
     assert terminal.ended() == code
     assert terminal.is_as_before()
 
 
-def test_without_a_terminal_it_prints_lines_once(tmp_path: Path) -> None:
+def test_prints_one_snapshot_without_a_terminal(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runvitals", "top"],
         env=environ(tmp_path), capture_output=True, text=True, timeout=60, check=False,
@@ -140,7 +140,7 @@ def test_without_a_terminal_it_prints_lines_once(tmp_path: Path) -> None:
     assert any("COMMAND" in line for line in lines)
 
 
-def test_a_wrong_interval(tmp_path: Path) -> None:
+def test_invalid_interval(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runvitals", "top", "--interval", "0"],
         env=environ(tmp_path), capture_output=True, text=True, timeout=60, check=False,

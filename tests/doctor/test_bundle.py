@@ -15,7 +15,7 @@ from runvitals.doctor.examination import Report
 from runvitals.doctor.finding import Finding
 from runvitals.doctor.scrubber import Scrubber
 from runvitals.relay.destinations.runvitals import login
-from runvitals.sdk.probe import Reading
+from runvitals.sdk.probe import MachineReading
 from runvitals.sdk.settings import resolve
 from tests.query.journals import T0, Monitor
 
@@ -71,7 +71,7 @@ def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]
     (data / "relay.log").write_text(f"ConnectionError: token {SECRETS['kept by login']} was not taken\n")
     path = tmp_path / name
     finding = Finding("storage", "data folder", "PASS", f"{environ['HOME']}/runs, {environ['WANDB_API_KEY']}")
-    reading = Reading(metrics={"cpu": 3.5}, states={"cpu": {"state": "on"}})
+    reading = MachineReading(metrics={"cpu": 3.5}, states={"cpu": {"state": "on"}})
     values = resolve({}, environ, str(tmp_path))
     bundle.write(str(path), Report([finding], reading), values, str(data), environ)
     assert path.stat().st_mode & 0o077 == 0

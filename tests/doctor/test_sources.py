@@ -11,7 +11,7 @@ import pytest
 from runvitals.doctor import sources
 from runvitals.doctor.finding import Finding
 from runvitals.doctor.remedies import remedy
-from runvitals.sdk.probe import Reading
+from runvitals.sdk.probe import MachineReading
 from runvitals.sdk.settings import resolve
 from tests.collectors.trees import plant
 
@@ -20,7 +20,7 @@ def examined(
     root: Path, states: dict[str, dict[str, str]], counts: dict[str, int] | None = None, **settings: Any
 ) -> dict[str, Finding]:
     values = {**resolve({}, {"HOME": str(root)}, "/"), "host_root": str(root), **settings}
-    reading = Reading(states=states, counts=counts or {})
+    reading = MachineReading(states=states, counts=counts or {})
     return {one.name: one for one in sources.findings(reading, values) if not one.name.startswith("/dev/")}
 
 

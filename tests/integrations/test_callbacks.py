@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.integrations.training import Training
+from runvitals.integrations.callback_run import CallbackRun
 from runvitals.journal import frames
 from tests.sdk.runs import Journals, environment, finished, start
 
@@ -125,7 +125,7 @@ def test_a_framework_that_is_not_loaded_is_named(journals: Journals) -> None:
 
 def test_rows_are_so_far_apart() -> None:
     clock = iter([100.0, 100.5, 101.0, 101.9, 102.0])
-    training = Training(1.0, {}, clock=lambda: next(clock))
-    assert [training.due() for _ in range(5)] == [True, False, True, False, True]
+    callback = CallbackRun(1.0, {}, clock=lambda: next(clock))
+    assert [callback.due() for _ in range(5)] == [True, False, True, False, True]
     with pytest.raises(ValueError, match="every_s=-1"):
-        Training(-1, {})
+        CallbackRun(-1, {})

@@ -1,4 +1,4 @@
-"""How a concrete key finds its row."""
+"""Looking up the definition of a key."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def row(key: str, **fields: object) -> Metric:
         ),
     ],
 )
-def test_a_concrete_key_finds_its_row(key: str, template: str, labels: dict[str, str]) -> None:
+def test_key_finds_its_definition(key: str, template: str, labels: dict[str, str]) -> None:
     match = DEFINITIONS.find(key)
     assert match is not None
     assert (match.metric.key, match.key, match.labels) == (template, key, labels)
@@ -62,18 +62,18 @@ def test_a_concrete_key_finds_its_row(key: str, template: str, labels: dict[str,
 @pytest.mark.parametrize(
     "key", ["", "loss", "gpu.x.temp", "gpu..temp", "gpu.²", "gpu.0.temp ", "xgpu.0.temp", "cpu."]
 )
-def test_an_unknown_key_finds_none(key: str) -> None:
+def test_unknown_key_finds_nothing(key: str) -> None:
     assert DEFINITIONS.find(key) is None
 
 
 @given(st.text())
-def test_any_text_at_all_can_be_asked_for(key: str) -> None:
+def test_any_text_can_be_looked_up(key: str) -> None:
     match = DEFINITIONS.find(key)
     assert match is None or match.key
 
 
 @given(st.sampled_from(DEFINITIONS.metrics), st.data())
-def test_every_template_is_found_again_whatever_its_places_hold(metric: Metric, data: st.DataObject) -> None:
+def test_every_template_is_found_with_any_labels(metric: Metric, data: st.DataObject) -> None:
     names = st.from_regex(r"[a-z/][a-z0-9_/]{0,9}", fullmatch=True)
     indexes = st.integers(0, 200).map(str)
     labels = {
@@ -85,23 +85,23 @@ def test_every_template_is_found_again_whatever_its_places_hold(metric: Metric, 
     assert match.metric.key == metric.key
 
 
-def test_an_alias_gives_the_canonical_key_with_the_same_labels() -> None:
+def test_alias_resolves_to_the_canonical_key_with_the_same_labels() -> None:
     match = DEFINITIONS.find("gpu.5.uncorrectedMemoryErrors")
     assert match is not None
     assert (match.key, match.labels) == ("gpu.5.unCorrectedMemoryErrors", {"i": "5"})
 
 
-def test_a_key_declared_twice_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=re.escape("declares twice: cpu, memory")):
+def test_duplicate_keys_are_rejected() -> None:
+    with pytest.raises(ValueError, match=re.escape("defined more than once: cpu, memory")):
         MetricDefinitions([row("cpu"), row("cpu"), row("memory"), row("ram", aliases=["memory"])])
 
 
-def test_a_rate_of_what_is_no_counter_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=re.escape("the rate cpu.speed is of 'cpu'")):
+def test_rate_without_a_counter_is_rejected() -> None:
+    with pytest.raises(ValueError, match=re.escape("invalid metric cpu.speed: its counter 'cpu' is not")):
         MetricDefinitions([row("cpu"), rate("cpu.speed", "1/s", "CPU", of="cpu", text="A text.")])
 
 
-def test_the_rate_of_a_counter() -> None:
+def test_rate_of_a_counter() -> None:
     total = counter("a", "1", "A", name="a", text="A text.", source="a file")
     speed = rate("a.rate", "1/s", "A", of="a", text="A text.")
     assert MetricDefinitions([total, speed]).rate_of == {"a": speed}

@@ -1,4 +1,4 @@
-"""Every key that W&B's and MLflow's pages document has its row, under each spelling that is in use."""
+"""Every key documented by W&B and MLflow has a definition, under each name in use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.mlflow import from_mlflow, to_mlflow
 
-# What W&B's system-metrics pages list, older and newest, with the units they give.
+# Keys in W&B's documentation of system metrics, old and new, with the documented units.
 DOCUMENTED = {
     "cpu": "%",
     "cpu.3.cpu_percent": "%",
@@ -63,7 +63,7 @@ DOCUMENTED = {
     "openmetrics.node1.DCGM_FI_DEV_GPU_TEMP.0": "1",
 }
 
-# What W&B's clients of any age write and no page tells; where it is another spelling, of which key.
+# Undocumented keys that W&B clients of various versions write → our key if it differs.
 IN_CODE = {
     "disk./.usagePercen": "disk./.usagePercent",
     "disk.nvme0n1.in": None,
@@ -182,7 +182,7 @@ def test_documented_keys_have_the_documented_units() -> None:
     assert {key: unit(key) for key in DOCUMENTED} == DOCUMENTED
 
 
-def test_documented_keys_are_the_ones_we_write() -> None:
+def test_documented_keys_are_canonical() -> None:
     renamed = {key: canonical(key) for key in DOCUMENTED if canonical(key) != key}
     assert renamed == {"memory": "memory_percent"}
 
@@ -195,12 +195,12 @@ def test_documented_gpu_keys_exist_while_a_process_uses_the_gpu() -> None:
     assert {key: unit(key) for key in twins} == twins
 
 
-def test_keys_of_wandbs_clients_are_read() -> None:
+def test_keys_of_wandb_clients_are_known() -> None:
     assert {key: canonical(key) for key in IN_CODE} == {key: ours or key for key, ours in IN_CODE.items()}
 
 
 @pytest.mark.parametrize("prefix", ["", "system/", "system/worker-1/", "system/rack/7/"])
-def test_mlflows_names_are_read(prefix: str) -> None:
+def test_mlflow_names_are_known(prefix: str) -> None:
     assert len(MLFLOW) == 13
     for name, (key, factor) in MLFLOW.items():
         match = from_mlflow(prefix + name)
@@ -209,14 +209,14 @@ def test_mlflows_names_are_read(prefix: str) -> None:
         assert match.metric.mlflow_factor == pytest.approx(factor)
 
 
-def test_mlflows_names_are_written_gpus_with_their_index() -> None:
+def test_keys_translate_to_mlflow_names_with_gpu_index() -> None:
     for name, (key, _) in MLFLOW.items():
         match = DEFINITIONS.find(key)
         assert match is not None, key
         assert to_mlflow(match) == name.replace("gpu_", "gpu_0_")
 
 
-def test_mlflow_index_goes_both_ways() -> None:
+def test_gpu_index_is_kept_in_both_directions() -> None:
     match = from_mlflow("system/gpu_11_memory_usage_megabytes")
     assert match is not None
     assert match.key == "gpu.11.memoryAllocatedBytes"
@@ -224,12 +224,12 @@ def test_mlflow_index_goes_both_ways() -> None:
 
 
 @pytest.mark.parametrize("key", ["disk./home.usagePercent", "cpu", "gpu.process.0.gpu"])
-def test_what_mlflow_has_no_name_for(key: str) -> None:
+def test_keys_without_an_mlflow_name(key: str) -> None:
     match = DEFINITIONS.find(key)
     assert match is not None
     assert to_mlflow(match) is None
 
 
 @pytest.mark.parametrize("name", ["loss", "system/loss", "gpu_x_utilization_percentage", "system/gpu.0.gpu"])
-def test_what_is_no_name_of_mlflows(name: str) -> None:
+def test_names_that_are_not_mlflow_names(name: str) -> None:
     assert from_mlflow(name) is None

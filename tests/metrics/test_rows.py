@@ -1,4 +1,4 @@
-"""The rows agree with each other, with the units, and with the names they have elsewhere."""
+"""The definitions are consistent with each other, with the units, and with names in other systems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTERS = [row for row in ROWS if row.kind == "counter"]
 RATES = [row for row in ROWS if row.kind == "rate"]
 
 
-def test_rows_are_filled_in_with_words_that_the_catalogue_knows() -> None:
+def test_fields_have_valid_values() -> None:
     for row in ROWS:
         assert row.unit in UNITS, row.key
         assert row.kind in get_args(Kind), row.key
@@ -28,20 +28,20 @@ def test_rows_are_filled_in_with_words_that_the_catalogue_knows() -> None:
         assert re.match(r"[A-Z]", row.chart), row.key
 
 
-def test_an_alias_says_all_that_its_key_says() -> None:
+def test_aliases_have_the_placeholders_of_their_key() -> None:
     for row in ROWS:
         for alias in row.aliases:
             assert set(placeholders(alias)) == set(placeholders(row.key))
 
 
-def test_a_counter_keeps_its_last_sample_and_is_a_total_in_prometheus() -> None:
+def test_counters_are_merged_by_last_and_named_total_in_prometheus() -> None:
     for row in COUNTERS:
         assert row.merge == "last", row.key
-        # Those of other exporters have names of their own.
+        # Scraped metrics keep their own names.
         assert row.prometheus.endswith("_total") or row.key.startswith("openmetrics."), row.key
 
 
-def test_a_rate_is_of_a_counter_with_the_same_places_and_chart() -> None:
+def test_rates_have_the_placeholders_and_chart_of_their_counter() -> None:
     for row in RATES:
         counter = DEFINITIONS.by_template[row.of or ""]
         assert counter.kind == "counter"
@@ -51,8 +51,8 @@ def test_a_rate_is_of_a_counter_with_the_same_places_and_chart() -> None:
         assert row.prometheus == row.otel == ""
 
 
-def test_a_rates_factor_follows_from_the_units() -> None:
-    """Per second, in base units: what the counter gains equals what the rate shows."""
+def test_factors_of_rates_match_the_units() -> None:
+    """In base units, the rate equals the counter's increase per second."""
     for row in RATES:
         counter, shown = UNITS[DEFINITIONS.by_template[row.of or ""].unit], UNITS[row.unit]
         assert counter.to_base == pytest.approx(row.factor * shown.to_base), row.key
@@ -62,17 +62,17 @@ def test_no_counter_has_two_rates() -> None:
     assert [key for key, count in Counter(row.of for row in RATES).items() if count > 1] == []
 
 
-def test_what_a_chart_draws_has_one_unit() -> None:
+def test_metrics_of_a_chart_have_one_unit() -> None:
     mixed = {heading: {row.unit for row in rows} for heading, rows in DEFINITIONS.charts.items()}
     assert {heading: units for heading, units in mixed.items() if len(units) > 1} == {}
 
 
-def test_a_counter_with_a_rate_is_drawn_by_it_and_one_without_is_drawn_itself() -> None:
+def test_charts_show_rates_instead_of_their_counters() -> None:
     assert [row.key for row in DEFINITIONS.charts["Disk I/O"]] == ["disk.readMBps", "disk.writeMBps"]
     assert [row.key for row in DEFINITIONS.charts["Out-of-memory kills"]] == ["proc.memory.oomKills"]
 
 
-def test_prometheus_names_are_legal_and_each_is_one_rows() -> None:
+def test_prometheus_names_are_valid_and_unique() -> None:
     names = [row.prometheus for row in ROWS if row.prometheus]
     assert [name for name, count in Counter(names).items() if count > 1] == []
     assert [name for name in names if not re.fullmatch(r"runvitals(_[a-z0-9]+)+", name)] == []
@@ -84,13 +84,13 @@ def test_prometheus_names_end_with_their_base_unit() -> None:
             assert row.prometheus.removesuffix("_total").endswith(f"_{unit}"), row.key
 
 
-def test_opentelemetry_names_are_one_rows_once_their_attributes_are_told() -> None:
+def test_opentelemetry_names_with_attributes_are_unique() -> None:
     names = Counter((row.otel, *sorted(row.attributes.items())) for row in ROWS if row.otel)
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_rows_of_one_opentelemetry_name_agree_in_base_unit_and_kind() -> None:
-    """Both systems refuse a name whose unit or kind changes from series to series."""
+def test_definitions_with_the_same_opentelemetry_name_agree_in_base_unit_and_kind() -> None:
+    """Prometheus and OpenTelemetry reject a name whose unit or kind differs between series."""
     meanings: dict[str, set[tuple[str, str]]] = {}
     for row in ROWS:
         if row.otel:
@@ -98,11 +98,11 @@ def test_rows_of_one_opentelemetry_name_agree_in_base_unit_and_kind() -> None:
     assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
 
 
-def test_attributes_and_mlflow_names_use_places_that_the_key_has() -> None:
+def test_attributes_and_mlflow_names_use_placeholders_of_the_key() -> None:
     for row in ROWS:
         for text in (*row.attributes.values(), row.mlflow or ""):
             assert set(placeholders(text)) <= set(placeholders(row.key)), row.key
 
 
-def test_every_row_is_in_one_subject() -> None:
+def test_every_definition_is_in_one_subject() -> None:
     assert [row for rows in SUBJECTS.values() for row in rows] == list(ROWS)

@@ -1,4 +1,4 @@
-"""The heaviest processes, from a tree of files."""
+"""The busiest processes, read from a fake /proc."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def process(root: Path, pid: int, seconds: float, pages: int, command: str = "",
     put(root, f"{pid}/comm", f"{name}\n")
 
 
-def test_by_cpu_since_the_last_look_then_by_memory(tmp_path: Path) -> None:
+def test_sorted_by_cpu_since_the_last_call_then_by_memory(tmp_path: Path) -> None:
     process(tmp_path, 10, 100.0, 50, "python old.py")
     process(tmp_path, 11, 1.0, 500, "python train.py --token abc")
     process(tmp_path, 12, 0.0, 10, name="kworker) (1")
@@ -32,7 +32,7 @@ def test_by_cpu_since_the_last_look_then_by_memory(tmp_path: Path) -> None:
     assert (second.command, second.rss_mib) == ("python train.py --token ***", 500 * PAGE / 2**20)
 
 
-def test_one_that_ends_meanwhile_and_a_system_without_procfs(tmp_path: Path) -> None:
+def test_process_that_just_ended_and_system_without_procfs(tmp_path: Path) -> None:
     put(tmp_path, "13/stat", "")
     assert ProcessList(str(tmp_path)).heaviest(9, 1.0) == []
     assert ProcessList(str(tmp_path / "nothing")).heaviest(9, 1.0) == []

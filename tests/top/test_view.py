@@ -1,4 +1,4 @@
-"""What is shown of readings, on screens of all sizes."""
+"""The layout of `runvitals top` on screens of all sizes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import io
 import pytest
 
 from runvitals.terminal import fitting, shows_unicode
-from runvitals.top.drawing import ScreenLine, bar, cells, curve, size
+from runvitals.top.drawing import ScreenLine, bar, display_width, format_size, sparkline
 from runvitals.top.processes import ProcessUsage
 from runvitals.top.view import Style, View
-from runvitals.top.vitals import Vitals, accelerators, names
+from runvitals.top.vitals import Vitals, accelerators, device_names
 
 GIB = 2.0**30
 HOST = {
@@ -51,7 +51,7 @@ def shown(
     return view.lines(vitals, processes, 1_760_000_000.0)
 
 
-def test_a_screen_of_usual_size() -> None:
+def test_screen_of_common_size() -> None:
     lines = shown(HOST | gpus(8))
     assert len(lines) == 24
     assert lines[0].startswith("runvitals top  node1")
@@ -67,13 +67,13 @@ def test_a_screen_of_usual_size() -> None:
 @pytest.mark.parametrize("width", [1, 20, 40, 79, 80, 200])
 @pytest.mark.parametrize("height", [1, 5, 24, 50])
 @pytest.mark.parametrize("count", [0, 1, 8, 64, 512])
-def test_nothing_is_wider_or_higher_than_the_screen(width: int, height: int, count: int) -> None:
+def test_layout_fits_the_screen(width: int, height: int, count: int) -> None:
     lines = shown(HOST | gpus(count), width, height, command="学習 " * 60)
     assert len(lines) <= height
-    assert max(map(cells, lines)) <= width
+    assert max(map(display_width, lines)) <= width
 
 
-def test_many_devices_stand_side_by_side_and_the_others_are_counted() -> None:
+def test_many_devices_are_shown_in_a_grid_and_the_rest_is_counted() -> None:
     cores = {f"trn.{i}.neuroncore_utilization": float(i) for i in range(64)}
     lines = shown(HOST | cores)
     assert "64 × NeuronCore" in lines
@@ -83,13 +83,13 @@ def test_many_devices_stand_side_by_side_and_the_others_are_counted() -> None:
     assert any(line.startswith("and ") and line.endswith(" more") for line in many)
 
 
-def test_commands_of_others_do_not_command_this_terminal() -> None:
+def test_escape_sequences_in_commands_are_escaped() -> None:
     lines = shown(HOST, command="evil \x1b]0;title\x07\x1b[2J")
     assert not any("\x1b" in line or "\x07" in line for line in lines)
     assert any(r"evil \x1b]0;title\x07" in line for line in lines)
 
 
-def test_colours_only_where_they_are_wanted() -> None:
+def test_colours_are_optional() -> None:
     assert any("\x1b[31m" in line for line in shown(HOST | gpus(1), colours=True))
     assert not any("\x1b" in line for line in shown(HOST | gpus(1)))
 
@@ -104,7 +104,7 @@ def test_ascii_terminals_get_ascii_bars() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "place", "values"),
+    ("keys", "id", "values"),
     [
         ({"tpu.3.dutyCycle": 91.0, "tpu.3.memoryUsage": 40.0}, "3", {"use": 91.0, "memory": 40.0}),
         (
@@ -121,20 +121,20 @@ def test_ascii_terminals_get_ascii_bars() -> None:
          {"use": 33.0, "memory": 9.0}),
     ],
 )  # fmt: skip
-def test_accelerators_of_every_family(keys: dict[str, float], place: str, values: dict[str, float]) -> None:
+def test_accelerators_of_every_family(keys: dict[str, float], id: str, values: dict[str, float]) -> None:
     others = {"gpu.process.0.gpu": 3.0, "trn.host_total_memory_usage": 9.0, "tpu": 1.0}
     (device,) = accelerators(keys | others)
-    assert (device.place, device.values) == (place, values)
+    assert (device.id, device.values) == (id, values)
 
 
-def test_what_is_known_by_name() -> None:
+def test_device_names() -> None:
     machine = {"gpu_nvidia": [{"name": "NVIDIA H100"}, {"name": "NVIDIA H100"}, {"name": "NVIDIA T4"}]}
-    assert names(machine, ["gpu"]) == "2 × NVIDIA H100, NVIDIA T4"
+    assert device_names(machine, ["gpu"]) == "2 × NVIDIA H100, NVIDIA T4"
     whole = {"tpu": {"name": "v5e", "count": 4}, "trainium": {"name": "Trainium2", "neuron_device_count": 16}}
-    assert names(whole, ["tpu", "trn"]) == "4 × v5e, 16 × Trainium2"
+    assert device_names(whole, ["tpu", "trn"]) == "4 × v5e, 16 × Trainium2"
 
 
-def test_a_reading_that_is_not_renewed_holds_for_a_while_and_a_gap_is_none() -> None:
+def test_stale_values_expire_and_gaps_are_ignored() -> None:
     vitals = Vitals()
     vitals.add(0.0, {"system.load1": 3.0, "gpu.0.gpu": 10.0})
     vitals.add(5.0, {"cpu.mean": float("nan"), "gpu.0.gpu": 20.0})
@@ -144,10 +144,10 @@ def test_a_reading_that_is_not_renewed_holds_for_a_while_and_a_gap_is_none() -> 
     assert vitals.accelerators == []
 
 
-def test_bars_curves_and_sizes() -> None:
+def test_bars_sparklines_and_sizes() -> None:
     assert (bar(100.0, 3), bar(0.0, 3), bar(-5.0, 2), bar(250.0, 2)) == ("███", "░░░", "░░", "██")
-    assert curve([], 3) == "   "
-    assert curve([0.0, 0.0], 3) == " ▁▁"
-    assert curve([1.0, 2.0, 4.0], 2, unicode=False) == "=#"
-    assert (size(0.0), size(999.0), size(1000.0)) == ("0 B", "999 B", "0.98 KiB")
+    assert sparkline([], 3) == "   "
+    assert sparkline([0.0, 0.0], 3) == " ▁▁"
+    assert sparkline([1.0, 2.0, 4.0], 2, unicode=False) == "=#"
+    assert (format_size(0.0), format_size(999.0), format_size(1000.0)) == ("0 B", "999 B", "0.98 KiB")
     assert ScreenLine(3, colours=False).add("学習").text == "学"

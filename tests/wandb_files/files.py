@@ -1,4 +1,4 @@
-"""`.wandb` files, written in the tests' own words."""
+"""Writes `.wandb` files, independently of `runvitals.wandb_files.encoding`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T0_S = 1_700_000_000
 
 
 def log(*payloads: bytes) -> bytes:
-    """A whole file."""
+    """The content of a file with these records."""
     data = bytearray(HEAD)
     for payload in payloads:
         at = 0
@@ -41,7 +41,7 @@ def chunk(kind: int, piece: bytes) -> bytes:
 
 
 def items(number: int, values: Mapping[str, Any]) -> bytes:
-    """Entries as key and JSON text; those of names with a bar are paths."""
+    """Entries as key and JSON; names with a bar become paths."""
     found = b""
     for key, value in values.items():
         path = key.split("|")

@@ -1,4 +1,4 @@
-"""W&B's files as runs of ours."""
+"""Import of `.wandb` files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ run.finish(3)
 """
 
 
-def test_a_run_of_the_real_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_of_the_real_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environ = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
     environ |= {"WANDB_DIR": str(tmp_path), "HOME": str(tmp_path), "WANDB_ERROR_REPORTING": "false"}
     command = [sys.executable, "-c", REAL, "--api-key", "hunter2"]
@@ -40,9 +40,9 @@ def test_a_run_of_the_real_client(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     ours = tmp_path / "ours"
     assert main(["import", str(tmp_path / "wandb"), "--dir", str(ours)]) == 0
-    told = capsys.readouterr().out
-    assert "of project digits: " in told
-    assert "10 log() rows" in told
+    output = capsys.readouterr().out
+    assert "of project digits: " in output
+    assert "10 log() rows" in output
     [folder] = (ours / "runs").iterdir()
     run = open_run(folder.name, directory=str(ours))
     about = run.facts
@@ -59,7 +59,7 @@ def test_a_run_of_the_real_client(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "hunter2" not in "".join(path.read_bytes().decode("latin-1") for path in folder.iterdir())
 
 
-def test_every_record_that_matters(tmp_path: Path) -> None:
+def test_all_types_of_records(tmp_path: Path) -> None:
     path = files.write(
         tmp_path / "run-abc.wandb",
         files.started(lr=0.1, _wandb={"value": {"cli_version": "0.31"}}),
@@ -79,7 +79,7 @@ def test_every_record_that_matters(tmp_path: Path) -> None:
         files.ended(0, 20),
     )
     made = import_file(path, str(tmp_path / "ours"))
-    assert (made.samples, made.rows, made.pieces, made.damaged, made.cut) == (3, 2, 2, 0, False)
+    assert (made.samples, made.rows, made.console_records, made.damaged, made.cut) == (3, 2, 2, 0, False)
     run = open_run("abc", directory=str(tmp_path / "ours"))
     about = run.facts
     assert (about.state, about.project, about.duration_ms) == ("finished", "vision", 20_000)
@@ -111,7 +111,7 @@ def test_typed_values_of_newer_clients() -> None:
     assert record.data == {"a": True, "b": -3, "c": 0.5, "d": "x", "e": {"f": [1]}, "g": None}  # type: ignore[union-attr]
 
 
-def test_a_killed_run_has_crashed(tmp_path: Path) -> None:
+def test_killed_run_is_crashed(tmp_path: Path) -> None:
     path = files.write(tmp_path / "run-abc.wandb", files.started(), files.stats(0, cpu=1.0))
     data = Path(path).read_bytes()
     Path(path).write_bytes(data + files.chunk(1, files.stats(15, cpu=2.0))[:-3])
@@ -121,7 +121,7 @@ def test_a_killed_run_has_crashed(tmp_path: Path) -> None:
     assert open_run("abc", directory=str(tmp_path / "ours")).state == "crashed"
 
 
-def test_a_broken_record_is_counted_and_passed_over(tmp_path: Path) -> None:
+def test_malformed_records_are_counted_and_skipped(tmp_path: Path) -> None:
     path = files.write(
         tmp_path / "run-abc.wandb",
         files.started(),
@@ -132,7 +132,7 @@ def test_a_broken_record_is_counted_and_passed_over(tmp_path: Path) -> None:
     assert import_file(path, str(tmp_path / "ours")).damaged == 2
 
 
-def test_what_is_there_already_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_run_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = files.write(tmp_path / "run-abc.wandb", files.started(), files.ended(0, 1))
     ours = ["--dir", str(tmp_path / "ours")]
     assert main(["import", path, *ours]) == 0

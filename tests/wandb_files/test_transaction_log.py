@@ -1,4 +1,4 @@
-"""The container of `.wandb` files, whole and damaged."""
+"""The container format of `.wandb` files, intact and damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_records_of_any_length(lengths: list[int]) -> None:
     assert read(log(*payloads)) == (payloads, 0, False)
 
 
-def test_a_file_that_is_still_written_to() -> None:
+def test_file_that_is_still_being_written() -> None:
     whole = log(b"first", b"second" * 9000)
     for length in range(len(HEAD), len(whole), 997):
         records, damaged, cut = read(whole[:length])
@@ -31,22 +31,22 @@ def test_a_file_that_is_still_written_to() -> None:
         assert cut == (length not in (len(HEAD), len(HEAD) + 12))
 
 
-def test_damage_costs_the_rest_of_its_block() -> None:
+def test_damage_loses_the_rest_of_its_block() -> None:
     payloads = [bytes((i,)) * 5000 for i in range(20)]
     data = bytearray(log(*payloads))
     data[BLOCK_BYTES + 100] ^= 1
     records, damaged, cut = read(bytes(data))
-    # Number 6 lies across the first two blocks, number 13 across the next two.
+    # Record 6 spans the first two blocks, record 13 the next two.
     assert records == payloads[:6] + payloads[14:]
     assert (damaged, cut) == (2, False)
 
 
-def test_a_continuation_without_its_beginning() -> None:
+def test_record_without_its_first_chunk() -> None:
     assert read(HEAD + chunk(3, b"b") + chunk(4, b"c") + chunk(1, b"whole")) == ([b"whole"], 1, False)
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_break_it(data: bytes) -> None:
+def test_arbitrary_bytes_do_not_raise(data: bytes) -> None:
     read(HEAD + data)
 
 
@@ -58,6 +58,6 @@ def test_no_bytes_break_it(data: bytes) -> None:
         (b":W&B\xe1\xbe\1", "unsupported format"),
     ],
 )
-def test_other_files_are_refused(data: bytes, why: str) -> None:
+def test_other_files_are_rejected(data: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=f"run-abc.wandb: {why}"):
         read(data)

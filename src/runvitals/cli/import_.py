@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{file}: {error}", file=sys.stderr)
             failed += 1
             continue
-        text = f"{made.samples} samples, {made.rows} log() rows, {made.pieces} console records"
+        text = f"{made.samples} samples, {made.rows} log() rows, {made.console_records} console records"
         if made.damaged:
             text += f"; skipped {made.damaged} damaged records"
         if made.cut:

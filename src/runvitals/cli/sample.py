@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from runvitals.cli.formatting import moment
-from runvitals.sdk.probe import Reading, read_once, watch
+from runvitals.sdk.probe import MachineReading, read_once, watch
 from runvitals.sdk.settings import Settings, resolve
 from runvitals.terminal import fitting, raw
 
@@ -60,14 +60,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _as_json(reading: Reading) -> dict[str, Any]:
+def _as_json(reading: MachineReading) -> dict[str, Any]:
     """`machine` is included only if a source reports its devices."""
     metrics = dict(sorted(reading.metrics.items()))
     value = {"t": reading.time_ms, "metrics": metrics, "sources": reading.states}
     return {**value, "machine": reading.machine} if reading.machine else value
 
 
-def _text(reading: Reading) -> str:
+def _text(reading: MachineReading) -> str:
     from runvitals.cli.sample_text import lines  # imports all metric definitions, not needed for JSON
 
     return fitting("\n".join(lines(reading)), sys.stdout)

@@ -10,7 +10,7 @@ from runvitals.metrics import DEFINITIONS, SUBJECTS
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
-    from runvitals.sdk.probe import Reading
+    from runvitals.sdk.probe import MachineReading
 
 _SUBJECT_OF = {row.key: subject for subject, rows in SUBJECTS.items() for row in rows}
 _OTHERS = "Other sources"
@@ -30,7 +30,7 @@ class _Group:
         self.keys: list[str] = []
 
 
-def lines(reading: Reading) -> Iterator[str]:
+def lines(reading: MachineReading) -> Iterator[str]:
     """The lines of the text: a heading for each subject and device, a line for each value, then the sources.
 
     Example:
@@ -50,7 +50,7 @@ def lines(reading: Reading) -> Iterator[str]:
     yield from _sources(reading.states)
 
 
-def _groups(reading: Reading) -> list[_Group]:
+def _groups(reading: MachineReading) -> list[_Group]:
     groups: dict[str, _Group] = {}
     subjects = [*SUBJECTS, _OTHERS]
     for key in reading.metrics:

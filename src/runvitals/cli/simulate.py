@@ -15,7 +15,7 @@ from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import trace
 
 if TYPE_CHECKING:
-    from runvitals.simulate import Totals
+    from runvitals.simulate import SimulationTotals
 
 _MOST_NODES = 256
 _MOST_HOURS = 24.0 * 31
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     return int(bool(totals.lost or delivery.problem)) if whole else 130
 
 
-def _summary(totals: Totals, took_s: float) -> str:
+def _summary(totals: SimulationTotals, took_s: float) -> str:
     text = (
         f"{totals.samples:,} samples with {totals.values:,} values and {totals.rows:,} log() rows "
         f"in {took_s:.1f} s ({totals.values / max(took_s, 1e-9) / 1e6:.2f} million values per second)"

@@ -10,7 +10,7 @@ from typing import Any
 
 from runvitals.doctor import delivery, sources, storage, system, terminal, trial_run
 from runvitals.doctor.finding import STATES, Finding, State
-from runvitals.sdk.probe import Reading, read_once
+from runvitals.sdk.probe import MachineReading, read_once
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Report:
     """The findings, and the reading they are based on."""
 
     findings: list[Finding] = field(default_factory=list)
-    reading: Reading = field(default_factory=Reading)
+    reading: MachineReading = field(default_factory=MachineReading)
 
     @property
     def failed(self) -> bool:

@@ -10,7 +10,7 @@ from runvitals.collectors.base import Scope
 from runvitals.doctor.finding import Finding, State
 from runvitals.doctor.remedies import remedy
 from runvitals.environment import hardware
-from runvitals.sdk.probe import Reading
+from runvitals.sdk.probe import MachineReading
 
 # Sources for each vendor of PCI cards. One active source is enough.
 _SOURCES_OF = {
@@ -49,7 +49,7 @@ _NODES = (
 )  # fmt: skip
 
 
-def findings(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
+def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
     """A finding for each source, then for accelerators that are present but not measured.
 
     Args:
@@ -62,7 +62,9 @@ def findings(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _permissions()
 
 
-def _source(name: str, state: Mapping[str, str], reading: Reading, values: Mapping[str, Any]) -> Finding:
+def _source(
+    name: str, state: Mapping[str, str], reading: MachineReading, values: Mapping[str, Any]
+) -> Finding:
     reason = state.get("reason", "")
     count, took_ms = reading.counts.get(name, 0), reading.took_ms.get(name, 0.0)
     read = f"{count} {'value' if count == 1 else 'values'} in {took_ms:.1f} ms"
@@ -82,7 +84,7 @@ def _is_named(name: str, values: Mapping[str, Any]) -> bool:
     return name in values["collectors"]
 
 
-def _unmeasured(reading: Reading, values: Mapping[str, Any]) -> Iterator[Finding]:
+def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
     """Accelerators on the PCI bus for which no source of the vendor is active."""
     on = {name for name, state in reading.states.items() if state["state"] != "absent"}
     by_vendor: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.integrations.training import Training, derived
+from runvitals.integrations.callback_run import CallbackRun, derived
 
 _BASES = (("keras.callbacks", "Callback"), ("tf_keras.callbacks", "Callback"))
 
@@ -36,34 +36,34 @@ class KerasCallback:
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         super().__init__()  # Keras keeps the model and its own parameters in the object
-        self._training = Training(every_s, settings)
+        self._callback = CallbackRun(every_s, settings)
         self._epoch, self._step = 0, 0
 
     def __reduce__(self) -> tuple[Any, ...]:  # the derived class is not importable by name
-        return KerasCallback, (self._training.every_s,), {"_training": self._training}
+        return KerasCallback, (self._callback.every_s,), {"_callback": self._callback}
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         params: Mapping[str, Any] = getattr(self, "params", None) or {}
-        self._training.run({key: value for key, value in params.items() if key != "verbose"})
+        self._callback.run({key: value for key, value in params.items() if key != "verbose"})
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._epoch = epoch
-        self._training.run().mark(f"epoch {epoch} begins", epoch=epoch, step=self._step)
+        self._callback.run().mark(f"epoch {epoch} begins", epoch=epoch, step=self._step)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._step += 1
-        if self._training.due():
+        if self._callback.due():
             self._row({})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._row(logs or {})
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        self._training.run().mark("evaluation begins", epoch=self._epoch, step=self._step)
+        self._callback.run().mark("evaluation begins", epoch=self._epoch, step=self._step)
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        self._training.run().mark("evaluation ends", epoch=self._epoch, step=self._step)
+        self._callback.run().mark("evaluation ends", epoch=self._epoch, step=self._step)
 
     def _row(self, values: Mapping[str, Any]) -> None:
         where = {"epoch": self._epoch, "step": self._step}
-        self._training.run().log({**values, **where}, step=self._step)
+        self._callback.run().log({**values, **where}, step=self._step)

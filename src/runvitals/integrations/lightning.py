@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.integrations.training import Training, derived
+from runvitals.integrations.callback_run import CallbackRun, derived
 
 _BASES = (("lightning.pytorch", "Callback"), ("pytorch_lightning", "Callback"))
 
@@ -34,14 +34,14 @@ class LightningCallback:
         return made
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
-        self._training = Training(every_s, settings)
+        self._callback = CallbackRun(every_s, settings)
 
     def __reduce__(self) -> tuple[Any, ...]:  # the derived class is not importable by name
-        return LightningCallback, (self._training.every_s,), {"_training": self._training}
+        return LightningCallback, (self._callback.every_s,), {"_callback": self._callback}
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         hparams = getattr(pl_module, "hparams", None)
-        self._training.run(dict(hparams) if hparams and trainer.is_global_zero else None)
+        self._callback.run(dict(hparams) if hparams and trainer.is_global_zero else None)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._mark(trainer, f"epoch {trainer.current_epoch} begins")
@@ -52,7 +52,7 @@ class LightningCallback:
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if trainer.is_global_zero and self._training.due():
+        if trainer.is_global_zero and self._callback.due():
             self._row(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
@@ -76,9 +76,9 @@ class LightningCallback:
     def _row(self, trainer: Any) -> None:
         if trainer.is_global_zero:
             where = {"epoch": trainer.current_epoch, "trainer/global_step": trainer.global_step}
-            self._training.run().log({**trainer.logged_metrics, **where}, step=trainer.global_step)
+            self._callback.run().log({**trainer.logged_metrics, **where}, step=trainer.global_step)
 
     def _mark(self, trainer: Any, text: str) -> None:
         if trainer.is_global_zero:
-            run = self._training.run()
+            run = self._callback.run()
             run.mark(text, epoch=trainer.current_epoch, step=trainer.global_step)

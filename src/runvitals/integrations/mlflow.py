@@ -125,7 +125,7 @@ def start_run(*args: Any, log_system_metrics: bool | None = None, **kwargs: Any)
     return mlflow.start_run(*args, log_system_metrics=log_system_metrics, **kwargs)
 
 
-class Monitor:
+class MlflowMonitor:
     """Implements the interface of MLflow's `SystemMetricsMonitor`. MLflow starts and finishes it with a run.
 
     Processes of one host that log to the same MLflow run with the same node id share one monitor process.
@@ -220,7 +220,7 @@ class Monitor:
         return values
 
 
-_open: set[Monitor] = set()
+_open: set[MlflowMonitor] = set()
 
 
 def parse_interval_s(text: str) -> float:
@@ -302,7 +302,7 @@ def _install() -> None:
         raise ModuleNotFoundError(
             "MLflow logs system metrics only if psutil is installed: pip install 'runvitals[mlflow]'"
         )
-    system_metrics_monitor.SystemMetricsMonitor = Monitor
+    system_metrics_monitor.SystemMetricsMonitor = MlflowMonitor
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.integrations.training import Training, derived
+from runvitals.integrations.callback_run import CallbackRun, derived
 
 _BASES = (("transformers", "TrainerCallback"), ("transformers.trainer_callback", "TrainerCallback"))
 
@@ -35,21 +35,21 @@ class TransformersCallback:
         return made
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
-        self._training = Training(every_s, settings)
+        self._callback = CallbackRun(every_s, settings)
 
     def __reduce__(self) -> tuple[Any, ...]:  # the derived class is not importable by name
-        return TransformersCallback, (self._training.every_s,), {"_training": self._training}
+        return TransformersCallback, (self._callback.every_s,), {"_callback": self._callback}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         first = state.is_world_process_zero
-        self._training.run(args.to_sanitized_dict() if first else None)
+        self._callback.run(args.to_sanitized_dict() if first else None)
         self._mark(state, "training begins")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         self._mark(state, f"epoch {int(state.epoch or 0)} begins")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if state.is_world_process_zero and self._training.due():
+        if state.is_world_process_zero and self._callback.due():
             self._row(state, {})
 
     def on_log(
@@ -66,8 +66,8 @@ class TransformersCallback:
 
     def _row(self, state: Any, values: dict[str, Any]) -> None:
         where = {"epoch": state.epoch or 0.0, "global_step": state.global_step}
-        self._training.run().log({**values, **where}, step=state.global_step)
+        self._callback.run().log({**values, **where}, step=state.global_step)
 
     def _mark(self, state: Any, text: str) -> None:
         if state.is_world_process_zero:
-            self._training.run().mark(text, epoch=state.epoch or 0.0, step=state.global_step)
+            self._callback.run().mark(text, epoch=state.epoch or 0.0, step=state.global_step)

@@ -1,4 +1,4 @@
-"""Every metric, declared once: `DEFINITIONS` finds the row of a key, `SUBJECTS` holds the rows by subject.
+"""The metric definitions: `DEFINITIONS` finds the definition of a key, `SUBJECTS` lists them by subject.
 
 >>> from runvitals.metrics import DEFINITIONS
 >>> DEFINITIONS.find("gpu.0.powerWatts").metric.unit

@@ -1,4 +1,4 @@
-"""Rows that only AMD GPUs have."""
+"""Metrics of AMD GPUs only."""
 
 from runvitals.metrics.metric import gauge
 

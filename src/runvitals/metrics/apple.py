@@ -1,4 +1,4 @@
-"""Rows that only Apple silicon has."""
+"""Metrics of Apple silicon only."""
 
 from runvitals.metrics.metric import counter, gauge
 

@@ -1,4 +1,4 @@
-"""Rows about the host's processors: time, load, pressure, limits, temperature and energy."""
+"""Metrics of the host's processors: time, load, pressure, limits, temperature and energy."""
 
 from runvitals.metrics.metric import counter, gauge, rate
 

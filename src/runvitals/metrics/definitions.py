@@ -1,4 +1,4 @@
-"""All metric definitions, and the look-up of a key, in any accepted spelling."""
+"""The collection of metric definitions, searchable by key or alias."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import lru_cache
 
 from runvitals.metrics.metric import Metric, literal_length, pattern
 
-# Keys come from users and from other clients, so what is remembered about them has to have an end.
-_REMEMBERED_KEYS = 16_384
+# Keys come from users and other clients, so the cache must be bounded.
+_CACHED_KEYS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A concrete key resolved against the catalogue.
+    """A key and its definition.
 
     >>> match = DEFINITIONS.find("gpu.3.powerWatts")
     >>> match.metric.unit, match.labels
@@ -23,15 +23,15 @@ class Match:
     """
 
     metric: Metric
-    key: str  # the canonical spelling of the key that was asked for
+    key: str  # canonical spelling
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class MetricDefinitions:
-    """All metrics, findable by concrete key or alias.
+    """All metric definitions, searchable by key or alias.
 
     Raises:
-        ValueError: a key or alias is declared twice, or a rate is of something that is no counter here.
+        ValueError: a key or alias is declared twice, or the counter of a rate is not defined.
 
     Example:
         >>> DEFINITIONS.find("memory").key
@@ -45,23 +45,23 @@ class MetricDefinitions:
         spellings = [
             (spelling, metric) for metric in self.metrics for spelling in (metric.key, *metric.aliases)
         ]
-        _refuse_twice([spelling for spelling, _ in spellings])
+        _reject_duplicates([spelling for spelling, _ in spellings])
         self.by_template = {metric.key: metric for metric in self.metrics}
         self.rate_of = self._rates()
         self._exact = {spelling: metric for spelling, metric in spellings if "{" not in spelling}
-        # By first segment, which is always literal; most specific first, so that
-        # `network.ib.{dev}.{port}.errors` wins over `network.{nic}.errors`.
+        # By first segment, which is always literal; most specific template first, so that
+        # `network.ib.{dev}.{port}.errors` takes precedence over `network.{nic}.errors`.
         self._templates: dict[str, list[tuple[str, Metric]]] = {}
         for spelling, metric in sorted(spellings, key=lambda row: -literal_length(row[0])):
             if "{" in spelling:
                 family = spelling.partition(".")[0]
                 self._templates.setdefault(family, []).append((spelling, metric))
-        self.find = lru_cache(_REMEMBERED_KEYS)(self._find)
-        """The row of a concrete key or alias as a `Match`, or None for a key the catalogue does not know."""
+        self.find = lru_cache(_CACHED_KEYS)(self._find)
+        """The definition of a key or alias as a `Match`, or None if it is unknown."""
 
     @property
     def charts(self) -> Mapping[str, tuple[Metric, ...]]:
-        """What each chart draws, in the catalogue's order: gauges, rates, and counters without a rate."""
+        """The metrics of each chart by title: gauges, rates, and counters without a rate."""
         charts: dict[str, list[Metric]] = {}
         for metric in self.metrics:
             if metric.key not in self.rate_of:
@@ -69,7 +69,7 @@ class MetricDefinitions:
         return {heading: tuple(metrics) for heading, metrics in charts.items()}
 
     def search(self, wanted: str) -> list[Metric]:
-        """Rows by concrete key, by glob over the spellings of keys, or by a word in their names or texts.
+        """Find definitions by key, by a glob over keys and aliases, or by a word in names and descriptions.
 
         >>> [row.key for row in DEFINITIONS.search("gpu.7.temp")]
         ['gpu.{i}.temp']
@@ -97,7 +97,7 @@ class MetricDefinitions:
             counter = self.by_template.get(metric.of or "")
             if counter is None or counter.kind != "counter":
                 raise ValueError(
-                    f"catalogue: the rate {metric.key} is of {metric.of!r}, which is not a counter"
+                    f"invalid metric {metric.key}: its counter {metric.of!r} is not defined as a counter"
                 )
             rates[counter.key] = metric
         return rates
@@ -118,10 +118,10 @@ def _texts(row: Metric) -> tuple[str, ...]:
     return (row.key, *row.aliases, row.chart, row.text, row.mlflow or "", row.prometheus, row.otel)
 
 
-def _refuse_twice(spellings: Iterable[str]) -> None:
+def _reject_duplicates(spellings: Iterable[str]) -> None:
     seen: set[str] = set()
-    twice: set[str] = set()
+    duplicates: set[str] = set()
     for spelling in spellings:
-        (twice if spelling in seen else seen).add(spelling)
-    if twice:
-        raise ValueError(f"catalogue declares twice: {', '.join(sorted(twice))}")
+        (duplicates if spelling in seen else seen).add(spelling)
+    if duplicates:
+        raise ValueError(f"metrics defined more than once: {', '.join(sorted(duplicates))}")

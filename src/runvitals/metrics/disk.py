@@ -1,4 +1,4 @@
-"""Rows about storage: space of file systems, traffic of devices."""
+"""Metrics of storage: space of file systems, traffic of devices."""
 
 from runvitals.metrics.metric import counter, gauge, rate
 

@@ -1,4 +1,4 @@
-"""Rows about GPUs of any vendor, and their twins for a GPU that the run's processes use."""
+"""Metrics of GPUs of any vendor, and their `gpu.process.*` counterparts for GPUs that the run uses."""
 
 from dataclasses import replace
 
@@ -88,7 +88,7 @@ _DEVICE = (
           text="Fan speed the GPU asks for, as a share of the highest.",
           source="NVIDIA: nvmlDeviceGetFanSpeed; AMD: pwm1 ÷ 255"),
 )
-# What only few vendors tell; of these there are no twins.
+# Reported by few vendors, without `gpu.process.*` counterparts.
 _OF_SOME = (
     gauge("gpu.{i}.memoryBandwidth", "%", "GPU memory bandwidth", name="gpu.memory.bandwidth.utilization",
           scope="device",
@@ -115,7 +115,7 @@ _OF_SOME = (
 
 
 def _of_process(row: Metric) -> Metric:
-    """The same reading of the whole GPU, present only while one of the run's processes is on that GPU."""
+    """The same metric of the whole GPU, recorded only while one of the run's processes uses that GPU."""
     return replace(
         row,
         key=row.key.replace("gpu.", "gpu.process.", 1),

@@ -1,5 +1,5 @@
-"""Rows about Graphcore IPUs; the keys hold the attribute names of the vendor's library, with blanks and
-units. Several samples make their mean, as in W&B's `aggregate`.
+"""Metrics of Graphcore IPUs. Keys contain the attribute names of the vendor's library, including spaces and
+units. Samples are merged by their mean, as W&B does.
 """
 
 from runvitals.metrics.metric import gauge

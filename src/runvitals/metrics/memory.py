@@ -1,4 +1,4 @@
-"""Rows about the host's memory, the cgroup's limit on it, and swap."""
+"""Metrics of the host's memory, the cgroup's limit on it, and swap."""
 
 from runvitals.metrics.metric import counter, gauge, rate
 

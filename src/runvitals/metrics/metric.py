@@ -1,4 +1,4 @@
-"""The definition of a metric, and three helpers to declare one."""
+"""The definition of a metric, and helpers to declare gauges, counters and rates."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ Kind = Literal["gauge", "counter", "rate"]
 Scope = Literal["host", "cgroup", "process", "device", "monitor"]
 Merge = Literal["mean", "max", "min", "sum", "last"]
 
-# These placeholders stand for numbers. Any other stands for a name, which may hold dots and slashes
-# (`disk./data/v1.5.usagePercent`), so the literal tail of the template has to anchor it.
+# These placeholders match numbers. Others match names, which may contain dots and slashes
+# (`disk./data/v1.5.usagePercent`), so the text after the placeholder delimits them.
 _INDEXES = frozenset({"i", "core", "port", "n", "gi", "ci"})
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row of the catalogue.
+    """The definition of a metric.
 
     Args:
         key: canonical key or template, e.g. ``"gpu.{i}.powerWatts"``.
         unit: one of `runvitals.metrics.unit.UNITS`: ``"%"``, ``"MiB"``, ``"bytes"``, ``"W"``, ``"1"`` …
-        kind: ``gauge`` (a level), ``counter`` (a sum since the run's first sample, falls only on a reset),
-            ``rate`` (never stored: derived from the counter named in ``of`` where it is read).
-        scope: what the number is about.
-        merge: how several samples of one time bucket become one number.
-        chart: heading of the chart it is drawn in; all that a chart draws has one unit. A counter that has a
-            rate is drawn by its rate.
-        text: one sentence for a person.
-        source: where the number comes from (file, call, formula).
-        name: dotted stem without unit, from which the Prometheus and OpenTelemetry names follow; "" for
-            rates, which other systems derive from the counter, and for what already has a name of its own.
-        aliases: other spellings that mean the same key and are accepted wherever a key is read.
-        of: for ``rate``: its counter's template; ``factor`` turns the counter's unit per second into
+        kind: ``gauge`` (a current value), ``counter`` (a total since the run's first sample, which falls only
+            on a reset), ``rate`` (never stored: derived on reading from the counter in ``of``).
+        scope: what the value describes.
+        merge: how the samples of one time bucket are aggregated.
+        chart: title of the chart that shows it. All metrics of a chart have the same unit. A counter with a
+            rate is shown as that rate.
+        text: description, one sentence.
+        source: where the value comes from (file, call, formula).
+        name: dotted stem without unit, from which the Prometheus and OpenTelemetry names are derived; "" for
+            rates, which other systems derive from the counter, and for metrics that have a name there.
+        aliases: alternative keys that are accepted wherever a key is read.
+        of: for ``rate``: its counter's template; ``factor`` converts the counter's unit per second to
             ``unit``.
-        mlflow: MLflow's name without ``system/``, or None; ``mlflow_factor`` turns our unit into MLflow's.
+        mlflow: MLflow's name without ``system/``, or None; ``mlflow_factor`` converts our unit to MLflow's.
         convention: name in OpenTelemetry's semantic conventions, or None.
-        attributes: what tells rows of one such name apart; values may hold the key's placeholders.
+        attributes: distinguish definitions with the same OpenTelemetry name; values may contain the key's
+            placeholders.
 
     Example:
         >>> row = gauge("memory.usedMB", "MiB", "Memory used", name="memory.used", text="…", source="…")
@@ -69,7 +70,7 @@ class Metric:
 
     @property
     def prometheus(self) -> str:
-        """Full Prometheus name, in the base unit of `unit`; "" for a row without a name."""
+        """Full Prometheus name, in the base unit of `unit`; "" without a `name`."""
         if not self.name:
             return ""
         base, total = UNITS[self.unit].prometheus, "total" if self.kind == "counter" else ""
@@ -77,7 +78,7 @@ class Metric:
 
     @property
     def otel(self) -> str:
-        """OpenTelemetry name: that of the semantic conventions, else ``runvitals.*``; "" without a name."""
+        """OpenTelemetry name: that of the semantic conventions, else ``runvitals.*``; "" without a `name`."""
         return self.convention or (self.name and f"runvitals.{self.name}")
 
 
@@ -96,7 +97,7 @@ def gauge(
     otel: str | None = None,
     attributes: Mapping[str, str] | None = None,
 ) -> Metric:
-    """A level. ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the convention's name."""
+    """Define a gauge. ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the `convention`."""
     mlflow_name, mlflow_factor = mlflow or (None, 1.0)
     return Metric(
         key, unit, "gauge", scope, merge, chart, text, source, name, tuple(aliases), None, 1.0,
@@ -118,7 +119,7 @@ def counter(
     otel: str | None = None,
     attributes: Mapping[str, str] | None = None,
 ) -> Metric:
-    """A running total; of several samples the last one counts."""
+    """Define a counter. Arguments as in `gauge`; samples of a bucket are merged by taking the last."""
     mlflow_name, mlflow_factor = mlflow or (None, 1.0)
     return Metric(
         key, unit, "counter", scope, "last", chart, text, source, name, tuple(aliases), None, 1.0,
@@ -129,13 +130,13 @@ def counter(
 def rate(
     key: str, unit: str, chart: str, *, of: str, text: str, factor: float = 1.0, scope: Scope = "host"
 ) -> Metric:
-    """How fast a counter grows: derived where it is read, so other systems get the counter only."""
+    """Define the rate of the counter ``of``. It is derived on reading; other systems get the counter only."""
     source = f"increase of `{of}` ÷ seconds"
     return Metric(key, unit, "rate", scope, "mean", chart, text, source, of=of, factor=factor)
 
 
 def placeholders(template: str) -> tuple[str, ...]:
-    """The names in braces, in order.
+    """The names of a template's placeholders, in order.
 
     >>> placeholders("network.ib.{dev}.{port}.errors")
     ('dev', 'port')
@@ -145,7 +146,7 @@ def placeholders(template: str) -> tuple[str, ...]:
 
 @cache
 def pattern(template: str) -> re.Pattern[str]:
-    """A key template as an expression that matches whole concrete keys, compiled when first asked for."""
+    """The regular expression that matches the keys of a template; compiled on first use."""
     parts: list[str] = []
     position = 0
     for found in _PLACEHOLDER.finditer(template):
@@ -158,5 +159,5 @@ def pattern(template: str) -> re.Pattern[str]:
 
 
 def literal_length(template: str) -> int:
-    """How many characters of a template are fixed: the more, the more specific the template is."""
+    """The number of literal characters in a template, a measure of how specific it is."""
     return len(_PLACEHOLDER.sub("", template))

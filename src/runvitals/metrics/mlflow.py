@@ -1,7 +1,7 @@
-"""MLflow's names: a second view of the same readings, with MLflow's units.
+"""Translation between our keys and MLflow's names of system metrics, including units.
 
-MLflow writes `system/{name}`, or `system/{node}/{name}` where a node is named. It knows one file system, `/`;
-its documentation also names GPU metrics without an index: where it has one GPU, that one.
+MLflow's names are `system/{name}`, or `system/{node}/{name}` with a node id. MLflow measures only the file
+system `/`. Its documentation also has names of GPU metrics without an index, which apply to a single GPU.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.definitions import Match
 from runvitals.metrics.metric import pattern, placeholders
 
-# What MLflow's names leave out.
+# Labels that MLflow's names omit.
 _IMPLIED = {"path": "/", "i": "0"}
-# MLflow means the whole host's memory, where ours is that of the cgroup's limit if there is one.
+# MLflow's memory metrics describe the whole host, ours the cgroup's limit if there is one.
 OF_HOST, OF_LIMIT = "host.memory_percent", "memory_percent"
-# AMD's memory has a name of its own in MLflow, in GB.
+# MLflow has a separate name for the memory of AMD GPUs, in GB.
 _GB_PER_BYTE = 1e-9
 _MB_PER_BYTE = 1e-6
 PREFIX = "system/"
 _UNITS = {"percentage": "%", "megabytes": "MB", "gigabytes": "GB", "watts": "W"}
 
 
-class Column(NamedTuple):
-    """How a metric of MLflow's comes out of a sample.
+class MlflowColumn(NamedTuple):
+    """How a metric of MLflow is computed from a sample.
 
     Attributes:
         name: MLflow's, without `system/`.
-        places: which of the sample's values it is made of.
+        places: indices of the sample's values that it is computed from.
         factor: from our unit to MLflow's.
-        how: what of several values; of one value all ways are the same.
-        total: a running total: of several samples the last one counts, and is not rounded.
+        how: how several values are combined.
+        total: whether it is a running total: of several samples the last one is used, without rounding.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Column(NamedTuple):
 
 
 def to_mlflow(match: Match) -> str | None:
-    """MLflow's name of a key without the prefix, or None where MLflow has none for it.
+    """MLflow's name of a key without the prefix, or None if MLflow has no such metric.
 
     >>> to_mlflow(DEFINITIONS.find("gpu.3.powerWatts"))
     'gpu_3_power_usage_watts'
@@ -53,15 +53,14 @@ def to_mlflow(match: Match) -> str | None:
     name = match.metric.mlflow
     if name is None:
         return None
-    said = placeholders(name)
-    if any(match.labels[label] != _IMPLIED[label] for label in match.labels if label not in said):
+    named = placeholders(name)
+    if any(match.labels[label] != _IMPLIED[label] for label in match.labels if label not in named):
         return None
     return name.format(**match.labels)
 
 
 def spellings(match: Match) -> tuple[str, ...]:
-    """Every name that MLflow and its guide have for a key: with `system/` and without, with a GPU's index and
-    without.
+    """All names of a key in MLflow and its documentation: with and without `system/` and the GPU's index.
 
     >>> spellings(DEFINITIONS.find("gpu.3.powerWatts"))[:2]
     ('system/gpu_3_power_usage_watts', 'gpu_3_power_usage_watts')
@@ -72,20 +71,20 @@ def spellings(match: Match) -> tuple[str, ...]:
     index = match.labels.get("i")
     names = [name] if index is None else [name, name.replace(f"gpu_{index}_", "gpu_")]
     if match.metric.mlflow_factor == _MB_PER_BYTE:
-        names += [one.replace("megabytes", "gigabytes") for one in names]  # AMD's
-    return tuple(prefix + one for one in names for prefix in (PREFIX, ""))
+        names += [name.replace("megabytes", "gigabytes") for name in names]  # of AMD GPUs
+    return tuple(prefix + name for name in names for prefix in (PREFIX, ""))
 
 
 def bare(name: str) -> str:
-    """An MLflow name without its node, which is a host of ours: `system/node-1/x` as `system/x`."""
+    """An MLflow name without the node id, our host: `system/node-1/x` becomes `system/x`."""
     return PREFIX + name.rpartition("/")[2] if name.startswith(PREFIX) else name
 
 
 def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
-    """MLflow's name of a key, with `system/`, and the factor to MLflow's unit; None where it has none.
+    """MLflow's name of a key, with `system/`, and the factor to its unit; None if MLflow has no such metric.
 
     Args:
-        host_memory: the host's memory is there beside that of the limit; then it is what MLflow means.
+        host_memory: whether the host's memory is recorded too; MLflow's name then refers to it.
 
     >>> rename("gpu.0.powerWatts", host_memory=False)
     ('system/gpu_0_power_usage_watts', 1.0)
@@ -98,7 +97,7 @@ def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
 
 
 def renamed(keys: Collection[str]) -> dict[str, tuple[str, float]]:
-    """`rename` of those keys of one host that MLflow has a name for.
+    """`rename` for the keys of one host. Keys without a name in MLflow are omitted.
 
     >>> renamed(["cpu.mean", "system.load1"])
     {'cpu.mean': ('system/cpu_utilization_percentage', 1.0)}
@@ -109,7 +108,7 @@ def renamed(keys: Collection[str]) -> dict[str, tuple[str, float]]:
 
 
 def unit_of(name: str) -> str:
-    """MLflow's unit, which the last word of its names says.
+    """The unit of an MLflow name, given by its last word.
 
     >>> unit_of("system/gpu_0_memory_usage_megabytes")
     'MB'
@@ -118,9 +117,9 @@ def unit_of(name: str) -> str:
 
 
 def from_mlflow(name: str) -> Match | None:
-    """The row and key of an MLflow name, with or without prefix and node; None for any other name.
+    """The definition and key of an MLflow name, with or without prefix and node id; None for other names.
 
-    Divide the value by the row's `mlflow_factor` to have it in our unit.
+    Divide the value by the metric's `mlflow_factor` to convert it to our unit.
 
     >>> from_mlflow("system/node-1/gpu_3_power_usage_watts").key
     'gpu.3.powerWatts'
@@ -133,22 +132,22 @@ def from_mlflow(name: str) -> Match | None:
     return None
 
 
-def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
-    """What MLflow's monitor would log of a sample with these keys.
+def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn]:
+    """The metrics that MLflow's own monitor would log for a sample with these keys.
 
-    Beside the names with a GPU's index there are those of MLflow's guide without: percentages are the mean
-    of all GPUs, megabytes and watts their sum.
+    Besides the names with a GPU's index, this includes the documented ones without: percentages are averaged
+    over all GPUs, megabytes and watts are summed.
 
     Args:
         keys: canonical keys, the sample's columns.
-        amd: indices of AMD's GPUs, whose memory MLflow counts in gigabytes; they get both names.
+        amd: indices of AMD GPUs. MLflow reports their memory in gigabytes, so they get both names.
 
     Example:
-        >>> columns(["load1", "memory.usedMB"])
-        [Column(name='system_memory_usage_megabytes', places=(1,), factor=1.048576, how='mean', total=False)]
+        >>> columns(["load1", "memory.usedMB"])[0].name
+        'system_memory_usage_megabytes'
     """
-    found: list[Column] = []
-    of_all: dict[str, Column] = {}
+    found: list[MlflowColumn] = []
+    of_all: dict[str, MlflowColumn] = {}
     for place, key in enumerate(keys):
         if key == OF_LIMIT and OF_HOST in keys:
             continue
@@ -158,21 +157,23 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[Column]:
             continue
         metric = match.metric
         how: Literal["mean", "sum"] = "mean" if metric.unit == "%" else "sum"
-        found.append(Column(name, (place,), metric.mlflow_factor, how, metric.kind == "counter"))
+        found.append(MlflowColumn(name, (place,), metric.mlflow_factor, how, metric.kind == "counter"))
         index = match.labels.get("i")
         if index is None:
             continue
         if metric.mlflow_factor == _MB_PER_BYTE and int(index) in amd:
-            found.append(Column(name.replace("megabytes", "gigabytes"), (place,), _GB_PER_BYTE, how, False))
+            found.append(
+                MlflowColumn(name.replace("megabytes", "gigabytes"), (place,), _GB_PER_BYTE, how, False)
+            )
         unindexed = name.replace(f"gpu_{index}_", "gpu_")
         before = of_all[unindexed].places if unindexed in of_all else ()
-        of_all[unindexed] = Column(unindexed, (*before, place), metric.mlflow_factor, how, False)
+        of_all[unindexed] = MlflowColumn(unindexed, (*before, place), metric.mlflow_factor, how, False)
     return found + list(of_all.values())
 
 
 @cache
 def _names() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Patterns of MLflow's names, indexed and not, beside the templates of our keys."""
+    """(pattern of MLflow's name, template of our key), with and without the GPU's index."""
     named = [(metric.mlflow, metric.key) for metric in DEFINITIONS.metrics if metric.mlflow is not None]
     unindexed = [(name.replace("{i}_", ""), key) for name, key in named if "{i}_" in name]
     return tuple((pattern(name), key) for name, key in named + unindexed)

@@ -1,4 +1,4 @@
-"""Rows about the monitor itself: what watching costs, and what did not work."""
+"""Metrics of the monitor itself: its cost, and its failures."""
 
 from runvitals.metrics.metric import counter, gauge
 

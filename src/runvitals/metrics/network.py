@@ -1,4 +1,4 @@
-"""Rows about the network: interfaces, InfiniBand and RoCE ports, Amazon's EFA and ENA."""
+"""Metrics of the network: interfaces, InfiniBand and RoCE ports, Amazon's EFA and ENA."""
 
 from runvitals.metrics.metric import Metric, counter, rate
 
@@ -75,7 +75,7 @@ _INFINIBAND = (
 
 
 def _efa(key: str, name: str, speed: str, field: str, text: str) -> tuple[Metric, Metric]:
-    """A byte counter of an Elastic Fabric Adapter and its speed."""
+    """A byte counter of an Elastic Fabric Adapter, and its rate."""
     template = f"network.efa.{{dev}}.{{port}}.{key}"
     source = f"{field} in /sys/class/infiniband/<dev>/ports/<port>/hw_counters"
     return (
@@ -100,7 +100,7 @@ _EFA = (
 
 
 def _ena(key: str, name: str, allowance: str, what: str) -> Metric:
-    """A counter of packets that an Elastic Network Adapter held back for an instance's allowance."""
+    """A counter of packets that an Elastic Network Adapter queued or dropped at an instance's allowance."""
     return counter(
         f"network.ena.{{nic}}.{key}", "1", "ENA allowance exceeded", name=f"ena.{name}_exceeded",
         scope="device", text=f"Packets queued or dropped because the allowance of {what} was used up.",

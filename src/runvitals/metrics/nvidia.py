@@ -1,4 +1,4 @@
-"""Rows that only NVIDIA GPUs have: links, profiling counters, throttling, and what DCGM's exporter adds."""
+"""Metrics of NVIDIA GPUs only: links, profiling, throttling, and metrics of the DCGM exporter."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ _LINKS = (
 
 
 def _activity(key: str, name: str, dcgm_field: int, text: str) -> Metric:
-    """A profiling counter, a share of all cycles. DCGM reports ratios from 0 to 1."""
+    """A profiling metric, a share of all cycles. DCGM reports ratios from 0 to 1."""
     return gauge(
         f"gpu.{{i}}.{key}", "%", "GPU engine activity", name=f"gpu.{name}", scope="device", text=text,
         source=f"GPM of Hopper and newer, else DCGM field {dcgm_field} × 100",
@@ -112,8 +112,8 @@ _HEALTH = (
 )
 
 
-def _of_slice(row: Metric) -> Metric:
-    """The same reading of one slice of a GPU."""
+def _of_mig_instance(row: Metric) -> Metric:
+    """The same metric of a MIG instance."""
     return replace(
         row,
         key=row.key.replace("gpu.{i}.", "gpu.{i}.mig.{gi}.{ci}.", 1),
@@ -124,34 +124,34 @@ def _of_slice(row: Metric) -> Metric:
 
 
 _MIG = (
-    _of_slice(
+    _of_mig_instance(
         gauge("gpu.{i}.memoryAllocated", "%", "GPU memory", name="gpu.memory.utilization", scope="device",
               merge="max", text="Used share of the memory.", source="nvmlDeviceGetMemoryInfo of the slice")),
-    _of_slice(
+    _of_mig_instance(
         gauge("gpu.{i}.memoryAllocatedBytes", "bytes", "GPU memory used", name="gpu.memory.used",
               scope="device", merge="max", text="Used memory.",
               source="nvmlDeviceGetMemoryInfo of the slice, or DCGM_FI_DEV_FB_USED")),
-    *(_of_slice(row) for row in _PROFILING),
-    _of_slice(
+    *(_of_mig_instance(row) for row in _PROFILING),
+    _of_mig_instance(
         gauge("gpu.{i}.gpu", "%", "GPU utilization", name="gpu.utilization", scope="device",
               text="Share of the time in which some kernel ran.", source="DCGM_FI_DEV_GPU_UTIL")),
-    _of_slice(
+    _of_mig_instance(
         gauge("gpu.{i}.memory", "%", "GPU memory activity", name="gpu.memory.activity", scope="device",
               text="Share of the time in which memory was read or written.",
               source="DCGM_FI_DEV_MEM_COPY_UTIL")),
-    _of_slice(
+    _of_mig_instance(
         gauge("gpu.{i}.encoderUtilization", "%", "GPU video engines", name="gpu.encoder.utilization",
               scope="device", text="Share of the time in which the video encoder was busy.",
               source="DCGM_FI_DEV_ENC_UTIL")),
-    _of_slice(
+    _of_mig_instance(
         gauge("gpu.{i}.decoderUtilization", "%", "GPU video engines", name="gpu.decoder.utilization",
               scope="device", text="Share of the time in which the video decoder was busy.",
               source="DCGM_FI_DEV_DEC_UTIL")),
-    _of_slice(
+    _of_mig_instance(
         counter("gpu.{i}.correctedMemoryErrors", "1", "GPU memory errors", name="gpu.memory.errors_corrected",
                 scope="device", text="Memory errors that could be corrected.",
                 source="DCGM_FI_DEV_ECC_SBE_VOL_DEV")),
-    _of_slice(
+    _of_mig_instance(
         counter("gpu.{i}.unCorrectedMemoryErrors", "1", "GPU memory errors",
                 name="gpu.memory.errors_uncorrected", scope="device",
                 text="Memory errors that could not be corrected.", source="DCGM_FI_DEV_ECC_DBE_VOL_DEV")),

@@ -1,9 +1,9 @@
-"""Rows for what a scraped endpoint offers: the endpoint, not this catalogue, says what it means."""
+"""Definitions of scraped metrics. Their meaning is defined by the endpoint."""
 
 from runvitals.metrics.metric import counter, gauge, rate
 
-# A key's name is all there is to go by where a run is read. Counters of other names are stored from 0 on like
-# these, and shown as levels.
+# Only the key is known when a run is read. Counters without these suffixes are stored from 0 as well, but
+# shown as gauges.
 # fmt: off
 METRICS = (
     gauge("openmetrics.{endpoint}.{metric}.{n}", "1", "OpenMetrics", name="",
@@ -13,7 +13,7 @@ METRICS = (
     counter("openmetrics.{endpoint}.{metric}_total.{n}", "1", "OpenMetrics rates", name="",
             text="A running total that an endpoint named in the settings tells.",
             source="the endpoint's text: counters"),
-    # A dot, which no exporter has in a name: `jobs_per_second` may be a metric of its own.
+    # With a dot, which names of exporters cannot contain: `jobs_per_second` may be a metric itself.
     rate("openmetrics.{endpoint}.{metric}.perSecond.{n}", "1/s", "OpenMetrics rates",
          of="openmetrics.{endpoint}.{metric}_total.{n}",
          text="How fast a running total of an endpoint grows."),

@@ -1,4 +1,4 @@
-"""Rows about the run's processes: the training process and, by default, everything it started."""
+"""Metrics of the run's processes: the training process and, by default, everything it started."""
 
 from runvitals.metrics.metric import counter, gauge, rate
 

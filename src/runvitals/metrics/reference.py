@@ -15,25 +15,26 @@ _INTRODUCTION = """\
 
 Every metric that runvitals records, generated from the metric definitions by `runvitals metrics --markdown`.
 
-- A key with braces is a template: `gpu.{i}.temp` stands for `gpu.0.temp`, `gpu.1.temp` …
-- A **gauge** is a level. A **counter** grows from 0 at the first sample of the run. A **rate** is not stored:
-  it is derived from its counter when it is read, and a counter that has a rate is drawn as that rate.
+- A key with braces is a template: `gpu.{i}.temp` covers `gpu.0.temp`, `gpu.1.temp` …
+- A **gauge** is a current value. A **counter** is a total that grows from 0 at the first sample of the run. A
+  **rate** is not stored: it is derived from its counter on reading. Charts show a counter as its rate if it
+  has one.
 - A value that cannot be read is absent, never 0.
-- *Merge* is how the samples of one time bucket become one number.
+- *Merge* is how the samples of one time bucket are aggregated.
 - MLflow's names get the prefix `system/`. Prometheus and OpenTelemetry use base units: % becomes a ratio from
   0 to 1, MiB become bytes, MHz become hertz.
 """
 
 
 def select(subjects: Subjects, chosen: Collection[Metric]) -> Subjects:
-    """The subjects with the chosen rows only; a subject without one is left out."""
+    """The subjects, reduced to the chosen metrics. Subjects without any are omitted."""
     keys = {row.key for row in chosen}
     kept = {subject: tuple(row for row in rows if row.key in keys) for subject, rows in subjects.items()}
     return {subject: rows for subject, rows in kept.items() if rows}
 
 
 def table(subjects: Subjects, width: int | None = None) -> Iterator[str]:
-    """Lines of an aligned table, cut to ``width`` columns where that is given."""
+    """The lines of an aligned table, truncated to ``width`` columns if given."""
     for subject, rows in subjects.items():
         yield subject
         key_width = max(len(row.key) for row in rows)
@@ -45,7 +46,7 @@ def table(subjects: Subjects, width: int | None = None) -> Iterator[str]:
 
 
 def as_json(subject: str, row: Metric) -> dict[str, Any]:
-    """One row as a JSON object; what the row lacks is left out."""
+    """A metric as a JSON object. Properties that it does not have are omitted."""
     fields: dict[str, Any] = {
         "key": row.key,
         "subject": subject,
@@ -74,7 +75,7 @@ def as_json(subject: str, row: Metric) -> dict[str, Any]:
 
 
 def markdown(subjects: Subjects) -> str:
-    """The whole page."""
+    """The reference page."""
     sections = [line for subject, rows in subjects.items() for line in _section(subject, rows)]
     return "\n".join([_INTRODUCTION, *sections])
 
@@ -92,7 +93,7 @@ def _section(subject: str, rows: tuple[Metric, ...]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Text that Markdown shows as it is: paths like `/proc/<pid>/stat` and `intel-rapl:*` hold its signs."""
+    """Escape Markdown's special characters, which occur in paths (`/proc/<pid>/stat`, `intel-rapl:*`)."""
     return text.replace("<", "&lt;").replace("*", "\\*").replace("|", "\\|")
 
 

@@ -1,5 +1,5 @@
-"""Rows about Google TPUs, from the runtime's metric service. What libtpu tells to its own process alone comes
-with runs of other tools.
+"""Metrics of Google TPUs, from the runtime's metric service. Metrics that libtpu provides only inside the
+training process appear in imported runs.
 """
 
 from runvitals.metrics.metric import Metric, gauge

@@ -1,4 +1,4 @@
-"""Rows about AWS Trainium and Inferentia, from neuron-monitor and from what the driver shows under /sys."""
+"""Metrics of AWS Trainium and Inferentia, from neuron-monitor and the driver's files under /sys."""
 
 from runvitals.metrics.metric import Metric, counter, gauge, rate
 
@@ -15,7 +15,7 @@ _CORE_USES = {
     "runtime_memory": "the runtime itself",
     "tensors": "tensors",
 }
-# What the driver counts apart; neuron-monitor puts these under other headings.
+# Categories that only the driver reports; neuron-monitor includes them in others.
 _DRIVER_USES = {
     "collectives": "collective operations",
     "dma_rings": "rings of direct memory access",

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit of the catalogue.
+    """A unit, and its base unit in other systems.
 
     Args:
-        symbol: as people write it and as `Metric.unit` holds it.
+        symbol: as in `Metric.unit`.
         prometheus: suffix of the base unit in a Prometheus name, "" for plain numbers.
-        otel: the base unit in UCUM, as OpenTelemetry wants it.
-        to_base: multiply a value of ours by this to get the base unit.
+        otel: the base unit in UCUM notation, which OpenTelemetry uses.
+        to_base: factor from this unit to the base unit.
 
     Example:
         >>> unit = UNITS["MiB"]

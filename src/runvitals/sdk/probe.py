@@ -29,7 +29,7 @@ _STALE_S = 10.0
 
 
 @dataclass(slots=True)
-class Reading:
+class MachineReading:
     """The values of all sources at one time.
 
     Attributes:
@@ -65,7 +65,7 @@ def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Select
     return sources.probe_all(scope, selection, site_folders), selection
 
 
-def read_once(values: Mapping[str, Any]) -> Reading:
+def read_once(values: Mapping[str, Any]) -> MachineReading:
     """Read all sources once. Takes 0.3 s, or up to 10 s if a driver or tool is slow to start.
 
     Example:
@@ -73,7 +73,7 @@ def read_once(values: Mapping[str, Any]) -> Reading:
         41.5
     """
     found, selection = probe(values, _BETWEEN_S)
-    reading = Reading()
+    reading = MachineReading()
     failures: dict[str, dict[str, str]] = {}
     until_s = time.monotonic() + _PATIENCE_S
     readings = 0
@@ -89,7 +89,7 @@ def read_once(values: Mapping[str, Any]) -> Reading:
     return reading
 
 
-def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
+def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReading]:
     """Read all sources repeatedly. Values of sources that update less often are carried over.
 
     Args:
@@ -104,7 +104,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
         for number in itertools.count():
             time.sleep(max(0.0, next_s - time.monotonic()))
             now_s = time.monotonic()
-            reading = Reading()
+            reading = MachineReading()
             failures = _sample(found.collectors, reading)
             metrics.update(reading.metrics)
             seen_s.update(dict.fromkeys(reading.metrics, now_s))
@@ -125,7 +125,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[Reading]:
             sources.close(collector, _ignore)
 
 
-def _sample(collectors: Iterable[Collector], reading: Reading) -> dict[str, dict[str, str]]:
+def _sample(collectors: Iterable[Collector], reading: MachineReading) -> dict[str, dict[str, str]]:
     """Read all collectors into `reading`; returns the states of those that failed."""
     failures = {}
     for collector in collectors:

@@ -6,7 +6,7 @@ drives them all.
 """
 
 from runvitals.simulate.profiles import KINDS, Profile
-from runvitals.simulate.simulation import Simulation, Totals
+from runvitals.simulate.simulation import Simulation, SimulationTotals
 from runvitals.simulate.start import begin, pacer
 
-__all__ = ["KINDS", "Profile", "Simulation", "Totals", "begin", "pacer"]
+__all__ = ["KINDS", "Profile", "Simulation", "SimulationTotals", "begin", "pacer"]

@@ -53,32 +53,32 @@ def _warmer(index: int) -> float:
 
 KINDS: dict[str, Kind] = {
     "h100": Kind(
-        "NVIDIA H100", 8, lambda i, n: nvidia.NvidiaGpu(i, nvidia.H100, _warmer(i)), "gpu_nvidia", "nvidia",
-        224, 2048.0, "Intel Xeon Platinum 8480C", ib_ports=8,
+        "NVIDIA H100", 8, lambda i, n: nvidia.SimulatedNvidiaGpu(i, nvidia.H100, _warmer(i)), "gpu_nvidia",
+        "nvidia", 224, 2048.0, "Intel Xeon Platinum 8480C", ib_ports=8,
     ),
     "a100": Kind(
-        "NVIDIA A100", 8, lambda i, n: nvidia.NvidiaGpu(i, nvidia.A100, _warmer(i)), "gpu_nvidia", "nvidia",
-        128, 1024.0, "AMD EPYC 7742", ib_ports=8, step_s=2.4,
+        "NVIDIA A100", 8, lambda i, n: nvidia.SimulatedNvidiaGpu(i, nvidia.A100, _warmer(i)), "gpu_nvidia",
+        "nvidia", 128, 1024.0, "AMD EPYC 7742", ib_ports=8, step_s=2.4,
     ),
     "mi300x": Kind(
-        "AMD MI300X", 8, lambda i, n: amd.AmdGpu(i, _warmer(i)), "gpu_amd", "amd",
+        "AMD MI300X", 8, lambda i, n: amd.SimulatedAmdGpu(i, _warmer(i)), "gpu_amd", "amd",
         192, 2304.0, "AMD EPYC 9474F", ib_ports=8,
     ),
     "trn2": Kind(
-        "AWS Trainium2", 16, trainium.TrainiumChip, "trainium", "trainium",
+        "AWS Trainium2", 16, trainium.SimulatedTrainiumChip, "trainium", "trainium",
         192, 2048.0, "Intel Xeon Platinum 8488C", "Amazon Linux 2023", nic="ens32",
         ranks_per_device=trainium.CORES_PER_CHIP,
     ),
     "v5e": Kind(
-        "Google TPU v5e", 8, lambda i, n: tpu.TpuChip(i), "tpu", "tpu",
+        "Google TPU v5e", 8, lambda i, n: tpu.SimulatedTpuChip(i), "tpu", "tpu",
         224, 384.0, "AMD EPYC 7B12", nic="ens8", ranks_per_device=0,
     ),
     "m3": Kind(
-        "Apple M3 Max", 1, lambda i, n: apple.AppleChip(), "apple", "apple",
+        "Apple M3 Max", 1, lambda i, n: apple.SimulatedAppleChip(), "apple", "apple",
         16, 64.0, "Apple M3 Max", "macOS 15.5", "disk0", "en0", step_s=0.4,
     ),
     "ipu": Kind(
-        "Graphcore IPU", 4, lambda i, n: graphcore.Ipu(i, _warmer(i)), "ipu", "ipu",
+        "Graphcore IPU", 4, lambda i, n: graphcore.SimulatedIpu(i, _warmer(i)), "ipu", "ipu",
         96, 512.0, "AMD EPYC 7713", nic="enp1s0", ranks_per_device=0,
     ),
     "cpu": Kind(

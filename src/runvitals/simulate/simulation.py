@@ -11,13 +11,13 @@ from runvitals.simulate.node import Node, RunLocation
 from runvitals.simulate.noise import Noise
 from runvitals.simulate.profiles import Profile
 from runvitals.simulate.scenario import Incident, Phase, Scenario, plan
-from runvitals.simulate.training import Training, TrainingRow
+from runvitals.simulate.training import SimulatedTraining, TrainingRow
 
 _SIGINT, _SIGTERM = 2, 15
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class SimulationTotals:
     """Counts of written samples (of all hosts), values and `log()` rows, and of lost records."""
 
     samples: int
@@ -44,7 +44,7 @@ class Simulation:
         >>> simulation.play()
         True
         >>> simulation.end("finished")
-        Totals(samples=600, values=174000, rows=380, lost=0)
+        SimulationTotals(samples=600, values=174000, rows=380, lost=0)
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Simulation:
         self._count = max(2, int(scenario_s / self._lag_s))
         self._noise = Noise(seed)
         self.scenario: Scenario = plan(scenario_s, nodes, profile.count, seed)
-        self._training = Training(nodes * profile.ranks, profile.kind.step_s, scenario_s)
+        self._training = SimulatedTraining(nodes * profile.ranks, profile.kind.step_s, scenario_s)
         self._ranks = profile.ranks
         self._nodes = [Node(location, profile, number, nodes) for number in range(nodes)]
         self._alive = list(self._nodes)
@@ -105,7 +105,7 @@ class Simulation:
                 self._step(block, index)
         return True
 
-    def end(self, state: str) -> Totals:
+    def end(self, state: str) -> SimulationTotals:
         """Record the end: `finished`, or `stopped` by the user."""
         code, signal = (0, None) if state == "finished" else (None, _SIGINT)
         for node in self._alive:
@@ -114,7 +114,7 @@ class Simulation:
         for node in self._nodes:
             node.close()
         values = sum(node.values for node in self._nodes)
-        return Totals(self._samples, values, self._rows, self._lost)
+        return SimulationTotals(self._samples, values, self._rows, self._lost)
 
     def _step(self, block: ScenarioBlock, index: int) -> None:
         scenario_s, phase = float(block.scenario_s[index]), block.phases[index]

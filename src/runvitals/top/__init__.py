@@ -1,7 +1,7 @@
 """`runvitals top`: a live view of this machine in the terminal, without a run.
 
-`vitals` makes readings into what a person looks at, `view` lays that out in lines, `screen` is the terminal,
-`live` keeps them going.
+`vitals` derives what to show from samples, `view` lays it out in lines, `screen` controls the terminal, and
+`live` runs the loop.
 """
 
 from runvitals.top.live import live, snapshot

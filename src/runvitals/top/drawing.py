@@ -1,4 +1,4 @@
-"""Bars, curves and coloured lines for a terminal, in Unicode or ASCII."""
+"""Bars, sparklines and coloured lines for a terminal, in Unicode or ASCII."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def bar(percent: float, width: int, unicode: bool = True) -> str:
     return text + "░" * (width - len(text))
 
 
-def curve(values: Sequence[float], width: int, highest: float | None = None, unicode: bool = True) -> str:
-    """The last `width` values as a line of columns, right-aligned.
+def sparkline(values: Sequence[float], width: int, highest: float | None = None, unicode: bool = True) -> str:
+    """The last `width` values as a line of bars, right-aligned.
 
     Args:
-        highest: what a full column stands for; None: the highest of the values that are shown.
+        highest: value of a full bar; default: the highest value shown.
 
     Example:
-        >>> curve([0.0, 50.0, 100.0], 4, 100.0)
+        >>> sparkline([0.0, 50.0, 100.0], 4, 100.0)
         ' ▁▄█'
     """
     shown = list(values)[-width:] if width > 0 else []
@@ -45,24 +45,24 @@ def curve(values: Sequence[float], width: int, highest: float | None = None, uni
     return text.rjust(max(width, 0))
 
 
-def cells(text: str) -> int:
-    """How many columns a text takes: letters of East Asia take two, accents none.
+def display_width(text: str) -> int:
+    """The number of columns that a text occupies: wide East Asian characters take two, combining ones none.
 
     Example:
-        >>> cells("学習"), cells("café")
+        >>> display_width("学習"), display_width("café")
         (4, 4)
     """
-    return sum(map(_cell, text))
+    return sum(map(_char_width, text))
 
 
-def _cell(char: str) -> int:
+def _char_width(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 class ScreenLine:
-    """One line of a screen, built piece by piece, never wider than it may be.
+    """One line of the screen, built piece by piece and cut at its width.
 
     Args:
         width: columns.
@@ -82,31 +82,35 @@ class ScreenLine:
         self._parts: list[str] = []
 
     def add(self, text: str, style: str = "") -> ScreenLine:
-        """Append a text, cut where the line ends."""
-        fitting = self._cut(text)
+        """Append text, cut at the end of the line."""
+        fitting = self._fitting(text)
         if fitting:
             code = _CODES[style] if self._colours else ""
             self._parts.append(f"\x1b[{code}m{fitting}\x1b[0m" if code else fitting)
         return self
 
     def to(self, column: int, width: int) -> ScreenLine:
-        """Fill up with blanks to a column of a line of this width."""
+        """Pad with spaces up to a column.
+
+        Args:
+            width: of the whole line.
+        """
         return self.add(" " * (column - (width - self._left)))
 
     @property
     def left(self) -> int:
-        """Columns that are left."""
+        """Remaining columns."""
         return self._left
 
     @property
     def text(self) -> str:
-        """What to write."""
+        """The line with its escape sequences."""
         return "".join(self._parts)
 
-    def _cut(self, text: str) -> str:
+    def _fitting(self, text: str) -> str:
         kept = []
         for char in text:
-            size = _cell(char)
+            size = _char_width(char)
             if size > self._left:
                 self._left = 0
                 break
@@ -115,16 +119,16 @@ class ScreenLine:
         return "".join(kept)
 
 
-def grade(percent: float) -> str:
-    """The colour of a use: calm, busy, nearly all."""
+def usage_colour(percent: float) -> str:
+    """The colour for a utilisation: green, yellow from 70 %, red from 90 %."""
     return "red" if percent >= 90.0 else "yellow" if percent >= 70.0 else "green"
 
 
-def size(amount: float, unit: str = "B") -> str:
-    """An amount with a prefix that leaves three digits.
+def format_size(amount: float, unit: str = "B") -> str:
+    """An amount with a binary prefix, in three digits.
 
     Example:
-        >>> size(68.5 * 2**30), size(1536.0, "B/s")
+        >>> format_size(68.5 * 2**30), format_size(1536.0, "B/s")
         ('68.5 GiB', '1.50 KiB/s')
     """
     prefixes = ("", "Ki", "Mi", "Gi", "Ti", "Pi")

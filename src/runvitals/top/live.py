@@ -1,4 +1,4 @@
-"""Reads and draws repeatedly in a terminal, or once as plain text."""
+"""The loop of `runvitals top`: reads and draws repeatedly in a terminal, or once as plain text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from runvitals.top.processes import ProcessList, ProcessUsage
 from runvitals.top.view import Style, View
 from runvitals.top.vitals import Vitals
 
-# Between the first two samples: before them there is no CPU use to show.
+# Between the first two samples. CPU utilisation needs two.
 _FIRST_S = 0.3
-# How long drivers that are slow to start have where there is one look only.
+# How long a snapshot waits for drivers that are slow to start.
 _PATIENCE_S = 5.0
 _SNAPSHOT_PROCESSES = 10
 _MOST_PROCESSES = 100
@@ -26,12 +26,12 @@ _QUIT = frozenset(b"qQ\x03\x04")
 _HINT = "q quits"
 
 
-class Watch:
-    """The machine, sample by sample.
+class MachineSampler:
+    """Samples this machine.
 
     Args:
         values: resolved settings.
-        interval_s: how often it is going to be asked.
+        interval_s: intended interval between samples.
     """
 
     def __init__(self, values: Mapping[str, Any], interval_s: float) -> None:
@@ -42,8 +42,8 @@ class Watch:
         self._sampler = Sampler(found.collectors, interval_s, self._report, values["gpu_ids"])
         self._processes = ProcessList(f"{values['host_root']}/proc")
 
-    def look(self) -> None:
-        """Take one sample."""
+    def sample(self) -> None:
+        """Take a sample and update `vitals` and `processes`."""
         now_s = time.monotonic()
         sample = self._sampler.sample(now_s)
         self.vitals.machine.update(self._sampler.news().get("machine", {}))
@@ -52,33 +52,33 @@ class Watch:
 
     @property
     def pending(self) -> bool:
-        """Whether a first answer of some source is under way."""
+        """Whether a source has yet to return its first values."""
         return any(getattr(collector, "pending", False) for collector in self._collectors)
 
     def close(self) -> None:
-        """Let the sources go."""
+        """Release the sources."""
         self._sampler.close()
 
     def _report(self, name: str, error: Exception | None) -> None:
         if error is None:
-            self.vitals.troubles.pop(name, None)
+            self.vitals.failures.pop(name, None)
         else:
-            self.vitals.troubles[name] = f"{type(error).__name__}: {error}"
+            self.vitals.failures[name] = f"{type(error).__name__}: {error}"
 
 
 def live(values: Mapping[str, Any], interval_s: float) -> int:
-    """Show this machine on the terminal of stdin and stdout until `q`, Ctrl-C or the terminal's end.
+    """Show this machine on the terminal of stdin and stdout until `q`, Ctrl-C, or until it is closed.
 
     Returns:
         The exit code: 0.
 
     Raises:
-        SystemExit: 128 + n for a signal that asks us to end.
+        SystemExit: 128 + n on signal n.
         KeyboardInterrupt: Ctrl-C.
     """
     from runvitals.top.screen import Screen  # Unix only
 
-    watch = Watch(values, interval_s)
+    machine = MachineSampler(values, interval_s)
     unicode, colours = shows_unicode(sys.stdout), not os.environ.get("NO_COLOR")
     try:
         with Screen(sys.stdin.fileno(), sys.stdout.fileno()) as screen:
@@ -86,16 +86,16 @@ def live(values: Mapping[str, Any], interval_s: float) -> int:
             def draw() -> None:
                 style = Style(screen.size.columns, screen.size.lines, unicode, colours)
                 view = View(socket.gethostname(), style, _HINT)
-                screen.draw(view.lines(watch.vitals, watch.processes, time.time()))
+                screen.draw(view.lines(machine.vitals, machine.processes, time.time()))
 
-            watch.look()
+            machine.sample()
             draw()
             schedule = Schedule(time.monotonic() + min(_FIRST_S, interval_s), interval_s)
             while True:
                 now_s = time.monotonic()
                 if now_s >= schedule.next_s:
                     schedule.advance(now_s)
-                    watch.look()
+                    machine.sample()
                     draw()
                 keys = screen.keys(schedule.next_s - time.monotonic())
                 if keys is None or _QUIT.intersection(keys):
@@ -104,23 +104,23 @@ def live(values: Mapping[str, Any], interval_s: float) -> int:
                     screen.resized = False
                     draw()
     finally:
-        watch.close()
+        machine.close()
 
 
 def snapshot(values: Mapping[str, Any], out: TextIO, width: int) -> None:
-    """Write one look at this machine as lines of text, without a sign that only terminals obey."""
-    watch = Watch(values, _FIRST_S)
+    """Write the current state of this machine as plain text, without escape sequences."""
+    machine = MachineSampler(values, _FIRST_S)
     try:
-        watch.look()
+        machine.sample()
         until_s = time.monotonic() + _PATIENCE_S
         while True:
             time.sleep(_FIRST_S)
-            watch.look()
-            if not watch.pending or time.monotonic() > until_s:
+            machine.sample()
+            if not machine.pending or time.monotonic() > until_s:
                 break
     finally:
-        watch.close()
-    height = 12 + len(watch.vitals.accelerators) + _SNAPSHOT_PROCESSES
+        machine.close()
+    height = 12 + len(machine.vitals.accelerators) + _SNAPSHOT_PROCESSES
     view = View(socket.gethostname(), Style(width, height, shows_unicode(out), colours=False))
-    for line in view.lines(watch.vitals, watch.processes[:_SNAPSHOT_PROCESSES], time.time()):
+    for line in view.lines(machine.vitals, machine.processes[:_SNAPSHOT_PROCESSES], time.time()):
         print(line.rstrip(), file=out)

@@ -13,7 +13,7 @@ _MIB = 2.0**20
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """One process: CPU in per cent of one core, resident memory, its command without secrets."""
+    """One process: CPU in percent of one core, resident memory, and its command with secrets redacted."""
 
     pid: int
     user: str
@@ -23,14 +23,14 @@ class ProcessUsage:
 
 
 class ProcessList:
-    """All processes, by /proc. Costs 20 µs a process, so not more often than somebody looks.
+    """The processes in /proc. Reading them costs 20 µs per process.
 
     Args:
-        proc: where procfs lies. Where there is none, there are no processes.
+        proc: mount point of procfs. Without procfs the list is empty.
 
     Example:
         >>> processes = ProcessList("/proc")
-        >>> processes.heaviest(3, 100.0)      # the first time by memory: CPU is a difference
+        >>> processes.heaviest(3, 100.0)      # the first call sorts by memory: CPU needs two
         [ProcessUsage(pid=4711, user='anna', cpu_percent=0.0, rss_mib=5123.4, command='python train.py'), …]
     """
 
@@ -41,7 +41,7 @@ class ProcessList:
         self._users: dict[int, str] = {}
 
     def heaviest(self, count: int, mono_s: float) -> list[ProcessUsage]:
-        """The `count` processes that use most CPU since the last call, then most memory."""
+        """The `count` processes that used the most CPU since the last call, then the most memory."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
         found: list[tuple[float, int, int]] = []
         ticks: dict[int, int] = {}

@@ -12,19 +12,22 @@ from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
-_ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # the other screen, no cursor, empty
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # alternate screen, no cursor, cleared
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _OURS = (*_ENDING, signal.SIGWINCH, signal.SIGTSTP)
 
 
 class Screen:
-    """Takes a terminal over, and gives it back as it was: at the end, on an error, on a signal, while
+    """Puts a terminal into full-screen mode, and restores it at the end, on errors, on signals, and while
     suspended with Ctrl-Z.
 
     Args:
-        input: descriptor that keys come from.
-        output: descriptor that is drawn on.
+        input: file descriptor to read keys from.
+        output: file descriptor to draw on.
+
+    Attributes:
+        resized: set when the terminal's size changes.
 
     Example:
         >>> with Screen(0, 1) as screen:
@@ -43,12 +46,12 @@ class Screen:
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and lines, now."""
+        """The current number of columns and lines."""
         try:
             found = os.get_terminal_size(self._output)
         except OSError:
             found = os.terminal_size((0, 0))
-        # A serial line has no size of its own.
+        # A serial line reports no size.
         return found if found.columns and found.lines else shutil.get_terminal_size()
 
     def __enter__(self) -> Screen:
@@ -59,13 +62,13 @@ class Screen:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in _OURS:
             self._handlers[number] = signal.signal(number, self._signalled)
-        self._take()
+        self._enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._give_back()
+        self._leave()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(-1)
@@ -73,13 +76,11 @@ class Screen:
         os.close(self._woken)
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Show these lines, and nothing else."""
+        """Replace the screen's content with these lines."""
         self._write("\x1b[H" + "\x1b[K\r\n".join(lines) + "\x1b[K\x1b[J")
 
     def keys(self, timeout_s: float) -> bytes | None:
-        """What was typed, b"" when the time is over or the terminal has another size (`resized`); None at the
-        terminal's end.
-        """
+        """The keys pressed; b"" after the timeout or when the terminal was resized; None if it was closed."""
         ready, _, _ = select.select([self._input, self._woken], [], [], max(timeout_s, 0.0))
         if self._woken in ready:
             os.read(self._woken, 1024)
@@ -87,7 +88,7 @@ class Screen:
             return b""
         try:
             return os.read(self._input, 1024) or None
-        except OSError:  # the terminal has gone
+        except OSError:  # the terminal was closed
             return None
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
@@ -99,24 +100,24 @@ class Screen:
             raise SystemExit(128 + number)
 
     def _suspend(self) -> None:
-        self._give_back()
+        self._leave()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
-        # … and here we are again.
+        # Execution continues here after SIGCONT.
         signal.signal(signal.SIGTSTP, self._signalled)
-        self._take()
+        self._enter()
         self.resized = True
 
-    def _take(self) -> None:
+    def _enter(self) -> None:
         tty.setcbreak(self._input, termios.TCSANOW)
         self._write(_ENTER)
 
-    def _give_back(self) -> None:
+    def _leave(self) -> None:
         try:
             self._write(_LEAVE)
             termios.tcsetattr(self._input, termios.TCSANOW, self._attributes)
         except (OSError, termios.error):
-            return  # the terminal has gone: there is nothing to give back
+            return  # the terminal was closed: nothing to restore
 
     def _write(self, text: str) -> None:
         data = text.encode("utf-8", "replace")

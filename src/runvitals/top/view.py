@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runvitals.terminal import in_ascii, inert
-from runvitals.top.drawing import ScreenLine, bar, cells, curve, grade, size
+from runvitals.top.drawing import ScreenLine, bar, display_width, format_size, sparkline, usage_colour
 from runvitals.top.processes import ProcessUsage
-from runvitals.top.vitals import Accelerator, Vitals, names
+from runvitals.top.vitals import Accelerator, Vitals, device_names
 
 _MIB = 2.0**20
 _FEWEST_PROCESSES = 3
-# Narrower than this, a device in a grid has no bar worth looking at.
+# Below this width the bar of a device in a grid is too short to be useful.
 _CELL_WIDTH = 19
 _HOT_C, _WARM_C = 85.0, 75.0
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What the terminal can show, and how large it is."""
+    """The terminal's size and capabilities."""
 
     width: int
     height: int
@@ -34,26 +34,26 @@ class View:
     Args:
         host: its name.
         style: of the terminal.
-        hint: what keys do, in the corner.
+        hint: shown in the upper right corner.
     """
 
     def __init__(self, host: str, style: Style, hint: str = "") -> None:
         self._host = inert(host)
         self._hint = hint
         self._style = style
-        # A line holds a label, a bar, a number, a curve, and words that ought not to be cut.
-        self._bar = max(6, min(40, style.width // 6))
-        self._curve = max(0, min(60, style.width // 4 - 10))
+        # A line holds a label, a bar, a number, a sparkline, and text that should not be cut.
+        self._bar_width = max(6, min(40, style.width // 6))
+        self._curve_width = max(0, min(60, style.width // 4 - 10))
 
     def lines(self, vitals: Vitals, processes: Sequence[ProcessUsage], time_s: float) -> list[str]:
-        """The whole screen, at most as many lines as it has, none wider than it is."""
+        """The lines of the whole screen. They fit its width and height."""
         top = [self._head(vitals, time_s), *self._machine(vitals)]
-        troubles = self._troubles(vitals)
-        room = self._style.height - len(top) - len(troubles)
+        failures = self._failures(vitals)
+        room = self._style.height - len(top) - len(failures)
         devices = self._devices(vitals, room - _FEWEST_PROCESSES - 1)
         room -= len(devices)
         listed = self._processes(processes, room)
-        shown = [line.text for line in [*top, *devices, *listed, *troubles]][: self._style.height]
+        shown = [line.text for line in [*top, *devices, *listed, *failures]][: self._style.height]
         return shown if self._style.unicode else [in_ascii(line) for line in shown]
 
     def _line(self) -> ScreenLine:
@@ -90,18 +90,18 @@ class View:
 
     def _gauge(self, name: str, key: str, vitals: Vitals, words: str) -> ScreenLine:
         value = vitals.metrics[key]
-        drawn = curve(vitals.history[key], self._curve, 100.0, self._style.unicode)
+        drawn = sparkline(vitals.history[key], self._curve_width, 100.0, self._style.unicode)
         line = self._line().add(f"{name:<8} ", "bold")
-        line.add(bar(value, self._bar, self._style.unicode), grade(value))
+        line.add(bar(value, self._bar_width, self._style.unicode), usage_colour(value))
         return line.add(f" {value:5.1f} %  ").add(drawn, "cyan").add(f"  {words}")
 
     def _memory(self, vitals: Vitals) -> str:
         metrics = vitals.metrics
         words = []
         if "memory.usedMB" in metrics:
-            words.append(f"{size(metrics['memory.usedMB'] * _MIB)} used")
+            words.append(f"{format_size(metrics['memory.usedMB'] * _MIB)} used")
         if "proc.memory.availableMB" in metrics:
-            words.append(f"{size(metrics['proc.memory.availableMB'] * _MIB)} free")
+            words.append(f"{format_size(metrics['proc.memory.availableMB'] * _MIB)} free")
         if metrics.get("swap.used_percent"):
             words.append(f"swap {metrics['swap.used_percent']:.0f} %")
         return "  ".join(words)
@@ -112,13 +112,13 @@ class View:
             return []
         line = self._line().add(f"{name:<8} ", "bold")
         for key, word in found:
-            speed = size(vitals.metrics[key] * _MIB, "B/s")
-            drawn = curve(vitals.history[key], max(self._curve // 2, 6), None, self._style.unicode)
+            speed = format_size(vitals.metrics[key] * _MIB, "B/s")
+            drawn = sparkline(vitals.history[key], max(self._curve_width // 2, 6), None, self._style.unicode)
             line.add(f"{word:<8} {speed:>11}  ").add(drawn, "cyan").add("   ")
         return [line]
 
     def _space(self, vitals: Vitals) -> list[ScreenLine]:
-        """File systems, as many as the line has room for."""
+        """The usage of file systems, as many as fit in the line."""
         line = self._line().add(f"{'Space':<8} ", "bold")
         found = False
         for key, used in vitals.metrics.items():
@@ -127,7 +127,7 @@ class View:
             path = key[len("disk.") : -len(".usagePercent")]
             free = vitals.metrics.get(f"disk.{path}.availableGB")
             words = f"{inert(path)} {used:.0f} %"
-            words += f" ({size(free * 2**30)} free)  " if free is not None else "  "
+            words += f" ({format_size(free * 2**30)} free)  " if free is not None else "  "
             found = True
             line.add(words, "red" if used >= 95.0 else "")
         return [line] if found else []
@@ -135,12 +135,12 @@ class View:
     # -- accelerators
 
     def _devices(self, vitals: Vitals, room: int) -> list[ScreenLine]:
-        """A line for each accelerator where there is room, else several in a line."""
+        """One line per accelerator if they fit, otherwise a grid."""
         devices = vitals.accelerators
         if not devices or room < 2:
             return []
         families = list(dict.fromkeys(device.family for device in devices))
-        title = names(vitals.machine, families) or ", ".join(
+        title = device_names(vitals.machine, families) or ", ".join(
             f"{sum(one.family == family for one in devices)} × {title}"
             for family, title in {one.family: one.title for one in devices}.items()
         )
@@ -152,15 +152,17 @@ class View:
     def _device(self, device: Accelerator) -> ScreenLine:
         values, style = device.values, self._style
         width = max(6, min(24, style.width // 11))
-        line = self._line().add(f"{device.title} {device.place:<3}", "")
+        line = self._line().add(f"{device.title} {device.id:<3}", "")
         use = values.get("use")
         if use is not None:
-            line.add(" ").add(bar(use, width, style.unicode), grade(use)).add(f" {use:3.0f} %")
+            line.add(" ").add(bar(use, width, style.unicode), usage_colour(use)).add(f" {use:3.0f} %")
         memory = values.get("memory")
         if memory is not None:
-            line.add("  mem ").add(bar(memory, width, style.unicode), grade(memory)).add(f" {memory:3.0f} %")
+            line.add("  mem ").add(bar(memory, width, style.unicode), usage_colour(memory)).add(
+                f" {memory:3.0f} %"
+            )
         if "memory_bytes" in values:
-            line.add(f" {size(values['memory_bytes']):>8}")
+            line.add(f" {format_size(values['memory_bytes']):>8}")
         if "power_w" in values:
             limit = f"/{values['limit_w']:.0f}" if "limit_w" in values else ""
             line.add(f"  {values['power_w']:>4.0f}{limit} W")
@@ -171,11 +173,13 @@ class View:
         if "clock_mhz" in values:
             line.add(f"  {values['clock_mhz']:.0f} MHz")
         if line.left > 6:
-            line.add("  ").add(curve(device.uses, min(line.left, 60), 100.0, style.unicode).strip(), "cyan")
+            line.add("  ").add(
+                sparkline(device.uses, min(line.left, 60), 100.0, style.unicode).strip(), "cyan"
+            )
         return line
 
     def _grid(self, devices: Sequence[Accelerator], room: int) -> list[ScreenLine]:
-        """Devices side by side, column after column; what finds no place is counted."""
+        """Devices in columns. Those that do not fit are counted."""
         columns = max(1, self._style.width // _CELL_WIDTH)
         places = columns * max(1, room)
         shown = devices if len(devices) <= places else devices[: places - columns]
@@ -194,14 +198,14 @@ class View:
         return lines
 
     def _cell(self, line: ScreenLine, device: Accelerator, width: int) -> None:
-        line.add(f"{device.place:>4} ")
+        line.add(f"{device.id:>4} ")
         use = device.values.get("use")
         if use is None:
             line.add("-")
             return
-        line.add(bar(use, width - 13, self._style.unicode), grade(use)).add(f" {use:3.0f} %")
+        line.add(bar(use, width - 13, self._style.unicode), usage_colour(use)).add(f" {use:3.0f} %")
 
-    # -- processes and troubles
+    # -- processes and failing sources
 
     def _processes(self, processes: Sequence[ProcessUsage], room: int) -> list[ScreenLine]:
         if not processes or room < 3:
@@ -210,14 +214,14 @@ class View:
         lines = [self._line(), head]
         for process in processes[: room - 2]:
             user = inert(process.user)[:10]
-            memory = size(process.rss_mib * _MIB)
-            line = self._line().add(f"{process.pid:>8} {user}").add(" " * (10 - cells(user)))
+            memory = format_size(process.rss_mib * _MIB)
+            line = self._line().add(f"{process.pid:>8} {user}").add(" " * (10 - display_width(user)))
             line.add(f" {process.cpu_percent:>6.1f} {memory:>9}  {inert(process.command)}")
             lines.append(line)
         return lines
 
-    def _troubles(self, vitals: Vitals) -> list[ScreenLine]:
+    def _failures(self, vitals: Vitals) -> list[ScreenLine]:
         return [
             self._line().add(f"{inert(name)}: {inert(why)}", "yellow")
-            for name, why in list(vitals.troubles.items())[:3]
+            for name, why in list(vitals.failures.items())[:3]
         ]

@@ -1,4 +1,4 @@
-"""Derives what is shown from readings: the machine's utilisation, and accelerators of any vendor."""
+"""Derives what `runvitals top` shows from samples: utilisation of the machine and of its accelerators."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from runvitals.query.rates import between, rate_of
 
-# As many points as the widest sparkline could show.
-_KEPT = 240
-# For how long a reading holds that is not renewed.
-_HOLDS_S = 20.0
+# At least as many points as the widest sparkline shows.
+_HISTORY = 240
+# How long a value is shown that is not updated.
+_STALE_S = 20.0
 
-# Of each family of keys: what is to be shown → the ends of the keys that tell it, the best one first.
+# By family of keys: value to show → suffixes of the keys that have it, in order of preference.
 _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
     "gpu": {
         "use": ("gpu", "smActive", "graphicsActive"),
@@ -44,31 +44,31 @@ _FACTS = {"gpu": ("gpu_nvidia", "gpu_amd"), "tpu": ("tpu",), "trn": ("trainium",
 
 @dataclass(slots=True)
 class Accelerator:
-    """One device. What is not known of it is not in `values`.
+    """A device and its known values.
 
     Args:
         family: the first word of its keys.
-        place: what tells it from others: an index, or `0.mig.1.0` of a slice.
+        id: its index, or `0.mig.1.0` for a MIG instance.
         values: use and memory (%), memory_bytes, power_w, limit_w, temp_c, clock_mhz.
-        uses: its use at the last samples, oldest first.
+        uses: its recent utilisation, oldest first.
     """
 
     family: str
-    place: str
+    id: str
     values: dict[str, float] = field(default_factory=dict)
     uses: list[float] = field(default_factory=list)
 
     @property
     def title(self) -> str:
-        """What its kind is called."""
+        """The name of this kind of device."""
         return _TITLES[self.family]
 
 
 def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
-    """Every accelerator in the readings, in the order of families and numbers.
+    """The accelerators in a sample, ordered by family and id.
 
     Example:
-        >>> [one.values["use"] for one in accelerators({"gpu.0.gpu": 97.0, "gpu.0.temp": 61.0})]
+        >>> [device.values["use"] for device in accelerators({"gpu.0.gpu": 97.0, "gpu.0.temp": 61.0})]
         [97.0]
     """
     found: dict[tuple[str, str], dict[str, float]] = {}
@@ -76,11 +76,13 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
         family, _, rest = key.partition(".")
         if family not in _FAMILIES or rest.startswith("process."):
             continue
-        place, _, name = _split(rest)
-        if place:
-            found.setdefault((family, place), {})[name] = value
+        device_id, name = _split(rest)
+        if device_id:
+            found.setdefault((family, device_id), {})[name] = value
     devices = []
-    for (family, place), named in sorted(found.items(), key=lambda one: (one[0][0], _order(one[0][1]))):
+    for (family, device_id), named in sorted(
+        found.items(), key=lambda item: (item[0][0], _order(item[0][1]))
+    ):
         values = {
             what: named[name]
             for what, names in _FAMILIES[family].items()
@@ -91,48 +93,48 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
         if parts:
             values["memory_bytes"] = sum(parts)
         if values:
-            devices.append(Accelerator(family, place, values))
+            devices.append(Accelerator(family, device_id, values))
     return devices
 
 
-def _split(rest: str) -> tuple[str, str, str]:
-    """(place, ".", name) of a key without its family; place "" where the key is of no single device."""
-    number, dot, name = rest.partition(".")
+def _split(rest: str) -> tuple[str, str]:
+    """(device id, name) of a key without its family; the id is "" if the key belongs to no single device."""
+    number, _, name = rest.partition(".")
     if not number.isdigit():
-        return "", dot, name
+        return "", name
     if name.startswith("mig."):
-        _, instance, compute, of_slice = [*name.split(".", 3), ""][:4]
-        return f"{number}.mig.{instance}.{compute}", dot, of_slice
-    return number, dot, name
+        _, instance, compute, mig_name = [*name.split(".", 3), ""][:4]
+        return f"{number}.mig.{instance}.{compute}", mig_name
+    return number, name
 
 
-def _order(place: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in place.split(".") if part.isdigit())
+def _order(device_id: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in device_id.split(".") if part.isdigit())
 
 
-def names(machine: Mapping[str, Any], families: Iterable[str]) -> str:
-    """What the accelerators are called, by the facts that sources tell: `8 × NVIDIA H100 80GB HBM3`."""
+def device_names(machine: Mapping[str, Any], families: Iterable[str]) -> str:
+    """The models of the accelerators, from the facts about the machine: `8 × NVIDIA H100 80GB HBM3`."""
     counts: dict[str, int] = {}
     for family in families:
-        for fact in (*_FACTS[family], *(name for name in machine if name.startswith("accelerator_"))):
-            told = machine.get(fact)
+        for name in (*_FACTS[family], *(name for name in machine if name.startswith("accelerator_"))):
+            fact = machine.get(name)
             # A list of devices, or one description of all of them.
-            for one in told if isinstance(told, list) else (told,):
-                if isinstance(one, dict) and one.get("name"):
-                    many = one.get("count") or one.get("neuron_device_count") or 1
-                    counts[str(one["name"])] = counts.get(str(one["name"]), 0) + int(many)
+            for device in fact if isinstance(fact, list) else (fact,):
+                if isinstance(device, dict) and device.get("name"):
+                    count = device.get("count") or device.get("neuron_device_count") or 1
+                    counts[str(device["name"])] = counts.get(str(device["name"]), 0) + int(count)
     return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 
 
 class Vitals:
-    """What is known of the machine, sample after sample.
+    """The current state of the machine, updated with each sample.
 
     Attributes:
-        metrics: the newest sample, the rates of its counters too.
-        accelerators: those that are in it.
-        history: key → its values at the last samples, for those that are drawn as curves.
-        machine: facts that sources tell of their devices.
-        troubles: source → why it does not work at present.
+        metrics: the newest values, including rates of counters.
+        accelerators: derived from `metrics`.
+        history: key → recent values, for keys that are drawn as sparklines.
+        machine: facts that sources report about their devices.
+        failures: source → reason why it is failing.
 
     Example:
         >>> vitals = Vitals()
@@ -156,29 +158,29 @@ class Vitals:
         self.accelerators: list[Accelerator] = []
         self.history: dict[str, deque[float]] = {}
         self.machine: dict[str, Any] = {}
-        self.troubles: dict[str, str] = {}
-        self._seen: dict[str, tuple[float, float]] = {}  # key → when it was read last, and what
+        self.failures: dict[str, str] = {}
+        self._seen: dict[str, tuple[float, float]] = {}  # key → (time, value) of its last reading
 
     def add(self, mono_s: float, values: Mapping[str, float]) -> None:
-        """Take in a sample: gauges, and counters as they grow. A gap (NaN) is no value."""
+        """Add a sample of gauges and counters. NaN values (gaps) are ignored."""
         known = {key: value for key, value in values.items() if value == value}
         rates = self._rates(mono_s, known)
         self._seen.update({key: (mono_s, value) for key, value in known.items()})
-        # Some sources are not asked at every sample: what they said last holds for a while.
-        self._seen = {key: seen for key, seen in self._seen.items() if mono_s - seen[0] <= _HOLDS_S}
+        # Some sources are not read at every sample; their last values stay valid for a while.
+        self._seen = {key: seen for key, seen in self._seen.items() if mono_s - seen[0] <= _STALE_S}
         self.metrics = {**{key: value for key, (_, value) in self._seen.items()}, **rates}
         self.accelerators = accelerators(self.metrics)
         for key in self.DRAWN:
             if key in self.metrics:
-                self._keep(key, self.metrics[key])
+                self._append(key, self.metrics[key])
         for device in self.accelerators:
             if "use" in device.values:
-                key = f"{device.family}.{device.place}"
-                self._keep(key, device.values["use"])
+                key = f"{device.family}.{device.id}"
+                self._append(key, device.values["use"])
                 device.uses = list(self.history[key])
 
-    def _keep(self, key: str, value: float) -> None:
-        self.history.setdefault(key, deque(maxlen=_KEPT)).append(value)
+    def _append(self, key: str, value: float) -> None:
+        self.history.setdefault(key, deque(maxlen=_HISTORY)).append(value)
 
     def _rates(self, mono_s: float, values: Mapping[str, float]) -> dict[str, float]:
         rates = {}

@@ -1,4 +1,5 @@
-"""W&B's files, read without W&B.
+"""W&B's file format, implemented without W&B.
 
-`transaction_log` (bytes), `records` (messages), `importing` (into a journal).
+`transaction_log` reads the container, `records` decodes the messages, `encoding` writes both, and `importer`
+turns a file into a run.
 """

@@ -1,6 +1,6 @@
-"""Records of a `.wandb` file, encoded and framed.
+"""Encodes and frames records of a `.wandb` file.
 
-The counterpart of `records` and `transaction_log`, which document the field numbers.
+The counterpart of `records` and `transaction_log`, which document the format.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from runvitals.wandb_files.transaction_log import BLOCK_BYTES, HEAD
 
 _CHUNK_HEAD_BYTES = 7
 _WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_PRODUCER, _OLDEST_READER = "0.19.0", "0.19.0"  # of the form that is written here
+_PRODUCER, _OLDEST_READER = "0.19.0", "0.19.0"  # the W&B versions declared in the header
 
 
 def header() -> bytes:
-    """What every file begins with."""
+    """The record that starts a file."""
     return text(21, text(1, text(1, _PRODUCER) + text(2, _OLDEST_READER)))
 
 
@@ -37,7 +37,7 @@ def run(
     notes: str = "",
     tags: Sequence[str] = (),
 ) -> bytes:
-    """The run, by its id; what is "" is left to the service."""
+    """The run. Fields that are "" are left to W&B's service."""
     named = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
     body = b"".join(text(number, value) for number, value in named.items() if value)
     body += text(4, _items(config)) + b"".join(text(10, tag) for tag in tags)
@@ -45,33 +45,33 @@ def run(
 
 
 def config(values: Mapping[str, Any]) -> bytes:
-    """Entries of the configuration, set."""
+    """Configuration entries that were set."""
     return text(5, _items(values))
 
 
 def summary(values: Mapping[str, Any]) -> bytes:
-    """Entries of the summary, set."""
+    """Summary entries that were set."""
     return text(3, _items(values))
 
 
 def stats(time_ms: int, values: Mapping[str, float]) -> bytes:
-    """One sample of the system metrics."""
+    """A sample of the system metrics."""
     items = b"".join(text(3, text(1, key) + text(16, json.dumps(value))) for key, value in values.items())
     return text(7, uint(1, 0) + _timestamp(2, time_ms) + items)
 
 
 def history(step: int, data: Mapping[str, Any]) -> bytes:
-    """One row, with `_timestamp` and `_runtime` in it."""
+    """A logged row; `data` includes `_timestamp` (s UTC) and `_runtime` (s)."""
     return text(2, _items({**data, "_step": step}) + text(2, uint(1, step)))
 
 
 def output(time_ms: int, error: bool, line: str) -> bytes:
-    """A piece of the console."""
+    """A piece of console output, of stderr if `error`."""
     return text(13, uint(1, 0 if error else 1) + _timestamp(2, time_ms) + text(3, line))
 
 
 def exited(exit_code: int, runtime_s: int) -> bytes:
-    """The end."""
+    """How the run ended, and after how many seconds."""
     return text(18, uint(1, exit_code) + uint(2, runtime_s))
 
 
@@ -84,13 +84,14 @@ def _timestamp(number: int, time_ms: int) -> bytes:
 
 
 def framed(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
-    """Records as they stand in a file behind its first `length` bytes; the file's head if that is 0.
+    """Frame records to be appended to a file.
 
     Args:
-        first_number: of the first record.
+        length: current size of the file; if 0, the result starts with the file header.
+        first_number: sequence number before the first record's.
 
     Returns:
-        the bytes, and the number of the record after the last.
+        The bytes to append, and the sequence number of the last record.
     """
     number = first_number
     data = bytearray() if length else bytearray(HEAD)
@@ -101,7 +102,7 @@ def framed(records: Iterable[bytes], length: int, first_number: int) -> tuple[by
 
 
 def _frame(data: bytearray, before: int, payload: bytes) -> None:
-    """Append a record to data that stand in a file behind `before` bytes."""
+    """Append a framed record to `data`, which starts at offset `before` of the file."""
     at = 0
     while True:
         room = BLOCK_BYTES - (before + len(data)) % BLOCK_BYTES

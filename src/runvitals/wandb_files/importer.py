@@ -20,87 +20,87 @@ from runvitals.metrics import DEFINITIONS
 from runvitals.model.ending import ProcessExit
 from runvitals.protobuf import Malformed
 from runvitals.wandb_files.records import (
-    Alert,
-    Changed,
-    Environment,
-    Exit,
-    History,
-    Output,
+    ConsoleOutput,
+    EntriesChange,
+    HistoryRow,
+    MachineInfo,
     Record,
-    Started,
-    Stats,
+    RunExit,
+    RunStart,
+    StatsSample,
+    WandbAlert,
     decode,
 )
 from runvitals.wandb_files.transaction_log import TransactionLog
 
-_PID = 1  # W&B does not keep it
+_PID = 1  # W&B does not record it
 _DEFAULT_INTERVAL_S = 15.0
-_GAPS_LOOKED_AT = 20
-# W&B's own viewer takes a run for crashed that has neither an end nor a write for so long.
+_INTERVALS_READ = 20
+# W&B shows a run as crashed if it has not ended and its file has not been written to for this long.
 _CRASHED_AFTER_S = 600.0
 _LABEL = "/l:"
 _LEVELS = {"WARN": "warning", "ERROR": "error"}
 
 
 @dataclass(slots=True)
-class Imported:
-    """What came of an import.
+class ImportResult:
+    """The result of an import.
 
     Attributes:
-        run: the run's id; `project`: its project.
-        samples, rows, pieces: of system metrics, of `wandb.log()`, of the console.
-        damaged: places in the file that could not be read.
-        cut: the file ends in the middle of a record.
+        run, project: the id and the project of the run.
+        samples, rows, console_records: numbers of system samples, `wandb.log()` rows and console records.
+        damaged: number of records that could not be read and were skipped.
+        cut: whether the file ends in the middle of a record.
     """
 
     run: str
     project: str
     samples: int = 0
     rows: int = 0
-    pieces: int = 0
+    console_records: int = 0
     damaged: int = 0
     cut: bool = False
 
 
-def import_file(path: str, directory: str, run_id: str | None = None, project: str | None = None) -> Imported:
-    """Make a run of a `.wandb` file.
-
-    Nothing of it is to be seen until all is there.
+def import_file(
+    path: str, directory: str, run_id: str | None = None, project: str | None = None
+) -> ImportResult:
+    """Import a `.wandb` file as a run. The run appears in the data folder only once it is complete.
 
     Args:
-        path: the file; it is not changed, and may still be written to.
-        directory: our data folder.
-        run_id, project: instead of those in the file.
+        path: the file. It is not changed, and another process may still be writing to it.
+        directory: the data folder.
+        run_id, project: replace those in the file.
 
     Raises:
-        ValueError: no such file format, no run in it, or an id that cannot be.
-        FileExistsError: there is a run of that id.
-        OSError: it cannot be read or written.
+        ValueError: not a `.wandb` file, it contains no run, or the run id is invalid.
+        FileExistsError: the run already exists.
+        OSError: the file cannot be read, or the journal cannot be written.
     """
-    run, interval_s = _look(path)
-    imported = Imported(run_id or run.run, project or run.project or "default")
-    folder = paths.run_dir(imported.run, directory)
+    run, interval_s = _first_pass(path)
+    result = ImportResult(run_id or run.run, project or run.project or "default")
+    folder = paths.run_dir(result.run, directory)
     if os.path.exists(folder):
-        raise FileExistsError(f"run {imported.run} already exists ({folder}); use --run to choose another id")
-    draft = os.path.join(paths.runs_dir(directory), f".import-{imported.run}-{os.getpid()}")
+        raise FileExistsError(f"run {result.run} already exists ({folder}); use --run to choose another id")
+    draft = os.path.join(paths.runs_dir(directory), f".import-{result.run}-{os.getpid()}")
     try:
-        _Import(draft, run, interval_s, imported).take(path)
+        _Importer(draft, run, interval_s, result).write(path)
         os.rename(draft, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return imported
+    return result
 
 
-def _look(path: str) -> tuple[Started, float]:
-    """The run in a file, and the seconds between two of its samples."""
-    run: Started | None = None
+def _first_pass(path: str) -> tuple[RunStart, float]:
+    """The run in a file, and the median interval between its samples in seconds."""
+    run: RunStart | None = None
     times: list[int] = []
-    for record in _read(path, Imported("", "")):
-        if isinstance(record, Started):
+    for record in _read(path, ImportResult("", "")):
+        if isinstance(record, RunStart):
             run = run or record
-        elif isinstance(record, Stats):
+        elif isinstance(record, StatsSample):
             times.append(record.time_ms)
-        if run is not None and len(times) > _GAPS_LOOKED_AT:
+        if run is not None and len(times) > _INTERVALS_READ:
             break
     if run is None or not run.run:
         raise ValueError(f"{path} does not contain a run")
@@ -108,39 +108,39 @@ def _look(path: str) -> tuple[Started, float]:
     return run, median(gaps) if gaps else _DEFAULT_INTERVAL_S
 
 
-def _read(path: str, imported: Imported) -> Iterator[Record]:
+def _read(path: str, result: ImportResult) -> Iterator[Record]:
     with open(path, "rb") as file:
         log = TransactionLog(file, path)
         for payload in log.records():
             try:
                 record = decode(payload)
             except Malformed:
-                imported.damaged += 1
+                result.damaged += 1
                 continue
             if record is not None:
                 yield record
-        imported.damaged += log.damaged
-        imported.cut = log.cut
+        result.damaged += log.damaged
+        result.cut = log.cut
 
 
-class _Import:
-    """The journals of one import: a monitor for each machine, one training process, its console."""
+class _Importer:
+    """Writes the journal files of an import: one for each machine's monitor, one for the training process."""
 
-    def __init__(self, folder: str, run: Started, interval_s: float, imported: Imported) -> None:
+    def __init__(self, folder: str, run: RunStart, interval_s: float, result: ImportResult) -> None:
         self._folder = folder
         self._run = run
         self._interval_s = interval_s
-        self._imported = imported
+        self._result = result
         self._monitors: dict[str, Writer] = {}
         self._host = paths.safe_name(run.host or "unknown")
         self._last_ms = run.started_ms
         self._training = self._writer("train", self._host, pid=_PID)
-        self._monitor("")  # also of a run without system metrics: it keeps the end
+        self._monitor("")  # needed even without system metrics: it records the end
 
-    def take(self, path: str) -> None:
-        ended: Exit | None = None
-        for record in _read(path, self._imported):
-            if isinstance(record, Exit):
+    def write(self, path: str) -> None:
+        ended: RunExit | None = None
+        for record in _read(path, self._result):
+            if isinstance(record, RunExit):
                 ended = record
             else:
                 self._keep(record)
@@ -151,25 +151,27 @@ class _Import:
                 raise journal.error
 
     def _keep(self, record: Record) -> None:
-        if isinstance(record, Stats):
+        if isinstance(record, StatsSample):
             self._sample(record)
-        elif isinstance(record, History):
+        elif isinstance(record, HistoryRow):
             self._row(record)
-        elif isinstance(record, Output):
+        elif isinstance(record, ConsoleOutput):
             self._print(record)
-        elif isinstance(record, Started):
-            self._say_run(record)
-        elif isinstance(record, Changed):
-            said = {"removed": {record.of: list(record.remove)}} if record.remove else {}
-            self._note(frames.INFO, self._last_ms, **said, **{record.of: _without_own(record.update)})
-        elif isinstance(record, Environment):
-            self._say_machine(record.facts)
-        elif isinstance(record, Alert):
+        elif isinstance(record, RunStart):
+            self._describe_run(record)
+        elif isinstance(record, EntriesChange):
+            removed = {"removed": {record.of: list(record.remove)}} if record.remove else {}
+            self._note(
+                frames.INFO, self._last_ms, **removed, **{record.of: _without_internals(record.update)}
+            )
+        elif isinstance(record, MachineInfo):
+            self._describe_machine(record.facts)
+        elif isinstance(record, WandbAlert):
             level = _LEVELS.get(record.level, "info")
             about = {"title": record.title, "text": record.text}
             self._note(frames.EVENT, self._last_ms, name="alert", level=level, **about)
 
-    def _sample(self, record: Stats) -> None:
+    def _sample(self, record: StatsSample) -> None:
         by_label: dict[str, dict[str, float]] = {}
         for key, value in record.values.items():
             key, _, label = key.partition(_LABEL)
@@ -177,32 +179,32 @@ class _Import:
             by_label.setdefault(label, {})[match.key if match else key] = value
         for label, values in by_label.items():
             self._monitor(label).sample(record.time_ms, values)
-            self._imported.samples += 1
+            self._result.samples += 1
         self._last_ms = max(self._last_ms, record.time_ms)
 
-    def _row(self, record: History) -> None:
+    def _row(self, record: HistoryRow) -> None:
         data = dict(record.data)
         seconds = data.pop("_timestamp", None)
         time_ms = round(seconds * 1000) if _is_number(seconds) else self._last_ms
         data = {key: value for key, value in data.items() if key not in ("_step", "_runtime")}
         self._training.json(frames.HISTORY, {"t": time_ms, "step": record.step, "data": data})
-        self._imported.rows += 1
+        self._result.rows += 1
         self._last_ms = max(self._last_ms, time_ms)
 
-    def _print(self, record: Output) -> None:
+    def _print(self, record: ConsoleOutput) -> None:
         head = CONSOLE_HEAD.pack(2 if record.error else 1, record.time_ms or self._last_ms)
         self._training.record(frames.CONSOLE, head + record.text.encode())
-        self._imported.pieces += 1
+        self._result.console_records += 1
 
-    def _say_run(self, run: Started) -> None:
+    def _describe_run(self, run: RunStart) -> None:
         about = {
-            "name": run.name, "project": self._imported.project, "group": run.group, "job_type": run.job_type,
+            "name": run.name, "project": self._result.project, "group": run.group, "job_type": run.job_type,
             "tags": list(run.tags), "notes": run.notes, "imported_from": "wandb", "entity": run.entity,
         }  # fmt: skip
         known = {key: value for key, value in about.items() if value}
-        self._note(frames.INFO, run.started_ms, run=known, config=_without_own(run.config))
+        self._note(frames.INFO, run.started_ms, run=known, config=_without_internals(run.config))
 
-    def _say_machine(self, facts: Mapping[str, Any]) -> None:
+    def _describe_machine(self, facts: Mapping[str, Any]) -> None:
         clean = dict(facts)
         if "args" in clean:
             clean["args"] = redaction.command(clean["args"])
@@ -213,9 +215,9 @@ class _Import:
             clean["git"] = {key: redaction.url(value) for key, value in clean["git"].items()}
         self._note(frames.INFO, self._last_ms, machine=clean)
 
-    def _end(self, ended: Exit | None, written_s: float) -> None:
+    def _end(self, ended: RunExit | None, written_s: float) -> None:
         if ended is None and time.time() - written_s < _CRASHED_AFTER_S:
-            return  # it may still be going on; what is not here is not known
+            return  # the run may still be running
         process_exit = ProcessExit(ended.exit_code if ended else None, None)
         process_exit.unannounced = ended is None
         time_ms = self._last_ms
@@ -227,7 +229,7 @@ class _Import:
             journal.json(frames.LIFECYCLE, end)
 
     def _monitor(self, label: str) -> Writer:
-        """The journal of a machine, which W&B knows by its label where several log to one run."""
+        """The journal of a machine. W&B distinguishes machines that log to one run by a label."""
         if label not in self._monitors:
             host = paths.safe_name(label) if label else self._host
             journal = self._writer("monitor", host, interval_s=self._interval_s)
@@ -239,7 +241,7 @@ class _Import:
 
     def _writer(self, role: str, host: str, pid: int | None = None, **about: object) -> Writer:
         place = f"{host}.{pid}" if pid else host
-        head = {"run": self._imported.run, "project": self._imported.project, "host": host, "role": role}
+        head = {"run": self._result.run, "project": self._result.project, "host": host, "role": role}
         began_ms = self._run.started_ms
         name = f"{role}.{place}.{began_ms:x}"
         return Writer(self._folder, name, {**head, "t": began_ms, "pid": pid, "rank": None, **about})
@@ -252,10 +254,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and isfinite(value)
 
 
-def _without_own(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration or summary without W&B's bookkeeping, and without the `{"value": …}` around each
-    entry.
-    """
+def _without_internals(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration or summary without W&B's internal entries, and with `{"value": …}` unwrapped."""
     return {
         key: value["value"]
         if isinstance(value, Mapping) and set(value) <= {"value", "desc"} and value

@@ -1,5 +1,5 @@
-"""What stands in a `.wandb` file: messages `wandb_internal.Record`, as far as they concern a run's numbers,
-texts and end. Those of W&B 0.16 to 0.31 have the same numbers.
+"""Decodes the records of a `.wandb` file: messages of type `wandb_internal.Record` with a run's metrics,
+rows, output and end. Other messages are ignored. The field numbers are the same in W&B 0.16 to 0.31.
 
 https://github.com/wandb/wandb/blob/main/wandb/proto/wandb_internal.proto
 """
@@ -17,8 +17,8 @@ Message = Mapping[int, list[int | bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """The run: what it is called, where it began, its configuration."""
+class RunStart:
+    """The run: its names, host, start and configuration."""
 
     run: str
     entity: str
@@ -34,8 +34,8 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """Entries of the configuration or the summary, set and removed."""
+class EntriesChange:
+    """Entries of the configuration or the summary that were set or removed."""
 
     of: str  # "config" or "summary"
     update: dict[str, Any]
@@ -43,7 +43,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class StatsSample:
     """A sample of the system metrics, under W&B's names."""
 
     time_ms: int
@@ -51,16 +51,16 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """A row of `wandb.log()`, with `_timestamp`, `_runtime` and `_step` in it."""
+class HistoryRow:
+    """A row of `wandb.log()`; `data` includes `_timestamp`, `_runtime` and `_step`."""
 
     step: int | None
     data: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """A piece of what the program printed."""
+class ConsoleOutput:
+    """A piece of console output, of stderr if `error`."""
 
     time_ms: int
     error: bool
@@ -68,7 +68,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class WandbAlert:
     """`wandb.alert()`."""
 
     title: str
@@ -77,28 +77,30 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """What is known of a machine, as far as it is plain text and numbers."""
+class MachineInfo:
+    """Facts about the machine: those that are strings or numbers."""
 
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
-    """The end: the program's exit code, and seconds since the run's beginning."""
+class RunExit:
+    """How the run ended: the exit code, and the duration in seconds."""
 
     exit_code: int
     runtime_s: int
 
 
-Record = Started | Changed | Stats | History | Output | Alert | Environment | Exit
+Record = (
+    RunStart | EntriesChange | StatsSample | HistoryRow | ConsoleOutput | WandbAlert | MachineInfo | RunExit
+)
 
 
 def decode(payload: bytes) -> Record | None:
-    """The record in a payload; None for what concerns W&B alone.
+    """Decode a payload; None for a type of record that is not imported.
 
     Raises:
-        Malformed: it cannot be read.
+        Malformed: invalid record.
     """
     for number, _, value in fields(payload):
         reader = _READERS.get(number)
@@ -132,13 +134,13 @@ def _messages(message: Message, number: int) -> list[Message]:
 
 
 def _time_ms(message: Message, number: int) -> int:
-    """A `google.protobuf.Timestamp`."""
+    """A `google.protobuf.Timestamp` in ms UTC; 0 if it is missing."""
     found = _messages(message, number)
     return _int(found[-1], 1) * 1000 + _int(found[-1], 2) // 1_000_000 if found else 0
 
 
 def _items(message: Message, number: int) -> dict[str, Any]:
-    """Entries of a configuration, a summary or a row: a key or a path, and JSON text or a typed value."""
+    """Entries of a configuration, a summary or a row. Each has a key or a path, and JSON or a typed value."""
     found = {}
     for item in _messages(message, number):
         key = _text(item, 1) or ".".join(_texts(item, 2))
@@ -163,12 +165,12 @@ def _typed(item: Message) -> Any:
     return _text(item, 7) if 7 in item else None
 
 
-def _started(data: bytes) -> Started:
+def _started(data: bytes) -> RunStart:
     message = _message(data)
     config: dict[str, Any] = {}
-    for one in _messages(message, 4):
-        config |= _items(one, 1)
-    return Started(
+    for entries in _messages(message, 4):
+        config |= _items(entries, 1)
+    return RunStart(
         run=_text(message, 1),
         entity=_text(message, 2),
         project=_text(message, 3),
@@ -183,40 +185,40 @@ def _started(data: bytes) -> Started:
     )
 
 
-def _changed(of: str) -> Callable[[bytes], Changed]:
-    def read(data: bytes) -> Changed:
+def _changed(of: str) -> Callable[[bytes], EntriesChange]:
+    def read(data: bytes) -> EntriesChange:
         message = _message(data)
         removed = tuple(_items(message, 2))
-        return Changed(of, _items(message, 1), removed)
+        return EntriesChange(of, _items(message, 1), removed)
 
     return read
 
 
-def _stats(data: bytes) -> Stats:
+def _stats(data: bytes) -> StatsSample:
     message = _message(data)
     values = {}
     for key, value in _items(message, 3).items():
         if isinstance(value, int | float):
             values[key] = float(value)
-    return Stats(_time_ms(message, 2), values)
+    return StatsSample(_time_ms(message, 2), values)
 
 
-def _history(data: bytes) -> History:
+def _history(data: bytes) -> HistoryRow:
     message = _message(data)
     row = _items(message, 1)
     steps = _messages(message, 2)
     step = row.get("_step", _int(steps[-1], 1) if steps else None)
-    return History(step if isinstance(step, int) else None, row)
+    return HistoryRow(step if isinstance(step, int) else None, row)
 
 
-def _output(data: bytes) -> Output:
+def _output(data: bytes) -> ConsoleOutput:
     message = _message(data)
-    return Output(_time_ms(message, 2), _int(message, 1) == 0, _text(message, 3))
+    return ConsoleOutput(_time_ms(message, 2), _int(message, 1) == 0, _text(message, 3))
 
 
-def _alert(data: bytes) -> Alert:
+def _alert(data: bytes) -> WandbAlert:
     message = _message(data)
-    return Alert(_text(message, 1), _text(message, 2), _text(message, 3))
+    return WandbAlert(_text(message, 1), _text(message, 2), _text(message, 3))
 
 
 _ENVIRONMENT_TEXTS = {
@@ -226,7 +228,7 @@ _ENVIRONMENT_TEXTS = {
 _ENVIRONMENT_NUMBERS = {16: "cpu_count", 17: "cpu_count_logical", 19: "gpu_count"}
 
 
-def _environment(data: bytes) -> Environment:
+def _environment(data: bytes) -> MachineInfo:
     message = _message(data)
     facts: dict[str, Any] = {
         name: _text(message, n) for n, name in _ENVIRONMENT_TEXTS.items() if n in message
@@ -236,12 +238,12 @@ def _environment(data: bytes) -> Environment:
         facts["args"] = list(_texts(message, 5))
     for git in _messages(message, 9):
         facts["git"] = {"remote": _text(git, 1), "commit": _text(git, 2)}
-    return Environment(facts)
+    return MachineInfo(facts)
 
 
-def _exit(data: bytes) -> Exit:
+def _exit(data: bytes) -> RunExit:
     message = _message(data)
-    return Exit(_int(message, 1), _int(message, 2))
+    return RunExit(_int(message, 1), _int(message, 2))
 
 
 _READERS: dict[int, Callable[[bytes], Record]] = {

@@ -1,7 +1,8 @@
-"""The container of a `.wandb` file: a head of 7 bytes, then LevelDB's log format with another checksum.
+"""The container of a `.wandb` file: a 7-byte header, then LevelDB's log format with plain CRC-32.
 
-Blocks of 32 KiB, counted from the file's start, hold chunks: CRC-32 (u32le, of type and payload), length
-(u16le), type (1 whole, 2 first, 3 middle, 4 last), payload. Less than 7 bytes at a block's end are padding.
+The file consists of 32 KiB blocks, the first of which includes the header. A block contains chunks: CRC-32
+of type and payload (u32le), length (u16le), type (1 full, 2 first, 3 middle, 4 last), payload. Fewer than 7
+bytes at the end of a block are padding.
 
 https://github.com/google/leveldb/blob/main/doc/log_format.md
 """
@@ -50,7 +51,7 @@ class TransactionLog:
         self.cut = False
 
     def records(self) -> Iterator[bytes]:
-        """The payload of each record, in order. Damage costs what lies in its block."""
+        """The payload of each record, in order. Damage loses the rest of its block."""
         pieces: list[bytes] = []
         for kind, payload in self._chunks():
             if kind == _DAMAGED:
@@ -60,7 +61,7 @@ class TransactionLog:
             if kind in (_WHOLE, _FIRST):
                 self.damaged += bool(pieces)
                 pieces = []
-            elif not pieces:  # of a record whose beginning was damaged
+            elif not pieces:  # the first chunk of this record was damaged
                 self.damaged += kind == _LAST
                 continue
             pieces.append(payload)
@@ -78,14 +79,14 @@ class TransactionLog:
             block = self._file.read(BLOCK_BYTES - at)
             if not block:
                 return
-            yield from self._of_block(block, len(block) < BLOCK_BYTES - at)
+            yield from self._chunks_of_block(block, len(block) < BLOCK_BYTES - at)
             at = 0
 
-    def _of_block(self, block: bytes, last: bool) -> Iterator[tuple[int, bytes]]:
+    def _chunks_of_block(self, block: bytes, last: bool) -> Iterator[tuple[int, bytes]]:
         at = 0
         while at + _CHUNK.size <= len(block):
             crc, length, kind = _CHUNK.unpack_from(block, at)
-            if not (crc or length or kind):  # room that was made and not used
+            if not (crc or length or kind):  # preallocated space
                 return
             end = at + _CHUNK.size + length
             if end > len(block):

@@ -20,7 +20,7 @@ _NAMES = (
 _OF_PROCESS = ("memoryAllocated", "memoryAllocatedBytes")
 
 
-class AmdGpu:
+class SimulatedAmdGpu:
     """An MI300X in SPX mode, in which it is a single device.
 
     Args:

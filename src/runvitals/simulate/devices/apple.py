@@ -18,7 +18,7 @@ _KEYS = (
 )  # fmt: skip
 
 
-class AppleChip:
+class SimulatedAppleChip:
     """An M3 Max."""
 
     def __init__(self) -> None:

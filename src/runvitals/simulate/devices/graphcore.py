@@ -14,7 +14,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-class Ipu:
+class SimulatedIpu:
     """One IPU.
 
     Args:

@@ -40,7 +40,7 @@ _PROFILE = ("smActive", "smOccupancy", "pipeTensorActive", "dramActive", "pipeFp
 _OF_PROCESS = ("gpu", "memory", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "temp")
 
 
-class NvidiaGpu:
+class SimulatedNvidiaGpu:
     """One GPU.
 
     Args:

@@ -15,7 +15,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-class TpuChip:
+class SimulatedTpuChip:
     """One chip.
 
     Args:

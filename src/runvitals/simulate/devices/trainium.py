@@ -16,7 +16,7 @@ _HOST_USES = (("application_memory", 0.55), ("constants", 0.03), ("dma_buffers",
 _HOST_BYTES_PER_CORE = 0.9 * 2.0**30
 
 
-class TrainiumChip:
+class SimulatedTrainiumChip:
     """The NeuronCores of one chip. The first chip also reports the totals of the instance.
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from math import isnan
 from typing import Any
 
-from runvitals.metrics.mlflow import Column, columns
+from runvitals.metrics.mlflow import MlflowColumn, columns
 from runvitals.relay.batch import Samples, in_order
 from runvitals.relay.destinations.mlflow.tracking_store import MetricPoint
 
@@ -76,7 +76,7 @@ class MetricWindow:
             if self._count >= samples:
                 yield from self.close()
 
-    def _put(self, column: Column, values: list[float]) -> None:
+    def _put(self, column: MlflowColumn, values: list[float]) -> None:
         values = [value for value in values if not isnan(value)]
         if not values:
             return  # a gap

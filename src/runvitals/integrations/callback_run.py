@@ -11,7 +11,7 @@ from runvitals import sdk
 from runvitals.sdk import start
 
 
-class Training:
+class CallbackRun:
     """A callback's run, and its logging interval.
 
     Args:
