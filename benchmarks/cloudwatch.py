@@ -111,7 +111,7 @@ def folded(start_s: int) -> Callable[[], None]:
                 MetricSeries(f"NeuronCoreUtilizationNC{metric}", "Percent"), now_ms, value(metric, second)
             )
         if (second + INTERVAL_S) % 60 == 0:
-            for request in limits.requests(fold.take(), client.protocol):
+            for request in limits.pack_requests(fold.take(), client.protocol):
                 client.put(request)
     return client.close
 

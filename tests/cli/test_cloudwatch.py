@@ -139,10 +139,10 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--namespace", "AWS/EC2"], "Amazon's own"),
+        (["--namespace", "AWS/EC2"], "AWS/ is reserved"),
         (["--dimension", "Colour"], "write Colour=VALUE"),
         (["--run", "x"], "--run requires --dry-run"),
-        (["--emf", "--dimension", "TaskId"], "this is no task of ECS"),
+        (["--emf", "--dimension", "TaskId"], "not an ECS task"),
     ],
 )
 def test_wrong_calls(arguments: list[str], complaint: str) -> None:

@@ -37,7 +37,7 @@ def test_an_unknown_metric_is_an_error_that_names_all(capsys: pytest.CaptureFixt
     assert main(["neuron", "config", "--metrics", "power"]) == 1
     error = capsys.readouterr().err
     assert error.startswith(
-        "runvitals: neuron-monitor has no metric 'power'. Its groups: neuroncore_counters"
+        "runvitals: unknown neuron-monitor metric 'power'; expected one of the groups neuroncore_counters"
     )
 
 
@@ -46,8 +46,8 @@ def test_problems_have_file_line_place_and_remedy(tmp_path: Path, capsys: pytest
     file.write_text('{\n "neuron_runtimes": [\n  {"metrics": [{"type": "memory_used"}]}\n ]\n}')
     assert main(["neuron", "check", str(file)]) == 1
     assert capsys.readouterr().out == (
-        f"{file}:3: neuron_runtimes[0]: tag_filter is missing, and some versions need it: "
-        '"tag_filter": ".*" takes all processes\n'
+        f"{file}:3: neuron_runtimes[0]: missing tag_filter, which some versions require; "
+        '"tag_filter": ".*" matches all processes\n'
     )
 
 

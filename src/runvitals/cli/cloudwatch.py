@@ -14,7 +14,7 @@ from runvitals.cli.formatting import inert, number, table
 from runvitals.relay.destinations.cloudwatch import prices
 from runvitals.relay.destinations.cloudwatch.client import MISSING, CloudWatchClient
 from runvitals.relay.destinations.cloudwatch.dimensions import PER_MACHINE, parse
-from runvitals.relay.destinations.cloudwatch.dry_run import of_reports, of_run
+from runvitals.relay.destinations.cloudwatch.dry_run import add_reports, add_run
 from runvitals.relay.destinations.cloudwatch.estimate import Estimate
 from runvitals.relay.destinations.cloudwatch.limits import check_namespace
 from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricSelection
@@ -133,13 +133,13 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     dimensions = parse(arguments.dimension)
     estimate = Estimate(
         instances=arguments.instances,
-        apart=bool(PER_MACHINE & dimensions.keys()),
+        per_instance=bool(PER_MACHINE & dimensions.keys()),
         every_s=arguments.every,
         resolution_s=arguments.resolution,
         dimensions=dimensions,
     )
     if arguments.run:
-        of_run(
+        add_run(
             estimate,
             MetricSelection(arguments.include, arguments.exclude),
             arguments.run,
@@ -148,8 +148,8 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         source = f"run {arguments.run}"
     else:
         selection = MetricSelection(arguments.include or NEURON_STANDARD, arguments.exclude)
-        intake = of_reports(estimate, selection, 0)
-        source = "; ".join([f"{intake.reports} reports", *intake.trouble()])
+        reader = add_reports(estimate, selection, 0)
+        source = "; ".join([f"{reader.reports} reports", *reader.problems()])
     print(f"Nothing is sent. Read: {inert(source)}\n")
     if not estimate.sent and not estimate.left_out:
         print("runvitals: no metrics found", file=sys.stderr)
@@ -188,7 +188,7 @@ def _groups(estimate: Estimate) -> str:
 
 
 def _sums(estimate: Estimate, namespace: str, emf: bool) -> Iterator[str]:
-    count, sets = len(estimate.sent), estimate.sets
+    count, sets = len(estimate.sent), estimate.metric_sets
     dimensions = ", ".join(f"{k}={'…' if v is None else v}" for k, v in estimate.dimensions.items())
     yield f"Namespace {namespace}, dimensions: {dimensions or 'none'}"
     times = f" × {sets} instances" if sets > 1 else ""
@@ -197,21 +197,21 @@ def _sums(estimate: Estimate, namespace: str, emf: bool) -> Iterator[str]:
         yield f"Log       about {_usd(estimate.logs_usd(namespace))} USD a month for its bytes; no requests"
         total = estimate.metrics_usd() + estimate.logs_usd(namespace)
     else:
-        per_hour = estimate.requests_an_hour() * estimate.instances
+        per_hour = estimate.requests_per_hour() * estimate.instances
         yield f"Requests  {per_hour:g} an hour: {_usd(estimate.requests_usd())} USD a month" + (
-            f" ({_usd(estimate.one_by_one_usd())} with a request per report)"
+            f" ({_usd(estimate.unbatched_requests_usd())} with a request per report)"
         )
         total = estimate.total_usd()
     machines = f" for {estimate.instances} instances" if estimate.instances > 1 else " for 1 instance"
     yield f"Total     {_usd(total)} USD a month{machines}"
-    if estimate.instances > 1 and not estimate.apart:
+    if estimate.instances > 1 and not estimate.per_instance:
         apart = _usd(prices.metrics_usd(count * estimate.instances))
         yield (
             "All instances write to the same metrics, because no dimension distinguishes them. With "
             f"--dimension InstanceId the metrics cost {apart} USD a month."
         )
     yield (
-        f"List prices of {prices.REGION} as of {prices.NOTED}, for months of 30 days of continuous sending. "
+        f"List prices of {prices.REGION} as of {prices.AS_OF}, for months of 30 days of continuous sending. "
         f"The free tier ({prices.FREE_METRICS} metrics and {prices.FREE_REQUESTS:,} requests) "
         "is not subtracted."
     )

@@ -54,7 +54,7 @@ def _config(arguments: argparse.Namespace) -> int:
         raise ValueError("--metrics: expected at least one metric, for example neuroncore_utilization")
     config = neuron_config.minimal(metrics, arguments.period, arguments.tag_filter)
     print(json.dumps(config, indent=2, ensure_ascii=False))
-    more = neuron_config.beside(metrics)
+    more = neuron_config.unselected_metrics(metrics)
     if more:
         chosen = " ".join(f"--include '{name}'" for name in metrics)
         print(

@@ -1,4 +1,4 @@
-"""A CloudWatch on loopback, and what boto3 needs to go there and nowhere else."""
+"""A fake CloudWatch on loopback (moto), and the environment that makes boto3 use it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 
 @pytest.fixture(scope="session")
 def moto_server() -> Iterator[str]:
-    """The address of moto's server, one for all tests of a process."""
+    """The URL of moto's server."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -23,7 +23,7 @@ def moto_server() -> Iterator[str]:
 
 
 class FakeCloud:
-    """What arrived at the CloudWatch of a test."""
+    """Reads the metrics that arrived."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -39,7 +39,7 @@ class FakeCloud:
         }
 
     def statistics(self, namespace: str, name: str, start_s: float, unit: str) -> list[dict[str, Any]]:
-        """By minute: SampleCount, Sum, Minimum, Maximum, Average."""
+        """For each minute: SampleCount, Sum, Minimum, Maximum, Average."""
         found = self._client.get_metric_statistics(
             Namespace=namespace,
             MetricName=name,
@@ -58,7 +58,7 @@ class FakeCloud:
 
 @pytest.fixture
 def cloud(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCloud]:
-    """An empty CloudWatch, which boto3 finds by the environment."""
+    """An empty CloudWatch that boto3 is configured to use."""
     for name, value in {
         "AWS_ENDPOINT_URL": moto_server,
         "AWS_ACCESS_KEY_ID": "testing",

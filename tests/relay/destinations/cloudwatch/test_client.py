@@ -15,7 +15,7 @@ from tests.relay.destinations.cloudwatch.conftest import FakeCloud
 MINUTE_S = int(time.time()) // 60 * 60
 
 
-def test_the_statistics_of_folded_samples_are_exact(cloud: FakeCloud) -> None:
+def test_statistics_of_aggregated_samples_are_exact(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron", "us-west-2")
     client.put([Datum(MetricSeries("cpu", "Percent"), MINUTE_S, (10.0, 40.0), (3, 1))])
     (point,) = cloud.statistics("Neuron", "cpu", MINUTE_S, "Percent")
@@ -24,7 +24,7 @@ def test_the_statistics_of_folded_samples_are_exact(cloud: FakeCloud) -> None:
     client.close()
 
 
-def test_a_thousand_data_are_one_request(cloud: FakeCloud) -> None:
+def test_sends_a_thousand_data_in_one_request(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron", "us-west-2")
     client.put(
         [Datum(MetricSeries(f"m{i}", "Count"), MINUTE_S, (float(i), 0.5), (1, 11)) for i in range(1000)]
@@ -34,21 +34,21 @@ def test_a_thousand_data_are_one_request(cloud: FakeCloud) -> None:
     client.close()
 
 
-def test_dimensions_arrive(cloud: FakeCloud) -> None:
+def test_sends_dimensions(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron")
     client.put([Datum(MetricSeries("cpu", dimensions=(("InstanceId", "i-1"),)), MINUTE_S, (1.0,), (1,))])
     assert cloud.dimensions("Neuron") == {(("InstanceId", "i-1"),)}
     client.close()
 
 
-def test_what_cloudwatch_refuses_is_told_apart(cloud: FakeCloud) -> None:
+def test_raises_request_rejected_for_invalid_data(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron", "us-west-2")
     with pytest.raises(RequestRejected, match="InvalidParameterValue"):
         client.put([Datum(MetricSeries("cpu"), MINUTE_S, (float("nan"),), (1,))])
     client.close()
 
 
-def test_no_network_and_no_credentials_are_for_later(
+def test_raises_service_unavailable_without_network_or_credentials(
     cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as silent:  # bound, and not listening
@@ -66,7 +66,7 @@ def test_no_network_and_no_credentials_are_for_later(
     client.close()
 
 
-def test_no_region_is_told_at_once(cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_region_raises(cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(ValueError, match="region None: You must specify a region"):
         CloudWatchClient("Neuron")

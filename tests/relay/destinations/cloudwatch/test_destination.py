@@ -40,13 +40,13 @@ def batch(
     return found
 
 
-def test_it_is_found_by_its_name() -> None:
+def test_is_built_in() -> None:
     assert (
         BUILT_IN["cloudwatch"] == "runvitals.relay.destinations.cloudwatch.destination:CloudWatchDestination"
     )
 
 
-def test_a_minute_of_a_run_is_one_request_in_cloudwatchs_units(cloud: FakeCloud, tmp_path: Path) -> None:
+def test_sends_a_minute_of_samples_in_cloudwatch_units(cloud: FakeCloud, tmp_path: Path) -> None:
     destination = CloudWatchDestination("us-west-2/Training?include=*", context(tmp_path))
     destination.deliver(batch(["cpu", "memory.usedMB"], [(float(i % 2), 3.0) for i in range(12)]))
     destination.close()
@@ -57,7 +57,7 @@ def test_a_minute_of_a_run_is_one_request_in_cloudwatchs_units(cloud: FakeCloud,
     assert cloud.dimensions("Training") == {(("Run", "r1"), ("Host", "n1"))}
 
 
-def test_only_what_is_included_and_not_excluded(cloud: FakeCloud, tmp_path: Path) -> None:
+def test_sends_included_metrics_except_excluded_ones(cloud: FakeCloud, tmp_path: Path) -> None:
     address = "us-west-2?include=gpu.*&include=cpu&exclude=*.temp&dimension=Team=a"
     destination = CloudWatchDestination(address, context(tmp_path))
     destination.deliver(batch(["cpu", "cpu.user", "gpu.0.temp", "gpu.0.powerWatts"], [(1, 2, 3, 4)]))
@@ -66,7 +66,7 @@ def test_only_what_is_included_and_not_excluded(cloud: FakeCloud, tmp_path: Path
     assert cloud.dimensions("runvitals") == {(("Team", "a"),)}
 
 
-def test_counters_go_as_rates_over_the_borders_of_batches_and_lives(cloud: FakeCloud, tmp_path: Path) -> None:
+def test_computes_rates_across_batches_and_restarts(cloud: FakeCloud, tmp_path: Path) -> None:
     state: dict[str, Any] = {}
     first = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
     first.deliver(batch(["disk.in"], [(0.0,)]))
@@ -80,7 +80,7 @@ def test_counters_go_as_rates_over_the_borders_of_batches_and_lives(cloud: FakeC
     assert point["Maximum"] == 10 * 2**20  # 50 MiB in 5 s
 
 
-def test_gaps_are_no_data(cloud: FakeCloud, tmp_path: Path) -> None:
+def test_skips_gaps(cloud: FakeCloud, tmp_path: Path) -> None:
     destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path))
     destination.deliver(batch(["cpu"], [(1.0,), (float("nan"),), (2.0,)]))
     destination.close()
@@ -88,7 +88,7 @@ def test_gaps_are_no_data(cloud: FakeCloud, tmp_path: Path) -> None:
     assert cpu["SampleCount"] == 2.0
 
 
-def test_what_was_logged_has_its_rank(cloud: FakeCloud, tmp_path: Path) -> None:
+def test_sends_logged_values_with_their_rank(cloud: FakeCloud, tmp_path: Path) -> None:
     destination = CloudWatchDestination("us-west-2/T?include=loss&dimension=Rank", context(tmp_path))
     logged = batch([], [], rank=3)
     logged.logs.append(LogRow(1, MINUTE_S * 1000, 0, {"loss": 0.25, "text": "x"}))
@@ -98,10 +98,10 @@ def test_what_was_logged_has_its_rank(cloud: FakeCloud, tmp_path: Path) -> None:
     assert cloud.dimensions("T") == {(("Rank", "3"),)}
 
 
-def test_a_batch_that_was_cut_off_goes_on_where_it_was(
+def test_resumes_an_interrupted_batch(
     cloud: FakeCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1,500 metrics are two requests; the network is gone before the second."""
+    """1,500 metrics take two requests; the network fails before the second."""
     state: dict[str, Any] = {}
     keys = [f"custom.{i}" for i in range(1500)]
     destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
@@ -114,7 +114,7 @@ def test_a_batch_that_was_cut_off_goes_on_where_it_was(
         put(request)
 
     monkeypatch.setattr(destination._client, "put", failing)
-    with pytest.raises(OSError):  # noqa: PT011 - the relay takes any of them for "later"
+    with pytest.raises(OSError):  # noqa: PT011 - the relay retries after any of them
         destination.deliver(batch(keys, [[1.0] * 1500]))
     destination.close()
     again = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
@@ -126,7 +126,7 @@ def test_a_batch_that_was_cut_off_goes_on_where_it_was(
         assert point["SampleCount"] == 1.0
 
 
-def test_no_network_means_later(cloud: FakeCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_without_network(cloud: FakeCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path))
     with pytest.raises(Retry, match="connect"):
@@ -134,7 +134,7 @@ def test_no_network_means_later(cloud: FakeCloud, tmp_path: Path, monkeypatch: p
     destination.close()
 
 
-def test_a_month_later_it_is_too_late_and_is_said(cloud: FakeCloud, tmp_path: Path) -> None:
+def test_rejects_data_older_than_two_weeks(cloud: FakeCloud, tmp_path: Path) -> None:
     destination = CloudWatchDestination(
         "us-west-2/T?include=*", context(tmp_path), clock=lambda: MINUTE_S + 30 * 86_400
     )
@@ -145,15 +145,15 @@ def test_a_month_later_it_is_too_late_and_is_said(cloud: FakeCloud, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("address", "complaint"),
+    ("address", "message"),
     [
-        ("us-west-2/T", "every metric has its price, so say which"),
-        ("us-west-2/AWS/EC2?include=*", "Amazon's own"),
-        ("us-west-2/T?include=*&resolution=5", "60 or 1"),
+        ("us-west-2/T", "missing option 'include'"),
+        ("us-west-2/AWS/EC2?include=*", "AWS/ is reserved"),
+        ("us-west-2/T?include=*&resolution=5", "expected 60 or 1"),
         ("us-west-2/T?include=*&dimension=Colour", "write Colour=VALUE"),
-        ("us-west-2/T?includes=*", "no option 'includes'; there are include"),
+        ("us-west-2/T?includes=*", "unknown option 'includes'; expected one of include"),
     ],
 )
-def test_addresses_that_cannot_be(address: str, complaint: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_addresses(address: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         CloudWatchDestination(address, context(tmp_path))

@@ -52,55 +52,64 @@ def metadata() -> Iterator[str]:
     server.server_close()
 
 
-def test_values_and_names_to_look_up() -> None:
+def test_parses_values_and_names() -> None:
     assert parse(["Team=vision=2", "InstanceId"]) == {"Team": "vision=2", "InstanceId": None}
 
 
 @pytest.mark.parametrize(
-    ("word", "complaint"),
-    [("Colour", "not one that is looked up.*write Colour=VALUE"), ("=x", "1 to 255"), (":a=x", "no colon")],
+    ("word", "message"),
+    [
+        ("Colour", "needs a value: write Colour=VALUE"),
+        ("=x", "1 to 255"),
+        (":a=x", "not starting with a colon"),
+    ],
 )
-def test_names_that_cannot_be(word: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_dimensions(word: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse([word])
-    with pytest.raises(ValueError, match="given twice"):
+    with pytest.raises(ValueError, match="duplicate dimension"):
         parse(["a=1", "a=2"])
 
 
-def test_the_instance_is_asked_of_neuron_monitor_first(tmp_path: Path) -> None:
-    here = DimensionLookup({"instance_id": "i-0feed"}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
-    assert resolve({"InstanceId": None, "Team": "a"}, here.find) == (("InstanceId", "i-0feed"), ("Team", "a"))
+def test_instance_from_neuron_monitor(tmp_path: Path) -> None:
+    lookup = DimensionLookup({"instance_id": "i-0feed"}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
+    assert resolve({"InstanceId": None, "Team": "a"}, lookup.find) == (
+        ("InstanceId", "i-0feed"),
+        ("Team", "a"),
+    )
 
 
-def test_then_of_imds_version_2(metadata: str, tmp_path: Path) -> None:
-    here = DimensionLookup({}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}, str(tmp_path))
-    assert here.find("InstanceId") == "i-0abc"
-    with pytest.raises(LookupError, match=r"ImageId: .*answered 404.*write ImageId=VALUE"):
-        here.find("ImageId")
+def test_instance_from_imds(metadata: str, tmp_path: Path) -> None:
+    lookup = DimensionLookup({}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}, str(tmp_path))
+    assert lookup.find("InstanceId") == "i-0abc"
+    with pytest.raises(LookupError, match=r"ImageId: .*HTTP status 404.*write ImageId=VALUE"):
+        lookup.find("ImageId")
 
 
-def test_a_machine_that_is_none_of_ec2_says_so(tmp_path: Path) -> None:
-    here = DimensionLookup({}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
+def test_instance_without_imds_raises(tmp_path: Path) -> None:
+    lookup = DimensionLookup({}, {"AWS_EC2_METADATA_DISABLED": "true"}, str(tmp_path))
     with pytest.raises(LookupError, match="InstanceId: AWS_EC2_METADATA_DISABLED is set"):
-        resolve({"InstanceId": None}, here.find)
+        resolve({"InstanceId": None}, lookup.find)
 
 
-def test_a_task_of_ecs(metadata: str, tmp_path: Path) -> None:
-    here = DimensionLookup({}, {"ECS_CONTAINER_METADATA_URI_V4": f"{metadata}/v4/abc"}, str(tmp_path))
+def test_ecs_task(metadata: str, tmp_path: Path) -> None:
+    lookup = DimensionLookup({}, {"ECS_CONTAINER_METADATA_URI_V4": f"{metadata}/v4/abc"}, str(tmp_path))
     names = ("ClusterName", "ServiceName", "TaskId", "TaskDefinitionFamily")
-    assert [here.find(name) for name in names] == ["vision", "faces", "f00d", "serve"]
+    assert [lookup.find(name) for name in names] == ["vision", "faces", "f00d", "serve"]
 
 
-def test_outside_of_ecs_the_error_says_what_is_missing(tmp_path: Path) -> None:
-    here = DimensionLookup({}, {"CLUSTER_NAME": "mine"}, str(tmp_path))
-    assert here.find("ClusterName") == "mine"
-    with pytest.raises(LookupError, match="TaskId: this is no task of ECS: ECS_CONTAINER_METADATA_URI_V4"):
-        here.find("TaskId")
+def test_ecs_task_outside_of_ecs_raises(tmp_path: Path) -> None:
+    lookup = DimensionLookup({}, {"CLUSTER_NAME": "mine"}, str(tmp_path))
+    assert lookup.find("ClusterName") == "mine"
+    with pytest.raises(LookupError, match="TaskId: not an ECS task: ECS_CONTAINER_METADATA_URI_V4"):
+        lookup.find("TaskId")
 
 
-def test_a_pod(tmp_path: Path) -> None:
+def test_kubernetes_pod(tmp_path: Path) -> None:
     secrets = tmp_path / "var/run/secrets/kubernetes.io/serviceaccount"
     secrets.mkdir(parents=True)
     (secrets / "namespace").write_text("team-a")
-    here = DimensionLookup({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-0"}, str(tmp_path))
-    assert (here.find("PodName"), here.find("Namespace")) == ("train-0", "team-a")
+    lookup = DimensionLookup(
+        {}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-0"}, str(tmp_path)
+    )
+    assert (lookup.find("PodName"), lookup.find("Namespace")) == ("train-0", "team-a")

@@ -13,7 +13,7 @@ def events(data: list[Datum]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in emf.lines("Neuron", data)]
 
 
-def test_a_line_is_what_cloudwatch_logs_reads() -> None:
+def test_line_has_the_format_of_cloudwatch_logs() -> None:
     data = [
         Datum(MetricSeries("cpu", "Percent", HOST), 60, (50.0, 75.0), (2, 1)),
         Datum(MetricSeries("gpu", "Percent", HOST), 60, (9.0,), (1,)),
@@ -32,14 +32,14 @@ def test_a_line_is_what_cloudwatch_logs_reads() -> None:
     ]
 
 
-def test_at_most_100_metrics_a_line_and_100_values_a_metric() -> None:
+def test_splits_at_100_metrics_and_100_values() -> None:
     found = events([Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(250)])
     assert [len(event["_aws"]["CloudWatchMetrics"][0]["Metrics"]) for event in found] == [100, 100, 50]
     found = events([Datum(MetricSeries("m"), 60, (1.0, 2.0), (150, 51))])
     assert [event["m"] for event in found] == [[1.0] * 100, [1.0] * 50 + [2.0] * 50, 2.0]
 
 
-def test_times_and_dimensions_apart() -> None:
+def test_separate_lines_for_times_and_dimensions() -> None:
     data = [
         Datum(MetricSeries("m", dimensions=HOST), 60, (1.0,), (1,)),
         Datum(MetricSeries("m", dimensions=HOST), 120, (1.0,), (1,)),
@@ -48,7 +48,7 @@ def test_times_and_dimensions_apart() -> None:
     assert len(events(data)) == 3
 
 
-def test_a_line_is_smaller_than_an_event_may_be() -> None:
+def test_lines_stay_below_the_event_limit() -> None:
     dimensions = tuple((f"dimension{i}", "x" * 1024) for i in range(30))
     values = tuple(i / 3 for i in range(100))
     data = [

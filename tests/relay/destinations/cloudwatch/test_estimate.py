@@ -1,4 +1,4 @@
-"""What it costs: the sums of AWS's price list."""
+"""Costs according to AWS's price list."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def estimate_of(document: dict[str, object], selection: MetricSelection, **setti
     return estimate
 
 
-def test_everything_of_an_inferentia_is_25_metrics_for_7_50_a_month() -> None:
+def test_inf1_xlarge_costs_7_50_per_month() -> None:
     estimate = estimate_of(inferentia(), MetricSelection(NEURON_STANDARD))
     assert len(estimate.sent) == 25
     assert estimate.metrics_usd() == 7.50
 
 
-def test_the_four_cores_alone_are_1_20_a_month() -> None:
+def test_four_cores_cost_1_20_per_month() -> None:
     only_cores = report(process([0.0] * 4))
     assert estimate_of(only_cores, MetricSelection(NEURON_STANDARD)).metrics_usd() == 1.20
     assert estimate_of(inferentia(), MetricSelection(["neuroncore_utilization"])).metrics_usd() == 1.20
 
 
-def test_ten_instances_pay_ten_times_if_a_dimension_tells_them_apart() -> None:
+def test_instances_are_billed_separately_with_a_distinguishing_dimension() -> None:
     selection = MetricSelection(NEURON_STANDARD)
-    assert estimate_of(inferentia(), selection, instances=10, apart=True).metrics_usd() == 75.0
+    assert estimate_of(inferentia(), selection, instances=10, per_instance=True).metrics_usd() == 75.0
     assert estimate_of(inferentia(), selection, instances=10).metrics_usd() == 7.5
 
 
-def test_what_a_group_left_out_saves() -> None:
+def test_savings_of_an_excluded_group() -> None:
     estimate = estimate_of(inferentia(), MetricSelection(NEURON_STANDARD, exclude=["execution_stats"]))
     rows = {name: (sent, usd, left_out, saved) for name, sent, usd, left_out, saved in estimate.groups()}
     assert rows["neuroncore_counters"] == (4, pytest.approx(1.20), 0, 0.0)
@@ -47,12 +47,12 @@ def test_what_a_group_left_out_saves() -> None:
 @pytest.mark.parametrize(
     ("count", "usd"), [(0, 0.0), (10_000, 3000.0), (250_000, 27_000.0), (1_000_001, 64_500.02)]
 )
-def test_the_price_falls_by_tiers(count: int, usd: float) -> None:
+def test_price_tiers(count: int, usd: float) -> None:
     assert prices.metrics_usd(count) == usd
 
 
 @pytest.mark.parametrize(("seconds", "usd"), [(1, 25.92), (5, 5.184), (10, 2.592), (60, 0.432)])
-def test_a_request_a_report(seconds: float, usd: float) -> None:
+def test_price_of_a_request_per_report(seconds: float, usd: float) -> None:
     assert prices.requests_usd(3600 / seconds) == usd
 
 
@@ -67,11 +67,11 @@ def test_a_request_a_report(seconds: float, usd: float) -> None:
         (100, 60, 1, 120),
     ],
 )
-def test_folding_makes_one_request_a_minute(
+def test_requests_per_hour_with_aggregation(
     metrics: int, every_s: float, resolution_s: int, an_hour: int
 ) -> None:
     estimate = Estimate(every_s=every_s, resolution_s=resolution_s, interval_s=5.0)
     for i in range(metrics):
         estimate.add(MetricReading(MetricSeries(f"m{i}"), 1.0, "group", f"m{i}"), True)
-    assert estimate.requests_an_hour() == an_hour
-    assert estimate.one_by_one_usd() == 5.184
+    assert estimate.requests_per_hour() == an_hour
+    assert estimate.unbatched_requests_usd() == 5.184

@@ -8,7 +8,7 @@ from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_a_document_a_line_whatever_the_pieces(size: int) -> None:
+def test_one_document_per_line_in_any_chunks(size: int) -> None:
     documents = JsonDocuments()
     text = b'{"a":1}\r\n\n{"b":2}\n{"c":3}'
     found = [one for i in range(0, len(text), size) for one in documents.feed(text[i : i + size])]
@@ -17,20 +17,20 @@ def test_a_document_a_line_whatever_the_pieces(size: int) -> None:
     assert documents.malformed == 0
 
 
-def test_a_document_over_several_lines() -> None:
+def test_document_over_several_lines() -> None:
     documents = JsonDocuments()
     text = json.dumps({"a": {"b": [1, 2]}}, indent=2).encode()
     assert [json.loads(one) for one in [*documents.feed(text), *documents.end()]] == [{"a": {"b": [1, 2]}}]
 
 
-def test_one_that_breaks_off_costs_only_itself() -> None:
+def test_incomplete_document_does_not_affect_the_next() -> None:
     documents = JsonDocuments()
     assert list(documents.feed(b'{\n  "a": 1,\n{"b":2}\n{\n')) == [b'{"b":2}']
     assert list(documents.end()) == []
     assert documents.malformed == 2
 
 
-def test_a_line_too_long_is_passed_over_and_the_memory_stays_small() -> None:
+def test_skips_a_line_that_is_too_long() -> None:
     documents = JsonDocuments(longest_bytes=100)
     for _ in range(1000):
         assert list(documents.feed(b"x" * 1000)) == []

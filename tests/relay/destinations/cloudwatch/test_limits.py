@@ -1,4 +1,4 @@
-"""PutMetricData's limits, which a double of CloudWatch does not enforce."""
+"""The limits of PutMetricData, which moto does not enforce."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**361, -(2.0**361)])
-def test_values_that_cloudwatch_refuses_are_not_taken(value: float) -> None:
-    assert not limits.takes(value)
+def test_accepts_value_rejects_nan_infinity_and_too_large_values(value: float) -> None:
+    assert not limits.accepts_value(value)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.5, 2.0**360, -(2.0**360), 5e-324])
-def test_values_at_the_edge_are(value: float) -> None:
-    assert limits.takes(value)
+def test_accepts_value_at_the_limits(value: float) -> None:
+    assert limits.accepts_value(value)
 
 
-def test_two_weeks_back_and_two_hours_ahead() -> None:
+def test_accepts_time_from_two_weeks_ago_to_two_hours_ahead() -> None:
     now_s = 1_800_000_000
     day = 86_400
 
     def timely(time_s: int) -> bool:
-        return limits.in_time(Datum(MetricSeries("cpu"), time_s, (1.0,), (1,)), now_s)
+        return limits.accepts_time(Datum(MetricSeries("cpu"), time_s, (1.0,), (1,)), now_s)
 
     assert timely(now_s)
     assert timely(now_s - 13 * day)
@@ -37,76 +37,76 @@ def test_two_weeks_back_and_two_hours_ahead() -> None:
     assert not timely(now_s + 2 * 3600)
 
 
-def test_names_are_ascii_and_short_and_still_differ() -> None:
-    assert limits.legal_name("gpu.0.temp") == "gpu.0.temp"
-    assert limits.legal_name("disk./donn\u00e9es.in\n") == "disk./donn\\xe9es.in\\x0a"
-    assert limits.legal_name("  ") == "_"
-    long = [limits.legal_name("x" * 300 + str(i)) for i in range(2)]
+def test_valid_names_are_ascii_short_and_distinct() -> None:
+    assert limits.valid_name("gpu.0.temp") == "gpu.0.temp"
+    assert limits.valid_name("disk./donn\u00e9es.in\n") == "disk./donn\\xe9es.in\\x0a"
+    assert limits.valid_name("  ") == "_"
+    long = [limits.valid_name("x" * 300 + str(i)) for i in range(2)]
     assert [len(name) for name in long] == [255, 255]
     assert long[0] != long[1]
 
 
 @pytest.mark.parametrize(
-    ("namespace", "complaint"),
+    ("namespace", "message"),
     [
         ("", "1 to 255"),
         (":a", "colon"),
-        ("AWS/EC2", "Amazon's own"),
+        ("AWS/EC2", "AWS/ is reserved"),
         ("a" * 256, "1 to 255"),
         ("caf\u00e9", "1 to 255"),
         ("a*b", "1 to 255"),
     ],
 )
-def test_namespaces_that_cannot_be(namespace: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_namespaces(namespace: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         limits.check_namespace(namespace)
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "complaint"),
+    ("dimensions", "message"),
     [
-        (tuple((f"d{i}", "1") for i in range(31)), "31 dimensions.* at most 30"),
-        ((("a", "1"), ("a", "2")), "'a' is given twice"),
-        (((":a", "1"),), "first no colon"),
-        ((("a", " "),), "1 to 1024 ASCII"),
-        ((("a", "x" * 1025),), "1 to 1024 ASCII"),
-        ((("a", "\u00e9"),), "1 to 1024 ASCII"),
+        (tuple((f"d{i}", "1") for i in range(31)), "too many dimensions: 31; .* at most 30"),
+        ((("a", "1"), ("a", "2")), "duplicate dimension 'a'"),
+        (((":a", "1"),), "not starting with a colon"),
+        ((("a", " "),), "1 to 1024 printable ASCII"),
+        ((("a", "x" * 1025),), "1 to 1024 printable ASCII"),
+        ((("a", "\u00e9"),), "1 to 1024 printable ASCII"),
     ],
 )
-def test_dimensions_that_cannot_be(dimensions: tuple[tuple[str, str], ...], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_dimensions(dimensions: tuple[tuple[str, str], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         limits.check_dimensions(dimensions)
 
 
-def test_more_than_150_different_values_make_more_data() -> None:
-    found = list(limits.data(MetricSeries("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
+def test_splits_data_at_150_values() -> None:
+    found = list(limits.make_data(MetricSeries("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
     assert [len(datum.values) for datum in found] == [150, 150, 1]
     assert sum(datum.readings for datum in found) == 602
 
 
-def test_a_request_has_at_most_1000_data() -> None:
+def test_splits_requests_at_1000_data() -> None:
     data = [Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(2500)]
-    found = list(limits.requests(data))
+    found = list(limits.pack_requests(data))
     assert [len(request) for request in found] == [1000, 1000, 500]
     assert [datum for request in found for datum in request] == data
 
 
-def test_a_request_has_at_most_a_megabyte_as_it_is_written() -> None:
+def test_splits_requests_at_one_megabyte() -> None:
     values = tuple(math.pi * 10.0**i for i in range(-75, 75))
     dimensions = tuple((f"dimension{i}", "/" * 1024) for i in range(3))
-    names = [limits.legal_name("\u00e9" * 60 + str(i)) for i in range(400)]
+    names = [limits.valid_name("\u00e9" * 60 + str(i)) for i in range(400)]
     series = [MetricSeries(name, "Megabytes/Second", dimensions) for name in names]
     data = [Datum(one, 1_800_000_000, values, (1_000_000,) * 150) for one in series]
-    found = list(limits.requests(data))
+    found = list(limits.pack_requests(data))
     assert len(found) > 1
     sizes = [len(json.dumps([entry(one) for one in request], separators=(",", ":"))) for request in found]
     assert max(sizes) <= 1_000_000
     assert sum(map(len, found)) == 400
 
 
-def test_the_older_protocol_is_reckoned_larger() -> None:
+def test_size_in_the_older_protocol() -> None:
     datum = Datum(MetricSeries("cpu", "Percent", (("Host", "a/b"),)), 60, (1.0 / 3,) * 150, (2,) * 150)
-    assert limits.size(datum, "query") > limits.size(datum, "json")
+    assert limits.size_bytes(datum, "query") > limits.size_bytes(datum, "json")
     # As botocore writes it: MetricData.member.N.Values.member.N=…
     prefix = "MetricData.member.1000."
     written = "&".join(
@@ -117,4 +117,4 @@ def test_the_older_protocol_is_reckoned_larger() -> None:
         + [f"{prefix}Timestamp=2027-01-15T08%3A00%3A00Z"]
     )
     assert re.match(prefix, written)
-    assert limits.size(datum, "query") >= len(written)
+    assert limits.size_bytes(datum, "query") >= len(written)

@@ -9,36 +9,36 @@ from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAgg
 CPU = MetricSeries("cpu", "Percent")
 
 
-def test_a_minute_of_5_s_samples_is_one_datum_with_its_values_and_counts() -> None:
-    fold = MinuteAggregation()
+def test_aggregates_a_minute_into_one_datum() -> None:
+    aggregation = MinuteAggregation()
     for i in range(12):
-        fold.add(CPU, 60_000 + i * 5_000, 50.0 if i % 3 else 75.0)
-    assert fold.take() == [Datum(CPU, 60, (75.0, 50.0), (4, 8))]
-    assert fold.take() == []
+        aggregation.add(CPU, 60_000 + i * 5_000, 50.0 if i % 3 else 75.0)
+    assert aggregation.take() == [Datum(CPU, 60, (75.0, 50.0), (4, 8))]
+    assert aggregation.take() == []
 
 
-def test_a_minute_that_goes_on_is_left_alone() -> None:
-    fold = MinuteAggregation()
-    fold.add(CPU, 59_999, 1.0)
-    fold.add(CPU, 60_000, 2.0)
-    assert [datum.time_s for datum in fold.take(before_ms=119_999)] == [0]
-    assert [datum.time_s for datum in fold.take(before_ms=120_000)] == [60]
+def test_keeps_an_unfinished_minute() -> None:
+    aggregation = MinuteAggregation()
+    aggregation.add(CPU, 59_999, 1.0)
+    aggregation.add(CPU, 60_000, 2.0)
+    assert [datum.time_s for datum in aggregation.take(before_ms=119_999)] == [0]
+    assert [datum.time_s for datum in aggregation.take(before_ms=120_000)] == [60]
 
 
-def test_high_resolution_keeps_the_second() -> None:
-    fold = MinuteAggregation(resolution_s=1)
-    fold.add(CPU, 61_000, 1.0)
-    fold.add(CPU, 61_900, 1.0)
-    fold.add(CPU, 66_000, 1.0)
-    assert fold.take() == [Datum(CPU, 61, (1.0,), (2,), 1), Datum(CPU, 66, (1.0,), (1,), 1)]
+def test_high_resolution_aggregates_by_second() -> None:
+    aggregation = MinuteAggregation(resolution_s=1)
+    aggregation.add(CPU, 61_000, 1.0)
+    aggregation.add(CPU, 61_900, 1.0)
+    aggregation.add(CPU, 66_000, 1.0)
+    assert aggregation.take() == [Datum(CPU, 61, (1.0,), (2,), 1), Datum(CPU, 66, (1.0,), (1,), 1)]
 
 
-def test_what_is_no_number_is_counted_and_left_out() -> None:
-    fold = MinuteAggregation()
+def test_counts_values_that_cannot_be_sent() -> None:
+    aggregation = MinuteAggregation()
     for value in (float("nan"), float("inf"), 1e200, 3.0):
-        fold.add(CPU, 0, value)
-    assert fold.refused == 3
-    assert fold.take() == [Datum(CPU, 0, (3.0,), (1,))]
+        aggregation.add(CPU, 0, value)
+    assert aggregation.rejected == 3
+    assert aggregation.take() == [Datum(CPU, 0, (3.0,), (1,))]
 
 
 @given(
@@ -49,14 +49,14 @@ def test_what_is_no_number_is_counted_and_left_out() -> None:
         max_size=400,
     )
 )
-def test_nothing_is_lost_or_invented(samples: list[tuple[str, int, float]]) -> None:
-    fold = MinuteAggregation(most_values=7)
+def test_aggregation_keeps_every_reading(samples: list[tuple[str, int, float]]) -> None:
+    aggregation = MinuteAggregation(max_values=7)
     for name, time_ms, value in samples:
-        fold.add(MetricSeries(name), time_ms, value)
-    unfolded = sorted(
+        aggregation.add(MetricSeries(name), time_ms, value)
+    readings = sorted(
         (datum.series.name, datum.time_s, value)
-        for datum in fold.take()
+        for datum in aggregation.take()
         for value, count in zip(datum.values, datum.counts, strict=True)
         for _ in range(count)
     )
-    assert unfolded == sorted((name, t // 60_000 * 60, value) for name, t, value in samples)
+    assert readings == sorted((name, t // 60_000 * 60, value) for name, t, value in samples)

@@ -10,12 +10,12 @@ def values(document: dict[str, object], by_tag: bool = False) -> dict[str, float
     return {one.series.name: one.value for one in read(line(document), by_tag).readings}
 
 
-def test_the_names_are_those_of_awss_script() -> None:
+def test_core_names_match_aws_script() -> None:
     found = values(report(process([42.5, 0.0])))
     assert found == {"NeuronCoreUtilizationNC0": 42.5, "NeuronCoreUtilizationNC1": 0.0}
 
 
-def test_every_group_has_its_names_and_units() -> None:
+def test_names_and_units_of_every_group() -> None:
     readings = {one.series.name: one for one in read(line(inferentia())).readings}
     assert {name: readings[name].series.unit for name in (
         "NeuronCoreUtilizationNC3", "ExecutionErrorsHardware", "ExecutionStatusCompletedWithNumErr",
@@ -33,15 +33,15 @@ def test_every_group_has_its_names_and_units() -> None:
     assert readings["EccSramCorrectedND0"].group == "neuron_hw_counters"
 
 
-def test_of_many_processes_each_core_has_that_of_its_own() -> None:
-    """Every process lists all cores, and only its own are not zero: a mean would be half."""
+def test_core_utilization_is_the_maximum_over_processes() -> None:
+    """Every process lists all cores, and only those it uses are not zero."""
     assert values(report(process([90.0, 0.0]), process([0.0, 70.0], pid=701))) == {
         "NeuronCoreUtilizationNC0": 90.0,
         "NeuronCoreUtilizationNC1": 70.0,
     }
 
 
-def test_memory_and_executions_of_many_processes_add_up_and_the_slowest_latency_counts() -> None:
+def test_sums_memory_and_executions_and_takes_the_slowest_latency() -> None:
     def one(memory: int, completed: int, p99: float) -> dict[str, object]:
         return process(
             [],
@@ -60,7 +60,7 @@ def test_memory_and_executions_of_many_processes_add_up_and_the_slowest_latency_
     }
 
 
-def test_tags_apart_where_that_is_wanted() -> None:
+def test_by_tag_keeps_tags_separate() -> None:
     found = read(line(report(process([9.0], tag="a"), process([5.0], tag="b"))), by_tag=True).readings
     assert [(one.series.dimensions, one.value) for one in found] == [
         ((("RuntimeTag", "a"),), 9.0),
@@ -68,7 +68,7 @@ def test_tags_apart_where_that_is_wanted() -> None:
     ]
 
 
-def test_ecc_errors_of_all_devices_and_of_each() -> None:
+def test_ecc_errors_per_device_and_in_total() -> None:
     devices = [{"neuron_device_index": i, "mem_ecc_uncorrected": i} for i in range(3)]
     found = values(report(neuron_hw_counters={"neuron_devices": devices, "error": ""}))
     assert found == {
@@ -79,7 +79,7 @@ def test_ecc_errors_of_all_devices_and_of_each() -> None:
     }
 
 
-def test_trainium2_has_physical_cores_and_flops() -> None:
+def test_trainium2_physical_cores_and_flops() -> None:
     document = report(process([]))
     counters = document["neuron_runtime_data"][0]["report"]["neuroncore_counters"]
     physical = {"nc_v3.0": {"neuroncore_utilization": 20.0}, "nc_v3.1": {"neuroncore_utilization": 60.0}}
@@ -94,7 +94,7 @@ def test_trainium2_has_physical_cores_and_flops() -> None:
     }
 
 
-def test_version_1_calls_things_otherwise() -> None:
+def test_names_of_version_1() -> None:
     document = {
         "neuron_runtime_data": [{
             "neuron_runtime_index": 0,
@@ -114,7 +114,7 @@ def test_version_1_calls_things_otherwise() -> None:
     assert read(line(document)).instance == {"instance_id": "i-1"}
 
 
-def test_numbers_that_nobody_measured_are_left_out_and_the_error_is_told() -> None:
+def test_skips_groups_with_errors_and_lists_the_errors() -> None:
     broken = {"vcpu_usage": {"user": 0, "system": 0}, "error": "open /proc/7/stat: no such file"}
     document = report(process([5.0], neuron_runtime_vcpu_usage=broken), {**process([9.0]), "error": "gone"})
     found = read(line(document))
@@ -128,10 +128,10 @@ def test_numbers_that_nobody_measured_are_left_out_and_the_error_is_told() -> No
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"usage: neuron-monitor", b'{"a": {"b": 1}}', b'{"neuron_runtime']
 )
-def test_what_is_no_report(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no report|the output is empty|JSON"):
+def test_not_a_report_raises(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"not? a? ?report|the output is empty|JSON"):
         read(text)
 
 
-def test_a_machine_at_rest_has_a_report_without_numbers() -> None:
+def test_idle_machine_has_no_readings() -> None:
     assert read(line(report())).readings == []

@@ -1,4 +1,4 @@
-"""Reports in at one end of a pipe, data out at the other."""
+"""From reports written to a pipe to data sent to CloudWatch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.relay.destinations.cloudwatch.reports import inferentia, line, proces
 START_S = 1_800_000_000.0  # a whole minute
 
 
-class Kept:
-    """A sink that keeps."""
+class ListSink:
+    """Keeps the data it is offered."""
 
     def __init__(self) -> None:
         self.offers: list[list[Datum]] = []
@@ -33,12 +33,12 @@ class Kept:
     def report(self) -> str:
         return f"{sum(map(len, self.offers))} data kept"
 
-    def trouble(self) -> list[str]:
+    def problems(self) -> list[str]:
         return []
 
 
 class Clock:
-    """Goes on by so much at each look."""
+    """Advances by `step_s` at each call."""
 
     def __init__(self, step_s: float = 0.0) -> None:
         self.now_s = START_S
@@ -49,8 +49,8 @@ class Clock:
         return self.now_s
 
 
-def written(text: bytes) -> int:
-    """A pipe that somebody writes this to, and closes."""
+def pipe_with(text: bytes) -> int:
+    """The reading end of a pipe that a thread writes `text` to and closes."""
     reading, writing = os.pipe()
 
     def write() -> None:
@@ -61,106 +61,106 @@ def written(text: bytes) -> int:
     return reading
 
 
-def piped(
+def run_pipe(
     text: bytes, globs: Iterable[str] = (), dimensions: Sequence[str] = (), clock: Clock | None = None
 ) -> tuple[list[Datum], str]:
-    """The data of a text, and the last line for people."""
+    """Run a `Pipe` over a text; returns the data and the last line for the user."""
     from runvitals.relay.destinations.cloudwatch.dimensions import parse
 
-    kept, said = Kept(), list[str]()
-    fd = written(text)
+    sink, shown = ListSink(), list[str]()
+    fd = pipe_with(text)
     pipe = Pipe(
-        fd, MetricSelection(list(globs)), parse(dimensions), kept, say=said.append, clock=clock or Clock()
+        fd, MetricSelection(list(globs)), parse(dimensions), sink, show=shown.append, clock=clock or Clock()
     )
     assert pipe.run()
     os.close(fd)
-    return [datum for offer in kept.offers for datum in offer], said[-1]
+    return [datum for offer in sink.offers for datum in offer], shown[-1]
 
 
-def test_reports_of_a_minute_are_one_datum_a_metric() -> None:
-    data, said = piped(line(report(process([50.0]))) * 3 + line(report(process([80.0]))))
+def test_aggregates_reports_of_a_minute() -> None:
+    data, shown = run_pipe(line(report(process([50.0]))) * 3 + line(report(process([80.0]))))
     assert [(one.series.name, one.time_s, one.values, one.counts) for one in data] == [
         ("NeuronCoreUtilizationNC0", START_S, (50.0, 80.0), (3, 1))
     ]
-    assert said == "runvitals: 4 reports, 1 data kept"
+    assert shown == "runvitals: 4 reports, 1 data kept"
 
 
-def test_only_what_is_wanted_is_sent() -> None:
-    assert len(piped(line(inferentia()), NEURON_STANDARD)[0]) == 25
-    assert len(piped(line(inferentia()), ["neuroncore_counters"])[0]) == 4
+def test_sends_only_selected_metrics() -> None:
+    assert len(run_pipe(line(inferentia()), NEURON_STANDARD)[0]) == 25
+    assert len(run_pipe(line(inferentia()), ["neuroncore_counters"])[0]) == 4
 
 
-def test_lines_that_are_no_reports_are_skipped_and_counted() -> None:
+def test_skips_and_counts_lines_that_are_not_reports() -> None:
     good = line(report(process([50.0])))
     text = b"panic: oh\n" + good + good[:60] + b"\n[1,2]\n\xff\xfe\n{}\n" + good[:-1]
-    data, said = piped(text)
+    data, shown = run_pipe(text)
     assert data[0].counts == (2,)
-    assert said == "runvitals: 2 reports, 1 data kept; 5 lines skipped: not a report"
+    assert shown == "runvitals: 2 reports, 1 data kept; 5 lines skipped: not a report"
 
 
-def test_the_instance_is_a_dimension_where_it_is_asked_for() -> None:
-    data, _ = piped(line(report(process([1.0]))), dimensions=["InstanceId", "Team=a", "RuntimeTag"])
+def test_instance_as_dimension() -> None:
+    data, _ = run_pipe(line(report(process([1.0]))), dimensions=["InstanceId", "Team=a", "RuntimeTag"])
     assert data[0].series.dimensions == (("InstanceId", "i-0feed"), ("Team", "a"), ("RuntimeTag", "train"))
 
 
-def test_a_dimension_that_cannot_be_had_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_dimension_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4", raising=False)
-    fd = written(line(report(process([1.0]))))
-    kept = Kept()
-    with pytest.raises(LookupError, match="TaskId: this is no task of ECS"):
-        Pipe(fd, MetricSelection(), {"TaskId": None}, kept, say=print).run()
+    fd = pipe_with(line(report(process([1.0]))))
+    sink = ListSink()
+    with pytest.raises(LookupError, match="TaskId: not an ECS task"):
+        Pipe(fd, MetricSelection(), {"TaskId": None}, sink, show=print).run()
     os.close(fd)
-    assert kept.offers == []
+    assert sink.offers == []
 
 
-def test_numbers_that_cannot_be_sent_are_counted() -> None:
+def test_counts_values_that_cannot_be_sent() -> None:
     huge = line(report(process([1.0]))).replace(b"1.0}", b"1e200}")
-    data, said = piped(huge)
+    data, shown = run_pipe(huge)
     assert data == []
-    assert "1 readings that are no finite numbers" in said
+    assert "1 readings that are not finite" in shown
 
 
-def test_a_report_of_450_kilobytes_is_read_like_any_other() -> None:
+def test_reads_a_report_of_450_kilobytes() -> None:
     busy = [process([0.0] * i + [100.0] + [0.0] * (31 - i), pid=i) for i in range(32)]
     for one in busy:
         one["report"]["memory_used"] = {"loaded_models": [{"name": "x" * 700}] * 20}
     text = line(report(*busy))
     assert len(text) > 450_000
-    data, _ = piped(text, NEURON_STANDARD)
+    data, _ = run_pipe(text, NEURON_STANDARD)
     assert [one.values for one in data] == [(100.0,)] * 32
 
 
-def test_everything_arrives_at_cloudwatch(cloud: FakeCloud) -> None:
+def test_delivers_to_cloudwatch(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron", "us-west-2")
-    fd = written(line(inferentia()) * 12)
-    said: list[str] = []
-    assert Pipe(fd, MetricSelection(NEURON_STANDARD), {}, PutMetricDataSink(client), say=said.append).run()
+    fd = pipe_with(line(inferentia()) * 12)
+    shown: list[str] = []
+    assert Pipe(fd, MetricSelection(NEURON_STANDARD), {}, PutMetricDataSink(client), show=shown.append).run()
     os.close(fd)
     client.close()
     assert len(cloud.names("Neuron")) == 25
     assert "NeuronCoreUtilizationNC3" in cloud.names("Neuron")
-    assert said[-1].startswith("runvitals: 12 reports, 300 readings delivered in 1 requests")
+    assert shown[-1].startswith("runvitals: 12 reports, 300 readings delivered in 1 requests")
 
 
-def test_what_did_not_arrive_is_said_and_is_a_failure(
+def test_undelivered_readings_are_reported_and_fail(
     cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr("runvitals.relay.destinations.cloudwatch.pipe.LAST_WAIT_S", 0.2)
     client = CloudWatchClient("Neuron", "us-west-2")
-    fd = written(line(report(process([1.0, 2.0]))))
-    said: list[str] = []
-    assert not Pipe(fd, MetricSelection(), {}, PutMetricDataSink(client), say=said.append).run()
+    fd = pipe_with(line(report(process([1.0, 2.0]))))
+    shown: list[str] = []
+    assert not Pipe(fd, MetricSelection(), {}, PutMetricDataSink(client), show=shown.append).run()
     os.close(fd)
-    assert "2 readings dropped; Could not connect" in said[-1]
+    assert "2 readings dropped; Could not connect" in shown[-1]
 
 
-def test_a_minute_that_has_ended_is_sent_while_reports_go_on() -> None:
-    """The clock goes on by a second a look, so that the reports are spread over minutes."""
-    kept = Kept()
-    fd = written(line(report(process([50.0]))) * 400)
-    pipe = Pipe(fd, MetricSelection(), {}, kept, say=lambda text: None, clock=Clock(step_s=1.0))
+def test_sends_a_finished_minute_while_reading() -> None:
+    """The clock advances by a second at each call, so that the reports are spread over minutes."""
+    sink = ListSink()
+    fd = pipe_with(line(report(process([50.0]))) * 400)
+    pipe = Pipe(fd, MetricSelection(), {}, sink, show=lambda text: None, clock=Clock(step_s=1.0))
     pipe.run()
     os.close(fd)
-    assert sum(datum.readings for offer in kept.offers for datum in offer) == 400
-    assert len({datum.time_s for offer in kept.offers for datum in offer}) >= 6
+    assert sum(datum.readings for offer in sink.offers for datum in offer) == 400
+    assert len({datum.time_s for offer in sink.offers for datum in offer}) >= 6

@@ -13,7 +13,7 @@ def datum(name: str, readings: int = 1) -> Datum:
     return Datum(MetricSeries(name), 60, (1.0,), (readings,))
 
 
-def test_requests_arrive_in_order() -> None:
+def test_sends_requests_in_order() -> None:
     arrived: list[str] = []
     sender = Sender(lambda request: arrived.extend(one.series.name for one in request))
     for i in range(50):
@@ -23,7 +23,7 @@ def test_requests_arrive_in_order() -> None:
     assert (sender.requests, sender.readings, sender.dropped) == (50, 100, 0)
 
 
-def test_what_is_throttled_is_tried_again() -> None:
+def test_retries_a_throttled_request() -> None:
     calls: list[int] = []
 
     def put(request: Sequence[Datum]) -> None:
@@ -39,7 +39,7 @@ def test_what_is_throttled_is_tried_again() -> None:
     assert backoff.failures == 0
 
 
-def test_offers_never_wait_and_the_oldest_are_dropped_when_the_network_hangs() -> None:
+def test_drops_the_oldest_while_the_network_hangs() -> None:
     hang, began = threading.Event(), threading.Event()
 
     def put(request: Sequence[Datum]) -> None:
@@ -57,7 +57,7 @@ def test_offers_never_wait_and_the_oldest_are_dropped_when_the_network_hangs() -
     hang.set()
 
 
-def test_one_bad_datum_does_not_take_the_others_with_it() -> None:
+def test_drops_only_the_rejected_datum() -> None:
     arrived: list[str] = []
 
     def put(request: Sequence[Datum]) -> None:

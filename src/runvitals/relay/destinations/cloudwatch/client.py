@@ -1,4 +1,4 @@
-"""PutMetricData through boto3, which is imported when the first client is made."""
+"""Calls PutMetricData through boto3, which is imported when the first client is created."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, Serv
 
 MISSING = "CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'"
 
-# Error codes that concern the service or the credentials, not the data.
-_PASSING = frozenset(
+# Error codes that concern the service or the credentials, not the data: retried.
+_TEMPORARY = frozenset(
     {
         "Throttling",
         "ThrottlingException",
@@ -51,7 +51,7 @@ class CloudWatchClient:
         ValueError: invalid namespace, or no Region.
 
     Example:
-        >>> CloudWatchClient("Neuron", "us-west-2").put([Datum(Series("cpu", "Percent"), 60, (50.0,), (12,))])
+        >>> CloudWatchClient("Neuron", "us-west-2").put([Datum(MetricSeries("cpu"), 60, (50.0,), (12,))])
     """
 
     def __init__(self, namespace: str, region: str | None = None) -> None:
@@ -75,10 +75,12 @@ class CloudWatchClient:
             raise ValueError(f"invalid region {region!r}: {error}") from None
         model = self._client.meta.service_model
         self.protocol: str = getattr(model, "resolved_protocol", model.metadata["protocol"])
-        """How requests are written, which says how large they are: `json` or, of older versions, `query`."""
+        """The encoding of requests, which determines their size: `json`, or `query` with older versions of
+        boto3.
+        """
 
     def put(self, request: Sequence[Datum]) -> None:
-        """Send one request, as returned by `limits.requests`.
+        """Send one request, as returned by `limits.pack_requests`.
 
         Raises:
             ServiceUnavailable: throttled, no network, or no valid credentials: retry later.
@@ -87,13 +89,15 @@ class CloudWatchClient:
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
         try:
-            self._client.put_metric_data(Namespace=self.namespace, MetricData=[entry(one) for one in request])
+            self._client.put_metric_data(
+                Namespace=self.namespace, MetricData=[entry(datum) for datum in request]
+            )
         except ParamValidationError as error:
             raise RequestRejected(str(error)) from None
         except ClientError as error:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             code = error.response.get("Error", {}).get("Code", "")
-            if code in _PASSING or status >= 500 or status in (401, 403, 408, 429):
+            if code in _TEMPORARY or status >= 500 or status in (401, 403, 408, 429):
                 raise ServiceUnavailable(str(error)) from None
             raise RequestRejected(str(error)) from None
         except (BotoCoreError, OSError) as error:

@@ -8,7 +8,7 @@ Dimensions = tuple[tuple[str, str], ...]
 
 
 class MetricSeries(NamedTuple):
-    """A metric as CloudWatch identifies it (the unit does not make another metric, nor another price).
+    """A metric as CloudWatch identifies it. The unit is not part of its identity.
 
     Example:
         >>> MetricSeries("NeuronCoreUtilizationNC0", "Percent", (("InstanceId", "i-0abc"),))
@@ -25,8 +25,8 @@ class MetricReading(NamedTuple):
     Args:
         series: the series it belongs to.
         value: in the series' unit.
-        group: what selection and prices refer to: neuron-monitor's metric group, or the chart of the metric
-            definition.
+        group: the group used for selection and cost: neuron-monitor's metric group, or the chart of the
+            metric definition.
         field: its name at the source: `error_summary.generic`, `gpu.0.temp`.
     """
 

@@ -35,7 +35,7 @@ class CloudWatchAddress:
         ValueError: invalid address; the text says what is allowed.
 
     Example:
-        >>> Address.read("eu-west-1/Training?include=gpu.*&dimension=Team=vision").namespace
+        >>> CloudWatchAddress.read("eu-west-1/Training?include=gpu.*&dimension=Team=vision").namespace
         'Training'
     """
 
@@ -47,21 +47,21 @@ class CloudWatchAddress:
 
     @classmethod
     def read(cls, text: str) -> CloudWatchAddress:
-        place, _, query = text.partition("?")
-        region, _, namespace = place.partition("/")
+        path, _, query = text.partition("?")
+        region, _, namespace = path.partition("/")
         options: dict[str, list[str]] = {"include": [], "exclude": [], "dimension": [], "resolution": []}
         for name, value in parse_qsl(query, keep_blank_values=True):
             if name not in options:
-                raise ValueError(f"cloudwatch: no option {name!r}; there are {', '.join(options)}")
+                raise ValueError(f"cloudwatch: unknown option {name!r}; expected one of {', '.join(options)}")
             options[name].append(value)
         if not options["include"]:
             raise ValueError(
-                "cloudwatch: every metric has its price, so say which: "
-                "cloudwatch:REGION/NAMESPACE?include=gpu.*&include=cpu; include=* sends all"
+                "cloudwatch: missing option 'include', which selects the metrics (each is billed): "
+                "cloudwatch:REGION/NAMESPACE?include=gpu.*&include=cpu; include=* selects all"
             )
         resolution = options["resolution"][-1:] or ["60"]
         if resolution[0] not in ("1", "60"):
-            raise ValueError(f"cloudwatch: resolution={resolution[0]!r}: 60 or 1 (seconds)")
+            raise ValueError(f"cloudwatch: invalid resolution {resolution[0]!r}; expected 60 or 1 (seconds)")
         return cls(
             region or None,
             limits.check_namespace(namespace or NAMESPACE),
@@ -72,14 +72,14 @@ class CloudWatchAddress:
 
 
 class CloudWatchDestination(Destination):
-    """Sends each minute of a run's samples aggregated, with the credentials that boto3 finds.
+    """Sends a run's samples, aggregated by the minute, with the credentials that boto3 finds.
 
     Counters are sent as rates. A batch that was interrupted is resumed: `context.state` holds how many of its
     requests have arrived, and the last value of each counter.
 
     Args:
         address: `REGION/NAMESPACE?include=GLOB&exclude=GLOB&dimension=NAME=VALUE&dimension=NAME`, and
-            `&resolution=1`; only `include` must be there. All but resolution may come several times.
+            `&resolution=1`. Only `include` is required. All but `resolution` may be repeated.
     """
 
     name = "cloudwatch"
@@ -88,7 +88,7 @@ class CloudWatchDestination(Destination):
     def __init__(self, address: str, context: Context, clock: Callable[[], float] = time.time) -> None:
         self._address = CloudWatchAddress.read(address)
         self._client = CloudWatchClient(self._address.namespace, self._address.region)
-        self._surroundings = DimensionLookup()
+        self._lookup = DimensionLookup()
         self._found: dict[str, str] = {}
         self._clock = clock
         self._state = context.state
@@ -102,11 +102,11 @@ class CloudWatchDestination(Destination):
         """
         counters: dict[str, Last] = self._state.setdefault("counters", {})
         last: Last = {key: (int(t), float(v)) for key, (t, v) in counters.get(batch.writer.name, {}).items()}
-        requests, refused = self._requests(batch, last)
+        requests, rejected = self._requests(batch, last)
         key = [batch.run.id, batch.writer.name, batch.first_seq]
         arrived = self._state["arrived"] if self._state.get("sending") == key else 0
         self._state["sending"] = key
-        problems = [f"{refused} values that are no finite numbers"] if refused else []
+        problems = [f"{rejected} values that are not finite or too large"] if rejected else []
         for number, request in enumerate(requests):
             if number >= arrived:
                 problems += self._send(request)
@@ -119,28 +119,28 @@ class CloudWatchDestination(Destination):
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
         """The requests for a batch, the same at each attempt, and the number of values that were not
         finite."""
-        fold = MinuteAggregation(self._address.resolution_s)
+        aggregation = MinuteAggregation(self._address.resolution_s)
         dimensions: Dimensions | None = None
         for time_ms, reading in readings(batch, last):
             if self._address.selection.wants(reading):
                 if dimensions is None:
                     dimensions = self._dimensions(batch)
-                fold.add(reading.series._replace(dimensions=dimensions), time_ms, reading.value)
-        return list(limits.requests(fold.take(), self._client.protocol)), fold.refused
+                aggregation.add(reading.series._replace(dimensions=dimensions), time_ms, reading.value)
+        return list(limits.pack_requests(aggregation.take(), self._client.protocol)), aggregation.rejected
 
     def _dimensions(self, batch: Batch) -> Dimensions:
-        said = of_run(batch)
+        run_values = of_run(batch)
         wanted = {
             name: value
             for name, value in self._address.dimensions.items()
-            if value is not None or name in said or not (name in _OPTIONAL or name.startswith("label."))
+            if value is not None or name in run_values or not (name in _OPTIONAL or name.startswith("label."))
         }
 
         def find(name: str) -> str:
-            if name in said:
-                return said[name]
+            if name in run_values:
+                return run_values[name]
             if name not in self._found:
-                self._found[name] = self._surroundings.find(name)
+                self._found[name] = self._lookup.find(name)
             return self._found[name]
 
         try:
@@ -149,12 +149,12 @@ class CloudWatchDestination(Destination):
             raise Retry(str(error.args[0])) from None
 
     def _send(self, request: Sequence[Datum]) -> list[str]:
-        """Send a request; returns what is wrong with the data that were dropped."""
+        """Send a request; returns the reasons why data were dropped."""
         now_s = self._clock()
-        timely = [datum for datum in request if limits.in_time(datum, now_s)]
-        late = len(request) - len(timely)
+        accepted = [datum for datum in request if limits.accepts_time(datum, now_s)]
+        late = len(request) - len(accepted)
         problems = [f"{late} data older than two weeks or in the future"] if late else []
-        return problems + list(self._halved(timely)) if timely else problems
+        return problems + list(self._halved(accepted)) if accepted else problems
 
     def _halved(self, request: Sequence[Datum]) -> Iterator[str]:
         try:

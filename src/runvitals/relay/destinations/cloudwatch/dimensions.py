@@ -40,10 +40,10 @@ _RUN = ("Run", "RunName", "Project", "Group", "JobType", "Tags", "Rank")
 RUNTIME_TAG = "RuntimeTag"
 
 KNOWN = (*_INSTANCE, *_TASK, *_POD, "NodeName", "Host", *_RUN, RUNTIME_TAG)
-"""The names that are looked up."""
+"""The dimensions that can be looked up."""
 
 PER_MACHINE = frozenset({"InstanceId", "TaskId", "PodName", "NodeName", "Host", "Run", "Rank", RUNTIME_TAG})
-"""Those that differ between machines: with one, N machines have N sets of metrics."""
+"""Dimensions that differ between machines: with one of them, N machines have N sets of metrics."""
 
 
 def parse(words: Sequence[str]) -> dict[str, str | None]:
@@ -58,21 +58,22 @@ def parse(words: Sequence[str]) -> dict[str, str | None]:
     """
     wanted: dict[str, str | None] = {}
     for word in words:
-        name, given, value = word.partition("=")
+        name, equals, value = word.partition("=")
         if name in wanted:
-            raise ValueError(f"dimension {name!r} is given twice")
-        if not given and name not in KNOWN and not name.startswith("label."):
+            raise ValueError(f"duplicate dimension {name!r}")
+        if not equals and name not in KNOWN and not name.startswith("label."):
             known = ", ".join(KNOWN)
             raise ValueError(
-                f"dimension {name!r} is not one that is looked up ({known}, label.KEY): write {name}=VALUE"
+                f"dimension {name!r} needs a value: write {name}=VALUE; "
+                f"only {known} and label.KEY are looked up"
             )
-        wanted[name] = value if given else None
+        wanted[name] = value if equals else None
     limits.check_dimensions(tuple((name, value or "looked up") for name, value in wanted.items()))
     return wanted
 
 
 class DimensionLookup:
-    """Looks up dimensions of the environment that this process runs in.
+    """Looks up dimensions in the environment of this process.
 
     Args:
         instance: neuron-monitor's `instance_info`, if there is one.
@@ -115,11 +116,11 @@ class DimensionLookup:
     def _why_not(self, name: str) -> str:
         if name in _TASK and name != "ClusterName":
             if not self._task_address:
-                return "this is no task of ECS: ECS_CONTAINER_METADATA_URI_V4 is not set"
-            return "the ECS metadata of this task does not say"
+                return "not an ECS task: ECS_CONTAINER_METADATA_URI_V4 is not set"
+            return "missing in the ECS metadata of this task"
         if name in _RUN or name.startswith("label."):
-            return "this run does not have it"
-        return f"not known here, and {_variable(name)} is not set"
+            return "not set for this run"
+        return f"could not be determined, and {_variable(name)} is not set"
 
     def _of_instance(self, name: str) -> str:
         path, key = _INSTANCE[name]
@@ -132,15 +133,15 @@ class DimensionLookup:
         if self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
             raise LookupError(f"{name}: AWS_EC2_METADATA_DISABLED is set; write {name}=VALUE")
         try:
-            token = _ask(
+            token = _fetch(
                 f"{base}/latest/api/token", "PUT", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
             ).decode("ascii")
-            value = _ask(f"{base}/latest/meta-data/{path}", "GET", {"X-aws-ec2-metadata-token": token})
+            value = _fetch(f"{base}/latest/meta-data/{path}", "GET", {"X-aws-ec2-metadata-token": token})
             return value.decode("ascii").strip()
         except (OSError, ValueError) as error:
             raise LookupError(
-                f"{name}: the instance metadata service {base} did not tell it ({error}); in a container it "
-                f"may need a hop limit of 2; write {name}=VALUE, or leave it out"
+                f"{name}: could not be read from the instance metadata service {base} ({error}); in a "
+                f"container it may need a hop limit of 2; write {name}=VALUE, or leave it out"
             ) from None
 
     @property
@@ -152,9 +153,9 @@ class DimensionLookup:
         """What the ECS metadata service reports about this process's task."""
         address = f"{self._task_address.rstrip('/')}/task"
         try:
-            task = json.loads(_ask(address, "GET", {}))
+            task = json.loads(_fetch(address, "GET", {}))
         except (OSError, ValueError) as error:
-            raise LookupError(f"the ECS metadata at {address} cannot be read ({error})") from None
+            raise LookupError(f"could not read the ECS metadata at {address}: {error}") from None
         return task if isinstance(task, dict) else {}
 
     def _of_task(self, name: str) -> str:
@@ -163,7 +164,7 @@ class DimensionLookup:
         key = {"ClusterName": "Cluster", "TaskId": "TaskARN", "TaskDefinitionFamily": "Family"}.get(
             name, name
         )
-        # A cluster may be given as an ARN, and a task always is: the name follows the last slash.
+        # A task is always an ARN, a cluster sometimes: the name follows the last slash.
         return str(self._task.get(key) or "").rpartition("/")[2]
 
     @cached_property
@@ -182,9 +183,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """None: redirects are not followed."""
 
 
-def _ask(address: str, method: str, headers: Mapping[str, str]) -> bytes:
+def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
     if not address.startswith(("http://", "https://")):
-        raise ValueError("not an http address")
+        raise ValueError(f"not an HTTP URL: {address}")
     request = urllib.request.Request(address, headers=dict(headers), method=method)
     # Metadata services are local: requests to them must bypass proxies, and the headers must not follow
     # redirects.
@@ -195,11 +196,11 @@ def _ask(address: str, method: str, headers: Mapping[str, str]) -> bytes:
             return content
     except urllib.error.HTTPError as error:
         with error:
-            raise OSError(f"answered {error.code}") from None
+            raise OSError(f"HTTP status {error.code}") from None
 
 
 def of_run(batch: Batch) -> dict[str, str]:
-    """The dimensions of a run and a writer that the journal provides."""
+    """The dimensions that the journal of a run provides."""
     run, writer = batch.run, batch.writer
     found = {
         "Run": run.id,
@@ -223,7 +224,7 @@ def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dim
             metric, so nothing is sent.
     """
     pairs = [
-        (name, limits.legal_name(find(name) if value is None else value, limits.DIMENSION_VALUE_LENGTH))
+        (name, limits.valid_name(find(name) if value is None else value, limits.DIMENSION_VALUE_LENGTH))
         for name, value in wanted.items()
         if name != RUNTIME_TAG
     ]

@@ -1,4 +1,4 @@
-"""Looking without sending: the metrics that reports or a run have, for an estimate of what they cost."""
+"""Collects the metrics of reports, or of a run, for a cost estimate. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -13,75 +13,75 @@ from runvitals.query.run_handle import open_run
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.destinations.cloudwatch.dimensions import RUNTIME_TAG
 from runvitals.relay.destinations.cloudwatch.estimate import Estimate
-from runvitals.relay.destinations.cloudwatch.limits import legal_name
+from runvitals.relay.destinations.cloudwatch.limits import valid_name
 from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelection
-from runvitals.relay.destinations.cloudwatch.pipe import Intake
-from runvitals.relay.destinations.cloudwatch.run_metrics import LOG_GROUP, column
+from runvitals.relay.destinations.cloudwatch.pipe import ReportReader
+from runvitals.relay.destinations.cloudwatch.run_metrics import LOG_GROUP, key_mapping
 
-# neuron-monitor goes on for ever. After a minute every group that is due once a minute has been there.
-LOOK_S = 60.0
+# neuron-monitor never stops. Groups may have a period of a minute; by then each has been reported.
+DURATION_S = 60.0
 
-# Reports of a file come all at once: their times say nothing about neuron-monitor's.
+# Shorter intervals are those of reading a file, not of neuron-monitor.
 _SHORTEST_INTERVAL_S = 0.5
 
 
-def of_reports(
+def add_reports(
     estimate: Estimate,
     selection: MetricSelection,
     fd: int,
-    look_s: float = LOOK_S,
+    duration_s: float = DURATION_S,
     clock: Callable[[], float] = time.monotonic,
-) -> Intake:
-    """Add the metrics of the reports that come from `fd` until it ends, somebody interrupts, or a minute is
-    over.
+) -> ReportReader:
+    """Add the metrics of the reports read from `fd`, until it ends, the user interrupts, or `duration_s` have
+    passed.
     """
-    intake = Intake(RUNTIME_TAG in estimate.dimensions)
-    end_s = clock() + look_s
+    reader = ReportReader(RUNTIME_TAG in estimate.dimensions)
+    end_s = clock() + duration_s
     times_s: list[float] = []
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     try:
         while poll.poll(max(0.0, end_s - clock()) * 1000) and clock() < end_s:
             data = os.read(fd, 1 << 16)
-            for readings in intake.feed(data):
+            for readings in reader.feed(data):
                 times_s.append(clock())
                 for reading in readings:
                     estimate.add(reading, selection.wants(reading))
             if not data:
                 break
     except KeyboardInterrupt:
-        pass  # enough was seen
-    # neuron-monitor prints its first report at once, so the first gap is none of its intervals.
+        pass  # the estimate uses the reports read so far
+    # neuron-monitor prints its first report immediately, so the first gap is shorter than its interval.
     gaps_s = sorted(later - earlier for earlier, later in pairwise(times_s[1:]))
     if gaps_s and gaps_s[len(gaps_s) // 2] >= _SHORTEST_INTERVAL_S:
         estimate.interval_s = round(gaps_s[len(gaps_s) // 2], 1)
-    return intake
+    return reader
 
 
-def of_run(estimate: Estimate, selection: MetricSelection, run_id: str, directory: str) -> None:
-    """Add the metrics of a run, and what its `log()` calls have.
+def add_run(estimate: Estimate, selection: MetricSelection, run_id: str, directory: str) -> None:
+    """Add the metrics of a run and the numbers it logged.
 
     Raises:
-        LookupError: there is no such run.
+        LookupError: no such run.
     """
-    opened = open_run(run_id, directory)
-    columns = opened.metrics()
-    keys = {one.key for one in columns.series}
-    for one in columns.series:
-        what = column(one.key)
-        if what.rate is None:
-            last = float(one.values[-1]) if len(one) else nan
-            reading = what.reading(last)
-        elif what.rate.key not in keys:
-            reading = what.reading(nan)  # a single sample makes no rate yet
+    run = open_run(run_id, directory)
+    columns = run.metrics()
+    keys = {series.key for series in columns.series}
+    for series in columns.series:
+        mapping = key_mapping(series.key)
+        if mapping.rate is None:
+            last = float(series.values[-1]) if len(series) else nan
+            reading = mapping.reading(last)
+        elif mapping.rate.key not in keys:
+            reading = mapping.reading(nan)  # a rate needs two samples
         else:
             continue
         estimate.add(reading, selection.wants(reading))
-    for row in opened.history():
+    for row in run.history():
         for key, value in row.data.items():
             if isinstance(value, (int, float)):
-                reading = MetricReading(MetricSeries(legal_name(key)), float(value), LOG_GROUP, key)
+                reading = MetricReading(MetricSeries(valid_name(key)), float(value), LOG_GROUP, key)
                 estimate.add(reading, selection.wants(reading))
-    intervals = [host.interval_s for host in opened.facts.hosts if host.interval_s]
+    intervals = [host.interval_s for host in run.facts.hosts if host.interval_s]
     if intervals:
         estimate.interval_s = min(intervals)

@@ -1,7 +1,8 @@
-"""The embedded metric format: lines of JSON that CloudWatch Logs makes metrics of.
+"""The embedded metric format (EMF): lines of JSON from which CloudWatch Logs extracts metrics.
 
-Whoever reads them (the CloudWatch agent, Fluent Bit, a Lambda's or an ECS task's log) sends them on; there is
-no PutMetricData request to pay, but the log's bytes.
+The lines are collected by the CloudWatch agent, Fluent Bit, or the log of a Lambda function or ECS task.
+There are no PutMetricData requests to pay for, but the bytes of the log. See
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions
 
 METRICS_PER_DIRECTIVE = 100
 VALUES_PER_METRIC = 100
-BYTES_PER_EVENT = 256 * 1024  # 1 MB today; agents and older parts of the way cut at this
+BYTES_PER_EVENT = 256 * 1024  # now 1 MB, but agents still truncate at this size
 
 
 def lines(namespace: str, data: Iterable[Datum]) -> Iterator[str]:
-    """One line of JSON for at most 100 metrics of one time and set of dimensions.
+    """Encode data as lines of JSON, each with at most 100 metrics of the same time and dimensions.
 
-    Counts are written out: a value that came three times is three times in its array.
+    The format has no counts: a value that occurred three times is repeated three times.
 
     Example:
-        >>> next(lines("Neuron", [Datum(Series("cpu", "Percent"), 60, (50.0,), (2,))]))
+        >>> next(lines("Neuron", [Datum(MetricSeries("cpu", "Percent"), 60, (50.0,), (2,))]))
         '{"_aws":{"Timestamp":60000,"CloudWatchMetrics":[{"Namespace":"Neuron",…}]},"cpu":[50.0,50.0]}'
     """
     groups: dict[tuple[int, Dimensions, int], list[tuple[Datum, list[float]]]] = {}
     for datum in data:
         for part, values in enumerate(_arrays(datum)):
-            # Two arrays of one metric cannot be in one line: the second goes to another.
+            # A line can have only one array per metric.
             groups.setdefault((datum.time_s, datum.series.dimensions, part), []).append((datum, values))
     for (time_s, dimensions, _), members in groups.items():
         for event in _events(members):
@@ -49,7 +50,8 @@ def _events(members: Sequence[tuple[Datum, list[float]]]) -> Iterator[Sequence[t
     used = 0
     for datum, values in members:
         cost = 100 + 4 * len(datum.series.name) + 26 * len(values)
-        # One name cannot be in a line twice (with another unit, or in two data of the same time).
+        # A name can occur only once in a line (it may recur with another unit, or in a datum of the same
+        # time).
         if event and (
             len(event) == METRICS_PER_DIRECTIVE or used + cost > room or datum.series.name in event
         ):
@@ -73,8 +75,8 @@ def _line(
         "Dimensions": [[name for name, _ in dimensions]],
         "Metrics": metrics,
     }
-    found: dict[str, Any] = {"_aws": {"Timestamp": time_s * 1000, "CloudWatchMetrics": [directive]}}
+    document: dict[str, Any] = {"_aws": {"Timestamp": time_s * 1000, "CloudWatchMetrics": [directive]}}
     for datum, values in event:
-        found[datum.series.name] = values if len(values) > 1 else values[0]
-    found.update(dimensions)
-    return json.dumps(found, separators=(",", ":"))
+        document[datum.series.name] = values if len(values) > 1 else values[0]
+    document.update(dimensions)
+    return json.dumps(document, separators=(",", ":"))

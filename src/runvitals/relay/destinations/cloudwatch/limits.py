@@ -1,7 +1,8 @@
-"""The limits of PutMetricData, and how data are split to meet them.
+"""The limits of PutMetricData, and functions that split data to stay within them.
 
-The limits are those of the API's reference: 1000 data a request, 1 MB a request before compression, 150
-values a datum, 30 dimensions, values within ±2^360, times from two weeks ago to two hours ahead.
+Per request 1000 data and 1 MB before compression; per datum 150 values and 30 dimensions; values within
+±2^360; times from two weeks ago to two hours ahead. See
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html.
 """
 
 from __future__ import annotations
@@ -22,104 +23,107 @@ LARGEST_VALUE = 2.0**360
 OLDEST_S = 14 * 86_400
 NEWEST_S = 2 * 3600
 
-# Leaves room for clocks that differ and for a request that is tried again for a while.
+# For clocks that differ, and for the time a request is retried.
 _AGE_MARGIN_S = 300
 
 
-def takes(value: float) -> bool:
-    """Whether a value can be sent: NaN, infinities and what lies outside ±2^360 cannot."""
+def accepts_value(value: float) -> bool:
+    """Whether CloudWatch accepts a value: not NaN or infinite, and within ±2^360."""
     return isfinite(value) and -LARGEST_VALUE <= value <= LARGEST_VALUE
 
 
-def in_time(datum: Datum, now_s: float) -> bool:
-    """Whether a datum's time is within what CloudWatch takes now."""
+def accepts_time(datum: Datum, now_s: float) -> bool:
+    """Whether CloudWatch accepts a datum's time now."""
     return now_s - OLDEST_S + _AGE_MARGIN_S <= datum.time_s <= now_s + NEWEST_S - _AGE_MARGIN_S
 
 
-def legal_name(text: str, length: int = NAME_LENGTH) -> str:
-    """A metric's name that CloudWatch takes: what is not printable ASCII is written out, what is too long is
-    cut and keeps a check sum, so that different names stay different.
+def valid_name(text: str, length: int = NAME_LENGTH) -> str:
+    """Convert text to a name that CloudWatch accepts. Characters other than printable ASCII are escaped. A
+    name that is too long is truncated and ends with a checksum, so that different names stay different.
 
     Example:
-        >>> legal_name("disk./données.usagePercent")
+        >>> valid_name("disk./données.usagePercent")
         'disk./donn\\\\xe9es.usagePercent'
     """
-    written = "".join(c if " " <= c <= "~" else c.encode("ascii", "backslashreplace").decode() for c in text)
-    written = "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in written).strip() or "_"
-    if len(written) <= length:
-        return written
-    return f"{written[: length - 9]}~{zlib.crc32(written.encode()):08x}"
+    name = "".join(c if " " <= c <= "~" else c.encode("ascii", "backslashreplace").decode() for c in text)
+    name = "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in name).strip() or "_"
+    if len(name) <= length:
+        return name
+    return f"{name[: length - 9]}~{zlib.crc32(name.encode()):08x}"
 
 
 def check_namespace(namespace: str) -> str:
-    """The namespace itself.
+    """Return the namespace unchanged.
 
     Raises:
-        ValueError: one that CloudWatch refuses.
+        ValueError: CloudWatch does not allow it.
     """
-    legal = all(char.isascii() and (char.isalnum() or char in ".-_/#: ") for char in namespace)
-    if not (legal and namespace.strip() and len(namespace) <= NAME_LENGTH) or namespace.startswith(":"):
+    allowed = all(char.isascii() and (char.isalnum() or char in ".-_/#: ") for char in namespace)
+    if not (allowed and namespace.strip() and len(namespace) <= NAME_LENGTH) or namespace.startswith(":"):
         raise ValueError(
-            f"namespace {namespace!r}: allowed are 1 to {NAME_LENGTH} of A-Z a-z 0-9 . - _ / # : and blanks, "
-            "not beginning with a colon"
+            f"invalid namespace {namespace!r}; expected 1 to {NAME_LENGTH} characters of "
+            "A-Z a-z 0-9 . - _ / # : and space, not starting with a colon"
         )
     if namespace.startswith("AWS/"):
-        raise ValueError(f"namespace {namespace!r}: names that begin with AWS/ are Amazon's own")
+        raise ValueError(f"invalid namespace {namespace!r}: the prefix AWS/ is reserved")
     return namespace
 
 
 def check_dimensions(dimensions: Dimensions) -> Dimensions:
-    """The dimensions themselves.
+    """Return the dimensions unchanged.
 
     Raises:
-        ValueError: too many, one name twice, or one that CloudWatch refuses.
+        ValueError: too many, a duplicate name, or a name or value that CloudWatch does not allow.
     """
     if len(dimensions) > DIMENSIONS:
-        raise ValueError(f"{len(dimensions)} dimensions: CloudWatch takes at most {DIMENSIONS}")
+        raise ValueError(f"too many dimensions: {len(dimensions)}; CloudWatch allows at most {DIMENSIONS}")
     names = [name for name, _ in dimensions]
     for name, value in dimensions:
         if names.count(name) > 1:
-            raise ValueError(f"dimension {name!r} is given twice")
-        if not _is_plain(name, NAME_LENGTH) or name.startswith(":"):
+            raise ValueError(f"duplicate dimension {name!r}")
+        if not _is_printable(name, NAME_LENGTH) or name.startswith(":"):
             raise ValueError(
-                f"dimension {name!r}: a name has 1 to {NAME_LENGTH} ASCII characters, the first no colon"
+                f"invalid dimension name {name!r}; expected 1 to {NAME_LENGTH} printable ASCII characters, "
+                "not starting with a colon"
             )
-        if not _is_plain(value, DIMENSION_VALUE_LENGTH):
+        if not _is_printable(value, DIMENSION_VALUE_LENGTH):
             raise ValueError(
-                f"dimension {name}={value!r}: a value has 1 to {DIMENSION_VALUE_LENGTH} ASCII characters"
+                f"invalid value of dimension {name}: {value!r}; expected 1 to {DIMENSION_VALUE_LENGTH} "
+                "printable ASCII characters"
             )
     return dimensions
 
 
-def _is_plain(text: str, length: int) -> bool:
+def _is_printable(text: str, length: int) -> bool:
     return bool(text.strip()) and len(text) <= length and all(" " <= char <= "~" for char in text)
 
 
-def data(
+def make_data(
     series: MetricSeries,
     time_s: int,
     counts: dict[float, int],
     resolution_s: int,
-    most: int = VALUES_PER_DATUM,
+    max_values: int = VALUES_PER_DATUM,
 ) -> Iterator[Datum]:
-    """The data of one series and time; more than one where it had more than `most` different values.
+    """The readings of one series and time as data of at most `max_values` distinct values each.
 
-    CloudWatch adds data of the same series and time up, so the statistics stay exact.
+    CloudWatch merges data of the same series and time, so the statistics stay exact.
     """
     values = list(counts)
-    for start in range(0, len(values), most):
-        part = tuple(values[start : start + most])
+    for start in range(0, len(values), max_values):
+        part = tuple(values[start : start + max_values])
         yield Datum(series, time_s, part, tuple(counts[value] for value in part), resolution_s)
 
 
-# Upper bounds of what a request's body takes, in the protocols that boto3 has had for CloudWatch. A float is
-# written with at most 24 characters. Names and dimensions of the older one are percent-encoded: 3 for 1.
+# Upper bounds, in bytes, for the parts of a request's body in the two protocols that versions of boto3 use
+# for CloudWatch. A float takes at most 24 characters. The older protocol percent-encodes names and
+# dimensions: 3 bytes for 1.
 _JSON = {"datum": 140, "value": 26, "dimension": 24, "escape": 2}
 _QUERY = {"datum": 260, "value": 110, "dimension": 110, "escape": 3}
 
 
-def size(datum: Datum, protocol: str = "json") -> int:
-    """At most so many bytes of a request's body does a datum take, before compression."""
+def size_bytes(datum: Datum, protocol: str = "json") -> int:
+    """An upper bound for a datum's share of a request's body, before compression."""
     cost = _QUERY if protocol == "query" else _JSON
     series = datum.series
     texts = len(series.name) + sum(len(name) + len(value) for name, value in series.dimensions)
@@ -131,13 +135,13 @@ def size(datum: Datum, protocol: str = "json") -> int:
     )
 
 
-def requests(found: Iterable[Datum], protocol: str = "json") -> Iterator[Sequence[Datum]]:
-    """Data put together into as few requests as the limits allow."""
+def pack_requests(data: Iterable[Datum], protocol: str = "json") -> Iterator[Sequence[Datum]]:
+    """Pack data, in order, into as few requests as the limits allow."""
     request: list[Datum] = []
     room = BYTES_PER_REQUEST - 2 * NAME_LENGTH
     used = 0
-    for datum in found:
-        cost = size(datum, protocol)
+    for datum in data:
+        cost = size_bytes(datum, protocol)
         if request and (len(request) == DATA_PER_REQUEST or used + cost > room):
             yield request
             request, used = [], 0

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading
 from runvitals.relay.destinations.cloudwatch.neuron_report import GROUPS
 
-# The default selection for neuron-monitor reports: what shows whether an instance works, 25 metrics on an
-# inf1.xlarge. Left out: what CloudWatch provides for free (AWS/EC2 CPUUtilization), and many metrics for
-# details (memory by use and core, more percentiles, ECC counts per device).
+# The default selection for neuron-monitor reports: what shows whether an instance works, which is 25 metrics
+# on an inf1.xlarge. Left out: what CloudWatch provides for free (AWS/EC2 CPUUtilization), and many metrics
+# for details (memory by use and core, more percentiles, ECC counts per device).
 NEURON_STANDARD = (
     "neuroncore_utilization",
     "error_summary",
@@ -31,7 +31,7 @@ class MetricSelection:
 
     Args:
         include: a metric is selected if one of these matches one of its spellings; empty: all metrics.
-        exclude: unless one of these matches.
+        exclude: a metric is not selected if one of these matches.
 
     Example:
         >>> MetricSelection(["NeuronCoreUtilization*"]).wants(reading)
@@ -53,14 +53,14 @@ class MetricSelection:
         return wanted
 
     def _decide(self, names: Sequence[str]) -> bool:
-        if self.include and not _fits(names, self.include):
+        if self.include and not _matches(names, self.include):
             return False
-        return not _fits(names, self.exclude)
+        return not _matches(names, self.exclude)
 
 
 def spellings(reading: MetricReading) -> tuple[str, ...]:
-    """What a metric can be chosen by: its name and its field; of neuron-monitor's also by the beginning of
-    the field and by the group. Of runs not: `cpu` is a metric, and `cpu.*` are others.
+    """The names a metric can be selected by: its name and its field, and for neuron-monitor's metrics also
+    the first part of the field and the group. Not for runs, where `cpu` is one metric and `cpu.*` are others.
 
     Example:
         >>> spellings(reading)
@@ -72,5 +72,5 @@ def spellings(reading: MetricReading) -> tuple[str, ...]:
     return own
 
 
-def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
+def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs for name in names)

@@ -1,6 +1,6 @@
 """Aggregates the readings of a minute into one datum per series, with all values and their counts.
 
-With samples every 5 s this is a twelfth of the data, and CloudWatch's statistics (including percentiles) are
+For samples every 5 s this is a twelfth of the data, and CloudWatch's statistics (including percentiles) are
 the same as if every reading had been sent individually.
 """
 
@@ -22,30 +22,30 @@ class MinuteAggregation:
         refused: readings that CloudWatch does not accept: NaN, infinite, too large.
 
     Example:
-        >>> fold = MinuteAggregation()
+        >>> aggregation = MinuteAggregation()
         >>> for time_ms in (60_000, 65_000, 70_000):
-        ...     fold.add(MetricSeries("cpu", "Percent"), time_ms, 50.0)
-        >>> fold.take()
+        ...     aggregation.add(MetricSeries("cpu", "Percent"), time_ms, 50.0)
+        >>> aggregation.take()
         [Datum(series=Series(name='cpu', …), time_s=60, values=(50.0,), counts=(3,), resolution_s=60)]
     """
 
-    def __init__(self, resolution_s: int = 60, most_values: int = limits.VALUES_PER_DATUM) -> None:
+    def __init__(self, resolution_s: int = 60, max_values: int = limits.VALUES_PER_DATUM) -> None:
         self.resolution_s = resolution_s
-        self.refused = 0
-        self._most_values = most_values
+        self.rejected = 0
+        self._max_values = max_values
         self._open: dict[int, dict[MetricSeries, dict[float, int]]] = {}
         self._full: list[Datum] = []
 
     def add(self, series: MetricSeries, time_ms: int, value: float) -> None:
-        if not limits.takes(value):
-            self.refused += 1
+        if not limits.accepts_value(value):
+            self.rejected += 1
             return
         seconds = time_ms // 1000
         bucket = self._open.setdefault(seconds - seconds % self.resolution_s, {})
         counts = bucket.setdefault(series, {})
         counts[value] = counts.get(value, 0) + 1
-        # Many readings at once (a file of reports) are sent on before they fill the memory.
-        if len(counts) == self._most_values:
+        # Bounds the memory used when many reports arrive together (from a file).
+        if len(counts) == self._max_values:
             self._full.extend(self._data(seconds - seconds % self.resolution_s, {series: counts}))
             del bucket[series]
 
@@ -56,9 +56,9 @@ class MinuteAggregation:
         return len(self._full)
 
     def take(self, before_ms: int | None = None) -> list[Datum]:
-        """Take out the data of all times that ended before `before_ms` (None: all).
+        """Remove and return the data of all times that ended before `before_ms` (None: all).
 
-        A late reading makes another datum of the same time, which CloudWatch adds to the first.
+        A late reading yields another datum of the same time, which CloudWatch merges with the first.
         """
         found, self._full = self._full, []
         for start_s in sorted(self._open):
@@ -68,4 +68,4 @@ class MinuteAggregation:
 
     def _data(self, start_s: int, bucket: dict[MetricSeries, dict[float, int]]) -> Iterator[Datum]:
         for series, counts in bucket.items():
-            yield from limits.data(series, start_s, counts, self.resolution_s, self._most_values)
+            yield from limits.make_data(series, start_s, counts, self.resolution_s, self._max_values)

@@ -1,6 +1,7 @@
-"""The configuration file of neuron-monitor: the smallest for a choice of metrics, and what is wrong with one.
+"""Writes minimal configuration files for neuron-monitor, and checks existing ones.
 
-neuron-monitor reads whole groups of metrics. What it does not read it does not print, and nobody pays for.
+neuron-monitor reads whole groups of metrics. It reports only the groups in its configuration, so those left
+out cannot be sent and cost nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 
 from runvitals.relay.destinations.cloudwatch import neuron_report
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading
-from runvitals.relay.destinations.cloudwatch.json_line_numbers import Path, lines_of
+from runvitals.relay.destinations.cloudwatch.json_line_numbers import Path, line_numbers
 from runvitals.relay.destinations.cloudwatch.metric_selection import spellings
 from runvitals.relay.destinations.cloudwatch.neuron_report import RUNTIME_GROUPS, SYSTEM_GROUPS
 
-# Groups of earlier versions, and what they are called now.
+# Group names of earlier versions, and their current names.
 _OLD_NAMES = {
     "nc_counters": "neuroncore_counters",
     "runtime_cpu_usage": "neuron_runtime_vcpu_usage",
@@ -29,18 +30,18 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SHORTEST_S = 1.0
 
-# What Python's expressions have and Go's, which neuron-monitor uses, have not.
+# Syntax of Python's regular expressions that Go's, which neuron-monitor uses, do not support.
 _NOT_GO = re.compile(r"\(\?(?:=|!|<=|<!|P=|\()|\\[1-9]")
 
 
 class ConfigProblem(NamedTuple):
-    """Something wrong with a configuration.
+    """An error in a configuration.
 
     Args:
-        line: in the file, from 1; None where it is about all of it.
-        where: `neuron_runtimes[0].metrics[1].type`; "" for the whole.
-        text: what is wrong, and what is allowed.
-        warning: neuron-monitor takes it, but it will not do what it looks like.
+        line: its line in the file, from 1; None if it concerns the whole file.
+        where: `neuron_runtimes[0].metrics[1].type`; "" for the root.
+        text: what is wrong, and what is expected.
+        warning: neuron-monitor accepts the configuration, but its effect is probably not the intended one.
     """
 
     line: int | None
@@ -50,16 +51,16 @@ class ConfigProblem(NamedTuple):
 
 
 def minimal(metrics: Sequence[str], period: str | None = None, tag_filter: str = ".*") -> dict[str, Any]:
-    """The smallest configuration that has these metrics.
+    """The smallest configuration that includes the given metrics.
 
     Args:
-        metrics: groups (`neuroncore_counters`), neuron-monitor's fields (`neuroncore_utilization`), names in
-            CloudWatch (`NeuronCoreUtilizationNC0`), or globs over them.
-        period: between two reports, `5s`; None: neuron-monitor's own 5 s.
-        tag_filter: expression for the NEURON_PROCESS_TAG of the processes to report.
+        metrics: groups (`neuroncore_counters`), neuron-monitor's fields (`neuroncore_utilization`),
+            CloudWatch names (`NeuronCoreUtilizationNC0`), or globs that match them.
+        period: time between two reports, `5s`; None: neuron-monitor's default, 5 s.
+        tag_filter: a regular expression for the NEURON_PROCESS_TAG of the processes to report.
 
     Raises:
-        ValueError: a metric that is not known, a period or expression that cannot be.
+        ValueError: unknown metric, invalid period or invalid regular expression.
 
     Example:
         >>> minimal(["neuroncore_utilization"])
@@ -80,49 +81,55 @@ def minimal(metrics: Sequence[str], period: str | None = None, tag_filter: str =
 
 
 def groups_of(metric: str) -> list[str]:
-    """The groups that hold a metric.
+    """The groups that include a metric.
 
     Raises:
-        ValueError: none does; the text names what is known.
+        ValueError: unknown metric; the text lists the known ones.
     """
-    # All cores and devices come together: the example below has one of each.
-    wanted = re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric)
-    rows = vocabulary()
+    wanted = _of_first_device(metric)
+    rows = known_metrics()
     found = {row.group for row in rows if any(fnmatchcase(name, wanted) for name in spellings(row))}
     if not found:
         groups = ", ".join((*RUNTIME_GROUPS, *SYSTEM_GROUPS))
         fields = ", ".join(dict.fromkeys(row.field for row in rows))
         raise ValueError(
-            f"neuron-monitor has no metric {metric!r}. Its groups: {groups}. Their metrics: {fields}"
+            f"unknown neuron-monitor metric {metric!r}; expected one of the groups {groups}, "
+            f"or of their metrics {fields}"
         )
     return sorted(found)
 
 
-def beside(metrics: Sequence[str]) -> list[str]:
-    """The names of metrics that come with the chosen ones, as they are in the same groups."""
+def unselected_metrics(metrics: Sequence[str]) -> list[str]:
+    """The CloudWatch names of the other metrics in the same groups, which are reported too."""
     groups = {group for metric in metrics for group in groups_of(metric)}
-    wanted = [re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric) for metric in metrics]
+    wanted = [_of_first_device(metric) for metric in metrics]
     return [
         row.series.name
-        for row in vocabulary()
-        if row.group in groups and not any(fnmatchcase(n, w) for w in wanted for n in spellings(row))
+        for row in known_metrics()
+        if row.group in groups
+        and not any(fnmatchcase(name, glob) for glob in wanted for name in spellings(row))
     ]
 
 
-def vocabulary() -> list[MetricReading]:
-    """Every metric that a report can have, for one core and one device."""
+def _of_first_device(metric: str) -> str:
+    """The same metric of core 0 or device 0, the only ones in `known_metrics`: all are reported together."""
+    return re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric)
+
+
+def known_metrics() -> list[MetricReading]:
+    """Every metric that a report can contain, for one core and one device."""
     return neuron_report.read(json.dumps(_EXAMPLE).encode()).readings
 
 
 def check(text: str) -> list[ConfigProblem]:
-    """What is wrong with a configuration, in the order of the file; [] for one that will do."""
+    """The problems of a configuration, in the order of the file; empty if it is valid."""
     try:
         config = json.loads(text)
     except json.JSONDecodeError as error:
         return [ConfigProblem(error.lineno, "", f"column {error.colno}: {_syntax(text, error)}")]
     except RecursionError:
-        return [ConfigProblem(None, "", "nested too deeply to be a configuration")]
-    checker = _Checker(lines_of(text))
+        return [ConfigProblem(None, "", "nested too deeply")]
+    checker = _Checker(line_numbers(text))
     checker.root(config)
     return sorted(checker.problems, key=lambda problem: problem.line or 0)
 
@@ -130,21 +137,21 @@ def check(text: str) -> list[ConfigProblem]:
 def _syntax(text: str, error: json.JSONDecodeError) -> str:
     rest = text[error.pos :].lstrip()
     if rest.startswith(("#", "//", "/*")):
-        return "not JSON: it has no comments"
+        return "invalid JSON: comments are not allowed"
     if rest.startswith(("}", "]")) and text[: error.pos].rstrip().endswith(","):
-        return "not JSON: a comma before the closing bracket"
-    return f"not JSON: {error.msg}"
+        return "invalid JSON: comma before the closing bracket"
+    return f"invalid JSON: {error.msg}"
 
 
 class _Checker:
-    """Collects problems, each with the line it is in."""
+    """Collects the problems of a configuration, each with its line."""
 
     def __init__(self, lines: Mapping[Path, int]) -> None:
         self.problems: list[ConfigProblem] = []
         self._lines = lines
 
     def root(self, config: Any) -> None:
-        if not self._is(config, dict, (), 'an object: {"neuron_runtimes": […], "system_metrics": […]}'):
+        if not self._is(config, dict, (), 'an object {"neuron_runtimes": […], "system_metrics": […]}'):
             return
         self._keys(config, (), ("period", "neuron_runtimes", "system_metrics"))
         self._period(config, ())
@@ -155,7 +162,7 @@ class _Checker:
         system = config.get("system_metrics", [])
         self._metrics(system, ("system_metrics",), SYSTEM_GROUPS)
         if not runtimes and not system:
-            self._add((), "no metrics are asked for: reports will say what instance this is, no more", True)
+            self._add((), "no metrics selected: reports will only identify the instance", True)
 
     def _runtime(self, runtime: Any, path: Path) -> None:
         if not self._is(runtime, dict, path, "an object with tag_filter and metrics"):
@@ -165,81 +172,86 @@ class _Checker:
         if "tag_filter" not in runtime:
             self._add(
                 path,
-                'tag_filter is missing, and some versions need it: "tag_filter": ".*" takes all processes',
+                'missing tag_filter, which some versions require; "tag_filter": ".*" matches all processes',
             )
-        elif self._is(runtime["tag_filter"], str, (*path, "tag_filter"), 'a text: ".*" takes all processes'):
+        elif self._is(
+            runtime["tag_filter"], str, (*path, "tag_filter"), 'a string; ".*" matches all processes'
+        ):
             self._expression(runtime["tag_filter"], (*path, "tag_filter"))
         if "metrics" not in runtime:
-            self._add(path, f"metrics is missing: a list of any of {_named(RUNTIME_GROUPS)}")
+            self._add(path, f"missing metrics; expected a list of {', '.join(RUNTIME_GROUPS)}")
         else:
             self._metrics(runtime["metrics"], (*path, "metrics"), RUNTIME_GROUPS)
 
     def _metrics(self, metrics: Any, path: Path, allowed: Sequence[str]) -> None:
-        if not self._is(metrics, list, path, f'a list of objects: {{"type": "{allowed[0]}"}}'):
+        if not self._is(metrics, list, path, f'a list of objects {{"type": "{allowed[0]}"}}'):
             return
         seen: set[str] = set()
         for i, metric in enumerate(metrics):
             where = (*path, i)
-            if not self._is(metric, dict, where, f'an object: {{"type": "{allowed[0]}"}}'):
+            if not self._is(metric, dict, where, f'an object {{"type": "{allowed[0]}"}}'):
                 continue
             self._keys(metric, where, ("type", "period"))
             self._period(metric, where)
             if "type" not in metric:
-                self._add(where, f"type is missing: one of {_named(allowed)}")
-            elif self._is(metric["type"], str, (*where, "type"), f"one of {_named(allowed)}"):
+                self._add(where, f"missing type; expected one of {', '.join(allowed)}")
+            elif self._is(metric["type"], str, (*where, "type"), f"one of {', '.join(allowed)}"):
                 self._group(metric["type"], (*where, "type"), allowed)
                 if metric["type"] in seen:
-                    self._add((*where, "type"), f'"{metric["type"]}" is asked for twice', True)
+                    self._add((*where, "type"), f'duplicate group "{metric["type"]}"', True)
                 seen.add(metric["type"])
 
     def _group(self, group: str, path: Path, allowed: Sequence[str]) -> None:
         if group in allowed:
             return
         if group in RUNTIME_GROUPS:
-            self._add(path, f'"{group}" is about processes: it belongs into neuron_runtimes[…].metrics')
+            self._add(path, f'group "{group}" describes processes; move it to neuron_runtimes[…].metrics')
         elif group in SYSTEM_GROUPS:
-            self._add(path, f'"{group}" is about the system: it belongs into system_metrics')
+            self._add(path, f'group "{group}" describes the system; move it to system_metrics')
         elif group in _OLD_NAMES:
-            self._add(path, f'"{group}" is called "{_OLD_NAMES[group]}" today')
+            self._add(path, f'group "{group}" is now called "{_OLD_NAMES[group]}"')
         else:
-            self._add(path, f'"{group}" is no group of metrics; here there are {_named(allowed)}')
+            self._add(path, f'unknown group "{group}"; expected one of {", ".join(allowed)}')
 
     def _period(self, holder: Mapping[str, Any], path: Path) -> None:
         if "period" not in holder:
             return
         period, where = holder["period"], (*path, "period")
-        form = 'a text with a number and ns, us, ms, s, m or h: "5s", "1.5s", "1m30s"'
+        form = 'a string with a number and ns, us, ms, s, m or h: "5s", "1.5s", "1m30s"'
         if not self._is(period, str, where, form):
             return
         if not _DURATION.fullmatch(period):
-            self._add(where, f'"{period}" is no period; it is {form}')
+            self._add(where, f'invalid period "{period}"; expected {form}')
             return
         seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(period))
         if seconds <= 0:
-            self._add(where, f'"{period}" is no time at all; the shortest that neuron-monitor keeps is "1s"')
+            self._add(where, f'invalid period "{period}"; neuron-monitor supports "1s" or longer')
         elif seconds < _SHORTEST_S:
-            self._add(where, f'"{period}" is shorter than neuron-monitor can: it keeps to about 1s', True)
+            self._add(where, f'period "{period}" is too short: neuron-monitor uses about 1s', True)
 
     def _expression(self, text: str, path: Path) -> None:
         if _NOT_GO.search(text):
-            self._add(path, f"{text!r}: Go's expressions have no lookaround and no references to groups")
+            self._add(
+                path,
+                f"invalid regular expression {text!r}: Go supports neither lookaround nor backreferences",
+            )
             return
         try:
             re.compile(text)
         except re.error as error:
-            self._add(path, f"{text!r} is no regular expression: {error}")
+            self._add(path, f"invalid regular expression {text!r}: {error}")
 
     def _keys(self, holder: Mapping[str, Any], path: Path, allowed: Sequence[str]) -> None:
         for key in holder:
             if key == "address" and "tag_filter" in allowed:
-                self._add((*path, key), "address is of neuron-rtd, which is no more: write tag_filter")
+                self._add((*path, key), "address was for neuron-rtd, which no longer exists; use tag_filter")
             elif key not in allowed:
-                self._add((*path, key), f'"{key}" is not known here; there are {_named(allowed)}')
+                self._add((*path, key), f'unknown field "{key}"; expected one of {", ".join(allowed)}')
 
-    def _is(self, value: Any, kind: type, path: Path, allowed: str) -> bool:
+    def _is(self, value: Any, kind: type, path: Path, expected: str) -> bool:
         if isinstance(value, kind):
             return True
-        self._add(path, f"must be {allowed}; it is {json.dumps(value)[:60]}")
+        self._add(path, f"expected {expected}; got {json.dumps(value)[:60]}")
         return False
 
     def _add(self, path: Path, text: str, warning: bool = False) -> None:
@@ -249,10 +261,6 @@ class _Checker:
 def _steps(path: Path) -> Iterator[str]:
     for i, step in enumerate(path):
         yield f"[{step}]" if isinstance(step, int) else f".{step}" if i else step
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 _PERCENTILES = {"p0": 0.0, "p1": 0.0, "p25": 0.0, "p50": 0.0, "p75": 0.0, "p99": 0.0, "p100": 0.0}
@@ -266,7 +274,7 @@ _CORE_USES = {
 }
 _CPU_USES = {"user": 0, "nice": 0, "system": 0, "idle": 0, "io_wait": 0, "irq": 0, "soft_irq": 0}
 
-# A report with everything that neuron-monitor documents, of one core and one device.
+# A report with every documented metric, for one core and one device.
 _EXAMPLE: dict[str, Any] = {
     "neuron_runtime_data": [
         {

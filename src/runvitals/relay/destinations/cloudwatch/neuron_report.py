@@ -1,13 +1,14 @@
-"""A report of neuron-monitor as readings: every number that it has, merged over the processes in it.
+"""Converts a report of neuron-monitor to readings: all its numbers, merged over the processes.
 
-Over the processes: of a core's utilization the largest counts, because every process lists all cores and only
-its own are not zero; memory, executions and CPU are added up; of latencies the largest counts, that is those
-of the slowest process.
+The utilization of a core is the maximum over processes, because every process lists all cores and only those
+it uses are not zero. Memory, executions and CPU are summed. Latencies are the maximum: those of the slowest
+process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import add
 from typing import Any, NamedTuple
 
 from runvitals.collectors.neuron.report import parse
@@ -22,12 +23,12 @@ GROUPS = frozenset(RUNTIME_GROUPS + SYSTEM_GROUPS)
 
 
 class NeuronReport(NamedTuple):
-    """What a report says.
+    """The contents of one report.
 
     Args:
         readings: its numbers.
-        errors: what neuron-monitor says it could not read: `vcpu_usage: open /proc/1/stat: …`.
-        instance: `instance_info`: instance_id, instance_type, …; without what it does not know.
+        errors: the errors it contains, `vcpu_usage: open /proc/1/stat: …`.
+        instance: the known fields of `instance_info`: instance_id, instance_type, ….
     """
 
     readings: list[MetricReading]
@@ -36,7 +37,7 @@ class NeuronReport(NamedTuple):
 
 
 class NamedValue(NamedTuple):
-    """One number of one process or of the system, before merging."""
+    """A number of one process or of the system, before merging."""
 
     group: str
     name: str
@@ -46,19 +47,15 @@ class NamedValue(NamedTuple):
     value: float
 
 
-def add(a: float, b: float) -> float:
-    return a + b
-
-
 def read(line: bytes, by_tag: bool = False) -> NeuronReport:
     """The readings of one report.
 
     Args:
         line: the report, as neuron-monitor prints it.
-        by_tag: keep processes of different tags apart, by a dimension `RuntimeTag`.
+        by_tag: distinguish processes with different tags by a dimension `RuntimeTag`.
 
     Raises:
-        ValueError: no report of neuron-monitor.
+        ValueError: not a report of neuron-monitor.
 
     Example:
         >>> report = read(b'{"neuron_runtime_data": [{"report": {"neuroncore_counters": '
@@ -68,14 +65,14 @@ def read(line: bytes, by_tag: bool = False) -> NeuronReport:
     """
     parsed = parse(line)
     if not any(parsed.values()):
-        raise ValueError("no report of neuron-monitor: nothing that one has is in it")
+        raise ValueError("not a report of neuron-monitor: no known field")
     merged: dict[MetricSeries, MetricReading] = {}
     errors = [f"{group}: {error}" for group, error in parsed["errors"].items()]
     for process in parsed["processes"]:
         errors += [f"{group}: {error}" for group, error in process.get("errors", {}).items()]
         if "error" in process:
             errors.append(f"process {process.get('pid', '?')}: {process['error']}")
-        tag = limits.legal_name(process.get("tag", "")) if by_tag and process.get("tag") else ""
+        tag = limits.valid_name(process.get("tag", "")) if by_tag and process.get("tag") else ""
         for found in _of_process(process):
             _merge(merged, found, (("RuntimeTag", tag),) if tag else ())
     for found in _of_system(parsed["system"]):
@@ -87,7 +84,7 @@ def read(line: bytes, by_tag: bool = False) -> NeuronReport:
 def _merge(
     merged: dict[MetricSeries, MetricReading], found: NamedValue, dimensions: tuple[tuple[str, str], ...]
 ) -> None:
-    series = MetricSeries(limits.legal_name(found.name), found.unit, dimensions)
+    series = MetricSeries(limits.valid_name(found.name), found.unit, dimensions)
     before = merged.get(series)
     value = _float(found.value)
     if before is not None:
@@ -96,7 +93,7 @@ def _merge(
 
 
 def _float(value: float) -> float:
-    """A number of JSON may be a whole one that no float can hold: it is counted as unsendable later."""
+    """Convert a number; an integer too large for a float becomes infinity, which is rejected later."""
     try:
         return float(value)
     except OverflowError:
@@ -127,7 +124,7 @@ def _core(core: int, numbers: Mapping[str, Any]) -> Iterator[NamedValue]:
     for key, (field, name, unit) in _CORE_NUMBERS.items():
         if key in numbers:
             yield NamedValue(group, f"{name}NC{core}", unit, max, field, numbers[key])
-    # Physical cores of a logical one, on Trainium2 and later.
+    # On Trainium2 and later, a logical core consists of physical ones.
     for physical, value in numbers.get("physical", {}).items():
         name = f"NeuronCorePhysicalUtilizationNC{physical}"
         yield NamedValue(group, name, "Percent", max, "v3d.neuroncore_utilization", value)
@@ -179,7 +176,7 @@ def _of_system(system: Mapping[str, Any]) -> Iterator[NamedValue]:
     for key, value in system.get("memory", {}).items():
         name = f"System{camel(key.removesuffix('_bytes'))}"
         yield NamedValue("memory_info", name, "Bytes", max, key, value)
-    # Errors in memory: of all devices together, and of each.
+    # Memory errors: the sum over all devices, and those of each device.
     for device, counts in system.get("ecc", {}).items():
         for kind, value in counts.items():
             name = f"Ecc{camel(kind.replace('_ecc_', '_'))}"

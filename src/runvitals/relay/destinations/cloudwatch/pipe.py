@@ -22,7 +22,7 @@ from runvitals.relay.destinations.cloudwatch.sender import Sender
 # Time limit for the last data after the input has ended.
 LAST_WAIT_S = 20.0
 
-# If so many data are full, they are sent before their minute ends.
+# When this many data are full, they are sent before their minute ends.
 _FULL_DATA = 1000
 
 
@@ -36,10 +36,10 @@ class Sink(Protocol):
         """Whether everything was delivered."""
 
     def report(self) -> str:
-        """What was delivered, shown to the user."""
+        """A summary of what was delivered, for the user."""
 
-    def trouble(self) -> list[str]:
-        """What was not delivered, and why."""
+    def problems(self) -> list[str]:
+        """The reasons why readings were not delivered, for the user."""
 
 
 class PutMetricDataSink:
@@ -49,13 +49,13 @@ class PutMetricDataSink:
         self._client = client
         self._clock = clock
         self._sender = Sender(client.put)
-        self._out_of_time = 0
+        self._outside_period = 0
 
     def offer(self, data: Sequence[Datum]) -> None:
         now_s = self._clock()
-        timely = [datum for datum in data if limits.in_time(datum, now_s)]
-        self._out_of_time += sum(d.readings for d in data) - sum(d.readings for d in timely)
-        for request in limits.requests(timely, self._client.protocol):
+        accepted = [datum for datum in data if limits.accepts_time(datum, now_s)]
+        self._outside_period += sum(d.readings for d in data) - sum(d.readings for d in accepted)
+        for request in limits.pack_requests(accepted, self._client.protocol):
             self._sender.offer(request)
 
     def close(self) -> bool:
@@ -65,10 +65,10 @@ class PutMetricDataSink:
     def report(self) -> str:
         return f"{self._sender.readings} readings delivered in {self._sender.requests} requests"
 
-    def trouble(self) -> list[str]:
+    def problems(self) -> list[str]:
         found = []
-        if self._out_of_time:
-            found.append(f"{self._out_of_time} readings too old or too new for CloudWatch")
+        if self._outside_period:
+            found.append(f"{self._outside_period} readings too old for CloudWatch, or in the future")
         if self._sender.dropped:
             found.append(f"{self._sender.dropped} readings dropped")
         if self._sender.problem:
@@ -96,23 +96,23 @@ class EmfSink:
     def report(self) -> str:
         return f"{self._lines} lines written"
 
-    def trouble(self) -> list[str]:
+    def problems(self) -> list[str]:
         return []
 
 
-class Intake:
+class ReportReader:
     """Parses reports from a byte stream into readings.
 
     Attributes:
-        reports: how many were read.
+        reports: the number of reports read.
         instance: the instance facts in the last report.
-        unread: what neuron-monitor could not read, and in how many reports.
+        errors: the number of reports with each error of neuron-monitor.
     """
 
     def __init__(self, by_tag: bool = False) -> None:
         self.reports = 0
         self.instance: dict[str, str] = {}
-        self.unread: dict[str, int] = {}
+        self.errors: dict[str, int] = {}
         self._by_tag = by_tag
         self._documents = JsonDocuments()
         self._foreign = 0
@@ -123,7 +123,7 @@ class Intake:
         return self._documents.malformed + self._foreign
 
     def feed(self, data: bytes) -> Iterator[list[MetricReading]]:
-        """The readings of each report that is complete with these bytes; b"" is the end of the input."""
+        """The readings of each report completed by these bytes; b"" is the end of the input."""
         for document in self._documents.feed(data) if data else self._documents.end():
             try:
                 report = neuron_report.read(document, self._by_tag)
@@ -133,16 +133,16 @@ class Intake:
             self.reports += 1
             self.instance = report.instance
             for error in report.errors:
-                if error in self.unread or len(self.unread) < 100:
-                    self.unread[error] = self.unread.get(error, 0) + 1
+                if error in self.errors or len(self.errors) < 100:
+                    self.errors[error] = self.errors.get(error, 0) + 1
             yield report.readings
 
-    def trouble(self) -> list[str]:
+    def problems(self) -> list[str]:
         found = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
-        if self.unread:
-            first, count = next(iter(self.unread.items()))
-            more = f" (and {len(self.unread) - 1} other errors)" if len(self.unread) > 1 else ""
-            found.append(f"neuron-monitor could not read: {first}, {count} times{more}")
+        if self.errors:
+            first, count = next(iter(self.errors.items()))
+            more = f" (and {len(self.errors) - 1} other errors)" if len(self.errors) > 1 else ""
+            found.append(f"neuron-monitor reported an error {count} times: {first}{more}")
         return found
 
 
@@ -153,7 +153,7 @@ class Pipe:
         fd: the descriptor that neuron-monitor writes to.
         dimensions: as returned by `dimensions.parse`; looked up when the first report arrives.
         every_s: how often data are sent.
-        say: called with a line for the user, once a minute while there are problems.
+        show: called with a line for the user, at most once per interval while there are problems.
 
     Example:
         >>> Pipe(0, MetricSelection(), {}, EmfSink("Neuron", sys.stdout)).run()
@@ -168,21 +168,21 @@ class Pipe:
         sink: Sink,
         resolution_s: int = 60,
         every_s: float = 60.0,
-        say: Callable[[str], Any] = lambda text: print(text, file=sys.stderr, flush=True),
+        show: Callable[[str], Any] = lambda text: print(text, file=sys.stderr, flush=True),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._fd = fd
         self._selection = selection
         self._wanted = dimensions
         self._sink = sink
-        self._fold = MinuteAggregation(resolution_s)
+        self._aggregation = MinuteAggregation(resolution_s)
         self._every_s = every_s
-        self._say = say
+        self._show = show
         self._clock = clock
-        self._intake = Intake(RUNTIME_TAG in dimensions)
+        self._reader = ReportReader(RUNTIME_TAG in dimensions)
         self._dimensions: Dimensions | None = None
-        self._said = ""
-        # Minutes end everywhere at once; the requests should not arrive all at once.
+        self._shown = ""
+        # Minutes end everywhere at the same time; requests should not all arrive then.
         self._offset_s = random.uniform(0.0, every_s)
 
     def run(self) -> bool:
@@ -195,9 +195,9 @@ class Pipe:
             self._read()
         except KeyboardInterrupt:
             pass  # handled like the end of the input: what was read is still sent
-        self._sink.offer(self._fold.take())
+        self._sink.offer(self._aggregation.take())
         delivered = self._sink.close()
-        self._say(f"runvitals: {self._summary()}")
+        self._show(f"runvitals: {self._summary()}")
         return delivered
 
     def _read(self) -> None:
@@ -207,13 +207,13 @@ class Pipe:
         while True:
             if poll.poll(max(0.0, due_s - self._clock()) * 1000):
                 data = os.read(self._fd, 1 << 16)
-                for readings in self._intake.feed(data):
+                for readings in self._reader.feed(data):
                     self._take(readings)
                 if not data:
                     return
             if self._clock() >= due_s:
-                self._sink.offer(self._fold.take(before_ms=int(self._clock() * 1000)))
-                self._tell()
+                self._sink.offer(self._aggregation.take(before_ms=int(self._clock() * 1000)))
+                self._show_problems()
                 due_s = self._next_due_s()
 
     def _next_due_s(self) -> float:
@@ -223,28 +223,28 @@ class Pipe:
 
     def _take(self, readings: Sequence[MetricReading]) -> None:
         if self._dimensions is None:
-            surroundings = DimensionLookup(self._intake.instance)
-            self._dimensions = resolve(self._wanted, surroundings.find)
+            lookup = DimensionLookup(self._reader.instance)
+            self._dimensions = resolve(self._wanted, lookup.find)
         time_ms = int(self._clock() * 1000)
         for reading in readings:
             if self._selection.wants(reading):
                 series = reading.series
                 if self._dimensions:
                     series = series._replace(dimensions=self._dimensions + series.dimensions)
-                self._fold.add(series, time_ms, reading.value)
-        if self._fold.full >= _FULL_DATA:
-            self._sink.offer(self._fold.take(before_ms=0))
+                self._aggregation.add(series, time_ms, reading.value)
+        if self._aggregation.full >= _FULL_DATA:
+            self._sink.offer(self._aggregation.take(before_ms=0))
 
-    def _tell(self) -> None:
-        trouble = "; ".join(self._trouble())
-        if trouble and trouble != self._said:
-            self._say(f"runvitals: {self._summary()}")
-        self._said = trouble
+    def _show_problems(self) -> None:
+        problems = "; ".join(self._problems())
+        if problems and problems != self._shown:
+            self._show(f"runvitals: {self._summary()}")
+        self._shown = problems
 
-    def _trouble(self) -> list[str]:
-        refused = self._fold.refused
-        own = [f"{refused} readings that are no finite numbers"] if refused else []
-        return [*self._intake.trouble(), *own, *self._sink.trouble()]
+    def _problems(self) -> list[str]:
+        rejected = self._aggregation.rejected
+        invalid = [f"{rejected} readings that are not finite or too large"] if rejected else []
+        return [*self._reader.problems(), *invalid, *self._sink.problems()]
 
     def _summary(self) -> str:
-        return "; ".join([f"{self._intake.reports} reports, {self._sink.report()}", *self._trouble()])
+        return "; ".join([f"{self._reader.reports} reports, {self._sink.report()}", *self._problems()])

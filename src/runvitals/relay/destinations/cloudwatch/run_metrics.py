@@ -11,7 +11,7 @@ from runvitals.metrics import DEFINITIONS
 from runvitals.query.rates import Rate, between, rate_of
 from runvitals.relay.batch import Batch
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
-from runvitals.relay.destinations.cloudwatch.limits import legal_name
+from runvitals.relay.destinations.cloudwatch.limits import valid_name
 from runvitals.relay.destinations.cloudwatch.units import unit_of
 
 # All values of `run.log()` are selected and priced together.
@@ -43,18 +43,18 @@ class KeyMapping(NamedTuple):
 
 
 @lru_cache(16_384)
-def column(key: str) -> KeyMapping:
+def key_mapping(key: str) -> KeyMapping:
     """How a key is sent.
 
     Example:
-        >>> column("memory.usedMB").series, column("disk.in").field
-        (Series(name='memory.usedMB', unit='Bytes', dimensions=()), 'disk.readMBps')
+        >>> key_mapping("memory.usedMB").series, key_mapping("disk.in").field
+        (MetricSeries(name='memory.usedMB', unit='Bytes', dimensions=()), 'disk.readMBps')
     """
     rate = rate_of(key)
     field = rate.key if rate is not None else key
     match = DEFINITIONS.find(field)
     unit = unit_of(match.metric if match is not None else None)
-    series = MetricSeries(legal_name(field), unit.name)
+    series = MetricSeries(valid_name(field), unit.name)
     return KeyMapping(series, key.partition(".")[0], field, unit.factor, rate)
 
 
@@ -67,17 +67,17 @@ def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
     """
     for moment in batch.moments():
         for key, value in zip(moment.keys, moment.values, strict=True):
-            what = column(key)
-            if what.rate is None:
+            mapping = key_mapping(key)
+            if mapping.rate is None:
                 number = value
             else:
                 before = last.get(key)
                 last[key] = (moment.time_ms, value)
                 if before is None:
                     continue
-                number = between(*before, moment.time_ms, value, what.rate.factor)
+                number = between(*before, moment.time_ms, value, mapping.rate.factor)
             if not isnan(number):  # a gap
-                yield moment.time_ms, what.reading(number)
+                yield moment.time_ms, mapping.reading(number)
     for row in batch.logs:
         for key, value in row.numbers().items():
-            yield row.time_ms, MetricReading(MetricSeries(legal_name(key)), value, LOG_GROUP, key)
+            yield row.time_ms, MetricReading(MetricSeries(valid_name(key)), value, LOG_GROUP, key)

@@ -115,14 +115,14 @@ class Sender:
         """Whether a request is done: delivered, or rejected permanently."""
         try:
             self._put(request)
-        except ServiceUnavailable as why:
+        except ServiceUnavailable as error:
             with self._changed:
-                self.problem = str(why)
+                self.problem = str(error)
                 self._queue.appendleft(request)
                 self._done()
             return False
-        except RequestRejected as why:
-            self._refused(request, str(why))
+        except RequestRejected as error:
+            self._split(request, str(error))
             return True
         with self._changed:
             self.problem = ""
@@ -132,10 +132,10 @@ class Sender:
             self._done()
         return True
 
-    def _refused(self, request: Sequence[Datum], why: str) -> None:
+    def _split(self, request: Sequence[Datum], reason: str) -> None:
         """Send the halves of a rejected request, down to the single rejected datum, which is dropped."""
         with self._changed:
-            self.problem = why
+            self.problem = reason
             if len(request) == 1:
                 self._drop(request)
             else:
