@@ -14,8 +14,8 @@ import time
 
 import runvitals
 from runvitals.journal.paths import run_dir
+from runvitals.model.errors import UnknownRun
 from runvitals.query import OpenRun
-from runvitals.query.run_handle import UnknownRun
 
 GPU = ("gpu.0.gpu", "gpu.0.powerWatts", "gpu.0.temp")  # where there is one
 LINE = ("cpu", *GPU, "proc.memory.rssMB", "monitor.cpuPercent")

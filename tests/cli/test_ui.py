@@ -44,6 +44,29 @@ def test_serves_until_ctrl_c(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
+LOCAL_REQUESTS = """
+import asyncio, sys
+import httpx
+from runvitals.server import create_app
+
+async def main(folder):
+    transport = httpx.ASGITransport(create_app(folder))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        for path in ("runs?sort=config.lr&where=summary.loss<1&q=otter", "projects", "runs/brave-otter-1"):
+            print((await client.get(f"/api/v1/{path}")).status_code)
+
+asyncio.run(main(sys.argv[1]))
+print([name for name in ("sqlalchemy", "alembic", "psycopg") if name in sys.modules])
+"""
+
+
+def test_no_database_library_is_loaded(tmp_path: Path) -> None:
+    Monitor(tmp_path, "brave-otter-1").end(T0 + 1)
+    command = [sys.executable, "-c", LOCAL_REQUESTS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout.split("\n"), done.stderr) == (["200", "200", "200", "[]", ""], "")
+
+
 def test_a_port_that_was_asked_for_and_is_taken_is_an_error(
     taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

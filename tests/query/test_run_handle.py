@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.model.errors import UnknownRun
 from runvitals.query import open_run
-from runvitals.query.run_handle import UnknownRun, find_run
+from runvitals.query.run_handle import find_run
 from tests.query.journals import T0, Monitor, Trainer, Training
 
 

@@ -14,7 +14,9 @@ import uvicorn
 import zstandard
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.ingest import IngestEndpoint, Limits, Recorder
+from runvitals.server.ingest.endpoint import IngestEndpoint
+from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.recorder import Recorder
 from runvitals.store.metadata import Filter, RunRow, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 

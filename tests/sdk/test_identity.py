@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
-from runvitals.query.run_handle import UnknownRun, find_run, open_run
+from runvitals.model.errors import UnknownRun
+from runvitals.query.run_handle import find_run, open_run
 from runvitals.sdk.identity import identify, new_run_id, short_id
 from runvitals.sdk.run_names import free_name, names_of
 from tests.sdk.runs import Journals, Start, finished

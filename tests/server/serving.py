@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
-from runvitals.server.ingest import Limits
+from runvitals.server.ingest.limits import Limits
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import MetadataStore, open_metadata_store

@@ -89,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.server.http.logs import configure
         from runvitals.server.shared_server import SharedServer
         from runvitals.store import pairing
-        from runvitals.store.metadata import MetadataStoreError, open_metadata_store
+        from runvitals.store.errors import MetadataStoreError
+        from runvitals.store.metadata import open_metadata_store
         from runvitals.store.samples.sqlite_chunks import SqliteChunks
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)

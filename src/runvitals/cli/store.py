@@ -102,7 +102,7 @@ def _check(folder: str, catalogue: str | None) -> int:
 
 
 def _repair(folder: str, catalogue: str | None) -> int:
-    from runvitals.store.metadata import MetadataStoreError
+    from runvitals.store.errors import MetadataStoreError
     from runvitals.store.repair import repair
 
     if not os.path.isdir(folder):
@@ -149,8 +149,8 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 
 
 def _backup(folder: str, into: str) -> int:
-    from runvitals.store import metadata
     from runvitals.store.check import require_match
+    from runvitals.store.errors import MetadataStoreError
     from runvitals.store.metadata.backup import backup as copy_catalogue
     from runvitals.store.samples.sqlite_chunks.backup import backup
 
@@ -164,7 +164,7 @@ def _backup(folder: str, into: str) -> int:
         if has_catalogue:
             copy_catalogue(path, os.path.join(into, CATALOGUE))
             copied += 1
-    except metadata.MetadataStoreError as error:
+    except MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")
     if not has_catalogue:

@@ -41,7 +41,8 @@ def _number(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.store.metadata import MetadataStoreError, open_metadata_store
+        from runvitals.store.errors import MetadataStoreError
+        from runvitals.store.metadata import open_metadata_store
     except ModuleNotFoundError as error:
         print(f"runvitals: tokens need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1

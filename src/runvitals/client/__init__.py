@@ -6,6 +6,6 @@ Uses only the standard library. With NumPy installed, columns are arrays.
 from runvitals.client.client import Client
 from runvitals.client.connection import ServerError
 from runvitals.client.remote_run import RemoteRun
-from runvitals.query.run_handle import UnknownRun
+from runvitals.model.errors import UnknownRun
 
 __all__ = ["Client", "RemoteRun", "ServerError", "UnknownRun"]

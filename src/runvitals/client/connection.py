@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from runvitals.query.run_handle import UnknownRun
+from runvitals.model.errors import UnknownRun
 from runvitals.relay.engine.http_client import HttpClient, HttpResponse
 from runvitals.terminal import inert
 

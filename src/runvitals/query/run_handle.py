@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
+from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
 from runvitals.model.run import Run, State
 from runvitals.query import console
@@ -20,10 +21,6 @@ from runvitals.query.series import Columns
 from runvitals.query.statistics import Statistics, of_columns
 
 Names = Literal["runvitals", "mlflow"]
-
-
-class UnknownRun(LookupError):
-    """No such run. The message names the folder that was searched and runs with similar names."""
 
 
 @dataclass(frozen=True, slots=True)

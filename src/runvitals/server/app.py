@@ -9,14 +9,14 @@ import anyio
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
 from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
-from runvitals.query.run_handle import UnknownRun, now_ms
+from runvitals.model.errors import UnknownRun
+from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.http.buffered_body import BufferedBodies
@@ -25,6 +25,7 @@ from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
 from runvitals.server.workers import MOST_S, Busy
+from runvitals.store.errors import MetadataStoreUnavailable
 
 log = logging.getLogger("runvitals.server")
 
@@ -77,7 +78,7 @@ def application(
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _unreadable)
-    app.add_exception_handler(OperationalError, _catalogue_unavailable)
+    app.add_exception_handler(MetadataStoreUnavailable, _metadata_store_unavailable)
     return app
 
 
@@ -135,9 +136,7 @@ async def _unreadable(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)
 
 
-async def _catalogue_unavailable(request: Request, error: Exception) -> JSONResponse:
-    """Its disk is full, or its database cannot be reached: that may pass."""
-    assert isinstance(error, OperationalError)
-    log.error("the metadata store is unavailable: %s", error.orig)
+async def _metadata_store_unavailable(request: Request, error: Exception) -> JSONResponse:
+    log.error("the metadata store is unavailable: %s", error)
     text = "the metadata store is unavailable: the server's log says why"
     return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})

@@ -11,10 +11,10 @@ from runvitals.metrics import DEFINITIONS
 from runvitals.model.event import Event
 from runvitals.model.filter import Filter
 from runvitals.model.run import Run
+from runvitals.model.run_sort import RunSort
 from runvitals.query.globs import glob
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.series import Series
-from runvitals.store.metadata.run_listing import RunSort
 
 T = TypeVar("T")
 Position = Mapping[str, int]

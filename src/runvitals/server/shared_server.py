@@ -26,8 +26,10 @@ from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
-from runvitals.server.ingest import PATH, IngestEndpoint, Limits, Recorder
+from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
+from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
+from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.stored.library import StoredLibrary

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from sqlalchemy import Connection, inspect, select
-from sqlalchemy.exc import DBAPIError
 
-from runvitals.store.metadata.database import MetadataStoreError, ReadOnlyDatabase, among, sqlite_path
+from runvitals.store.errors import MetadataStoreError, QueryFailed
+from runvitals.store.metadata.database import ReadOnlyDatabase, among, sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
 from runvitals.store.metadata.migration import is_current
 from runvitals.store.metadata.tables import metric, writer
@@ -49,8 +49,8 @@ def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
     with closing(database):
         try:
             yield from _fitting(folder, held, database)
-        except DBAPIError as error:
-            yield Problem(database.name, f"cannot be read: {error.orig}")
+        except QueryFailed as error:
+            yield Problem(database.name, f"cannot be read: {error}")
 
 
 def require_match(folder: str, address: str) -> None:
@@ -66,8 +66,8 @@ def require_match(folder: str, address: str) -> None:
     with closing(ReadOnlyDatabase(address)) as database:
         try:
             reason = _mismatch(folder, held, database) if is_current(database) else None
-        except DBAPIError as error:
-            raise MetadataStoreError(f"{database.name} cannot be read: {error.orig}") from error
+        except QueryFailed as error:
+            raise MetadataStoreError(f"{database.name} cannot be read: {error}") from error
     if reason is not None:
         raise StoreError(f"{reason}: {WAY_OUT}")
 

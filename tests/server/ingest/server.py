@@ -8,7 +8,9 @@ from typing import Any
 import anyio
 import httpx
 
-from runvitals.server.ingest import PATH, IngestEndpoint, Limits, Recorder
+from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
+from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.recorder import Recorder
 from runvitals.store.metadata import Filter, MetadataStore, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from runvitals.server.ingest import PATH
+from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks

@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from runvitals.model import batch_body
-from runvitals.server.ingest import Limits
 from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import JsonEnvelope
 from runvitals.store.metadata import Filter, Predicate, RunSort
 from runvitals.store.metadata.log_summaries import summary_of

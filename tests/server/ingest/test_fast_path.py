@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from runvitals.server.ingest import Limits
+from runvitals.server.ingest.limits import Limits
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, answered, serving
 

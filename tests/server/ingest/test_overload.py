@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from runvitals.server.http.connection import ConnectionLimits
-from runvitals.server.ingest import PATH, Limits
+from runvitals.server.ingest.endpoint import PATH
+from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.store.samples.contract import CommitAck, SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks

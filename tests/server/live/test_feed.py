@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
+from runvitals.model.errors import UnknownRun
 from runvitals.query.reader import RunReader
-from runvitals.query.run_handle import UnknownRun
 from runvitals.server.library import RunView, Version
 from runvitals.server.live import feed as feeds
 from runvitals.server.live.feed import RunFeeds

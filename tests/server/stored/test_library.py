@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals.model.device import RunDevice, devices_of
 from runvitals.server import cached_read
 from runvitals.server.api import models
-from runvitals.store.metadata import DeviceRecord, SectionUpdate, WriterRegistration
-from runvitals.store.metadata.devices import devices_of
+from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
 from tests.server.stored_runs import Shared
@@ -116,7 +116,7 @@ def test_chosen_series(training: Training, local: Client, server: Shared, chosen
 def test_a_device_by_its_uuid(training: Training, server: Shared) -> None:
     row = server.catalogue.runs.find("abc", T0)
     assert row is not None
-    server.catalogue.devices.note(row.id, [DeviceRecord("node1", uuid="GPU-1", position=1)], T0)
+    server.catalogue.devices.note(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
     keys = {one["key"] for one in server.ask("runs/abc/series", device="GPU-1")}
     assert keys == {
         f"gpu.1.{name}" for name in ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from runvitals.model.errors import UnknownRun
 from runvitals.model.fields import MAX_FIELDS
 from runvitals.query.run_builder import MergedSection
-from runvitals.store.metadata import MetadataStore, SectionUpdate, UnknownRun
+from runvitals.store.metadata import MetadataStore, SectionUpdate
 from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, fold, summary_of
 from tests.store.metadata.runs import T0, joined, uids, where
 

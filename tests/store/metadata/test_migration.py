@@ -10,7 +10,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-from runvitals.store.metadata import MetadataStoreError, open_metadata_store
+from runvitals.store.errors import MetadataStoreError
+from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.migration import FOLDER, is_current, migrate, revisions
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runvitals.model.ending import Ending
+from runvitals.model.run_sort import SORTED_COLUMNS
 from runvitals.store.metadata import (
     Filter,
     MetadataStore,
@@ -26,7 +27,6 @@ from runvitals.store.metadata import (
     WriterRegistration,
     filter_sql,
 )
-from runvitals.store.metadata.run_listing import SORTED_COLUMNS
 from tests.store.metadata.runs import EVERYTHING, T0, joined, made, uids, where
 
 CONFIGS: dict[str, dict[str, Any]] = {

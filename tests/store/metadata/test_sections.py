@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runvitals.model.errors import UnknownRun
 from runvitals.query.run_builder import MergedSection
-from runvitals.store.metadata import Filter, MetadataStore, RunSort, SectionUpdate, UnknownRun
+from runvitals.store.metadata import Filter, MetadataStore, RunSort, SectionUpdate
 from tests.store.metadata.runs import T0, joined, made, uids, where
 
 

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runvitals.model.ending import Ending
+from runvitals.model.errors import UnknownRun
 from runvitals.store.metadata import (
     Filter,
     MetadataStore,
     RegisteredWriter,
     SectionUpdate,
-    UnknownRun,
     WatchedProcess,
     WriterEnd,
     WriterHeartbeat,

@@ -16,7 +16,6 @@ from urllib.parse import parse_qs
 
 import anyio
 import anyio.to_thread
-from sqlalchemy.exc import OperationalError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,6 +25,7 @@ from runvitals.server.http.buffered_body import refusal
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest.errors import RequestRejected, unavailable
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
+from runvitals.store.errors import MetadataStoreUnavailable
 from runvitals.store.metadata.tokens import TokenTable
 
 COOKIE = "runvitals_token"
@@ -118,7 +118,7 @@ class TokenRequired:
             found = await anyio.to_thread.run_sync(
                 self._tokens.check, secret, self._clock(), limiter=self._checks
             )
-        except OperationalError as error:
+        except MetadataStoreUnavailable as error:
             raise unavailable("tokens cannot be checked: see /readyz and the server log") from error
         known, other = (self._bad, self._good) if found is None else (self._good, self._bad)
         other.pop(secret, None)

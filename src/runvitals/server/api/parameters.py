@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Path, Query, Request
 
 from runvitals.journal.paths import check_run_id
+from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, Predicate
 from runvitals.model.run import State
-from runvitals.query.run_handle import UnknownRun
 from runvitals.server.library import EditableLibrary, Library, OpenedRun, SeriesSelection
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path
 
+from runvitals.model.errors import UnknownProject
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheEditableLibrary, TheLibrary
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
-from runvitals.store.metadata import UnknownProject
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
 _ERRORS: dict[int | str, dict[str, Any]] = {

@@ -8,9 +8,10 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.errors import UnknownRun
 from runvitals.model.run_json import run_as_dict
+from runvitals.model.run_sort import RunSort
 from runvitals.query.key_filter import KeyFilter
-from runvitals.query.run_handle import UnknownRun
 from runvitals.server.api import models
 from runvitals.server.api.parameters import CheckedRunId, TheEditableLibrary, TheFilter, TheLibrary, TheRun
 from runvitals.server.api.responses import (
@@ -20,7 +21,6 @@ from runvitals.server.api.responses import (
     json_bytes,
     json_response,
 )
-from runvitals.store.metadata.run_listing import RunSort
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""

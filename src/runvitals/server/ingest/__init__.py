@@ -19,9 +19,3 @@ sample_commits      hands samples to the sample store, which commits them (`comm
 `group_commit` writes the metadata of concurrent requests in one transaction, `logged_rows` summarizes rows of
 `log()`, `heartbeats` records which writers are alive, `errors` are the responses to rejected requests.
 """
-
-from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
-from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.recorder import Recorder
-
-__all__ = ["PATH", "IngestEndpoint", "Limits", "Recorder"]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from runvitals.model import records as valid
+from runvitals.model.device import RunDevice, devices_of
 from runvitals.model.ending import Ending
 from runvitals.model.limits import DEPTH
 from runvitals.model.state import ENDED_STATES, STATES, is_ended
@@ -20,13 +21,11 @@ from runvitals.server.ingest.errors import RequestRejected, malformed, out_of_ra
 from runvitals.server.ingest.limits import Limits
 from runvitals.store.metadata import (
     ConsoleLine,
-    DeviceRecord,
     SectionUpdate,
     StoredEvent,
     WatchedProcess,
     WriterEnd,
 )
-from runvitals.store.metadata.devices import devices_of
 from runvitals.store.metadata.log_summaries import TALLY, LoggedRows
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.metadata.writer_registration import RegisteredWriter
@@ -73,7 +72,7 @@ class ObservedDevices(NamedTuple):
     """Devices that a run reported at a time, ms UTC."""
 
     run_id: int
-    devices: list[DeviceRecord]
+    devices: list[RunDevice]
     time_ms: int
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from sqlalchemy.exc import SQLAlchemyError
 
+from runvitals.model.errors import UnknownRun
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.errors import RequestRejected, out_of_range, unavailable
 from runvitals.server.ingest.group_commit import GroupCommit
@@ -25,7 +25,8 @@ from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writers import KnownWriter, WriterRegistry
 from runvitals.server.library import Version
-from runvitals.store.metadata import KeyList, MetadataStore, UnknownRun
+from runvitals.store.errors import QueryFailed
+from runvitals.store.metadata import KeyList, MetadataStore
 from runvitals.store.metadata.log_summaries import fold
 from runvitals.store.samples.contract import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
@@ -191,7 +192,7 @@ class Recorder:
             return await self._record(envelopes)
         except StoreError as error:
             raise unavailable(f"could not write to the sample store: {error}") from error
-        except SQLAlchemyError as error:
+        except QueryFailed as error:
             log.exception("could not write to the metadata store")
             raise unavailable(f"could not write to the metadata store: {type(error).__name__}") from error
         except UnknownRun as error:  # it was deleted permanently a moment ago

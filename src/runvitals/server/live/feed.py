@@ -11,7 +11,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from runvitals.deadline import TooSlow
-from runvitals.query.run_handle import UnknownRun
+from runvitals.model.errors import UnknownRun
 from runvitals.server.library import OpenedRun, RunView, Version
 from runvitals.server.live.follower import HEARTBEAT_S, IDLE_POLL_S, POLL_S, Follower
 from runvitals.server.workers import Busy

@@ -9,10 +9,12 @@ from typing import Any, Literal, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model import fields
+from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter
 from runvitals.model.run import Run
+from runvitals.model.run_sort import RunSort
 from runvitals.query.reader import RunReader
-from runvitals.query.run_handle import UnknownRun, find_run
+from runvitals.query.run_handle import find_run
 from runvitals.query.runs import RunList
 from runvitals.query.series import Series
 from runvitals.server.cached_read import Shared
@@ -21,7 +23,6 @@ from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPa
 from runvitals.server.local.journal_run import JournalView
 from runvitals.server.local.run_filter import after_place, cursor, matching, ordered
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
-from runvitals.store.metadata.run_listing import RunSort
 
 T = TypeVar("T")
 KEPT_BYTES = 512 * 1024 * 1024

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from runvitals.model import fields
+from runvitals.model.device import devices_of
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.filter import Filter, Predicate, is_field
 from runvitals.model.run import Run
-from runvitals.store.metadata.devices import devices_of
-from runvitals.store.metadata.run_listing import RunSort
-from runvitals.store.metadata.search_columns import search_text
+from runvitals.model.run_sort import RunSort
+from runvitals.model.search_text import search_text
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.metrics import mlflow
+from runvitals.model.errors import UnknownRun
 from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
-from runvitals.query.run_handle import UnknownRun
 from runvitals.server.cached_read import Shared
 from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunView, Version

@@ -9,12 +9,12 @@ import numpy as np
 
 from runvitals.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
+from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
 from runvitals.model.limits import STEP as MOST_STEP
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.model.run import Run
 from runvitals.query.console import KEPT_BYTES
-from runvitals.query.run_handle import UnknownRun
 from runvitals.query.series import Series
 from runvitals.server import cached_read
 from runvitals.server.library import (

@@ -14,15 +14,13 @@ Example:
 """
 
 from runvitals.model.filter import Filter, Predicate
+from runvitals.model.run_sort import RunSort
 from runvitals.store.metadata.console import ConsoleLine, ConsolePage
-from runvitals.store.metadata.database import MetadataStoreError
-from runvitals.store.metadata.devices import DeviceRecord
 from runvitals.store.metadata.events import StoredEvent
 from runvitals.store.metadata.metadata_store import MetadataStore, open_metadata_store
 from runvitals.store.metadata.metrics import KeyList
-from runvitals.store.metadata.projects import Project, UnknownProject
-from runvitals.store.metadata.run_listing import RunPage, RunSort
-from runvitals.store.metadata.run_locks import UnknownRun
+from runvitals.store.metadata.projects import Project
+from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_rows import RunRow
 from runvitals.store.metadata.run_states import StoredWriter, hosts
 from runvitals.store.metadata.sections import RunSections, SectionUpdate
@@ -34,11 +32,9 @@ __all__ = [
     "AccessToken",
     "ConsoleLine",
     "ConsolePage",
-    "DeviceRecord",
     "Filter",
     "KeyList",
     "MetadataStore",
-    "MetadataStoreError",
     "Predicate",
     "Project",
     "RegisteredWriter",
@@ -49,8 +45,6 @@ __all__ = [
     "SectionUpdate",
     "StoredEvent",
     "StoredWriter",
-    "UnknownProject",
-    "UnknownRun",
     "WatchedProcess",
     "WriterEnd",
     "WriterHeartbeat",

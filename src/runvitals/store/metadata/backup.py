@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from runvitals.store import private_files
-from runvitals.store.metadata.database import MetadataStoreError
+from runvitals.store.errors import MetadataStoreError
 from runvitals.store.samples.sqlite_chunks.database import copy_frozen, is_frozen
 
 

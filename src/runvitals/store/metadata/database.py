@@ -33,11 +33,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+    StatementError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from runvitals import deadline
 from runvitals.store import private_files
+from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.sqlite_chunks.database import open_as_it_is
 
@@ -56,10 +65,6 @@ _TRIES = 5
 _BEGIN = "runvitals_begin"
 # Deadlock and serialization failure: the transaction was rolled back and can be retried.
 _AGAIN = ("40P01", "40001")
-
-
-class MetadataStoreError(Exception):
-    """The metadata store cannot be used; the text names the database and what to do."""
 
 
 class Database:
@@ -96,17 +101,18 @@ class Database:
     def _refuse_if_lost(self) -> None:
         problem = self.problem()
         if problem is not None:
-            raise OperationalError("BEGIN", None, sqlite3.OperationalError(problem))
+            raise MetadataStoreUnavailable(problem)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees what was committed. On SQLite, all reads see the same snapshot.
 
         Raises:
-            OperationalError: a database error; also if the file was deleted or replaced.
+            QueryFailed: a query failed.
+            MetadataStoreUnavailable: the database cannot be reached, or its file was deleted or replaced.
         """
         self._refuse_if_lost()
-        with self.engine.connect() as connection, connection.begin():
+        with _own_errors(), self.engine.connect() as connection, connection.begin():
             left_s = deadline.left_s()
             if left_s is not None and not self.is_sqlite:  # SQLite checks the deadline itself: see `_prepare`
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(left_s * 1000) + 1}")
@@ -120,17 +126,23 @@ class Database:
             durable: whether it survives a power failure once this returns. If False, the last 0.1 s of writes
                 may be lost (on SQLite: everything after the last durable commit), but never part of a
                 transaction.
+
+        Raises:
+            QueryFailed: a query failed; nothing was written.
+            MetadataStoreUnavailable: the database cannot be reached or written, or its file was deleted or
+                replaced.
         """
-        for attempt in range(1, _TRIES + 1):
-            try:
-                return self._write(work, durable)
-            except DBAPIError as error:
-                if attempt == _TRIES or getattr(error.orig, "sqlstate", None) not in _AGAIN:
-                    raise
-        raise AssertionError("unreachable")
+        self._refuse_if_lost()
+        with _own_errors():
+            for _ in range(_TRIES - 1):
+                try:
+                    return self._write(work, durable)
+                except DBAPIError as error:
+                    if getattr(error.orig, "sqlstate", None) not in _AGAIN:
+                        raise
+            return self._write(work, durable)
 
     def _write(self, work: Callable[[Connection], T], durable: bool) -> T:
-        self._refuse_if_lost()
         if not self.is_sqlite:
             with self.engine.begin() as connection:
                 if not durable:
@@ -146,6 +158,21 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Raise SQLAlchemy's errors as ours: callers of the metadata store do not load SQLAlchemy."""
+    try:
+        yield
+    except (OperationalError, PoolTimeout) as error:
+        raise MetadataStoreUnavailable(_text_of(error)) from error
+    except SQLAlchemyError as error:
+        raise QueryFailed(_text_of(error)) from error
+
+
+def _text_of(error: SQLAlchemyError) -> str:
+    return str(error.orig) if isinstance(error, StatementError) else str(error)
 
 
 class ReadOnlyDatabase(Database):

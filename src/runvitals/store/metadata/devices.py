@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
 from runvitals.journal.json_codec import dumps, loads
+from runvitals.model.device import RunDevice
 from runvitals.store.metadata.database import Database, ids_of, insert
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import device, run_device
-from runvitals.store.metadata.text import MAX_NAME, check_integers, checked_name
+from runvitals.store.metadata.text import check_integers, checked_name
 
-
-@dataclass(frozen=True, slots=True)
-class DeviceRecord:
-    """A device that a run saw on one of its hosts. None: unknown; does not overwrite a known value.
-
-    Args:
-        host: the machine.
-        uuid: of the device. It stays the same when the device moves to another slot or host.
-        pci_address: on that host; required if there is no UUID.
-        position: its index there, as the run saw it.
-        used: by the run.
-        facts: other facts, a JSON object.
-    """
-
-    host: str
-    uuid: str | None = None
-    pci_address: str | None = None
-    position: int | None = None
-    used: bool | None = None
-    vendor: str | None = None
-    model: str | None = None
-    memory_bytes: int | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def identity(self) -> str:
-        """
-        Raises:
-            ValueError: neither a UUID nor a PCI address.
-        """
-        if not self.uuid and not self.pci_address:
-            raise ValueError(f"a device of {self.host} without a UUID needs its PCI address")
-        return checked_name("device", self.uuid or f"{self.host}/{self.pci_address}", 600)
+_MAX_IDENTITY = 600  # a UUID, or the names of a host and of a PCI slot
 
 
 class DeviceTable:
@@ -55,7 +23,7 @@ class DeviceTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def note(self, run_id: int, devices: Sequence[DeviceRecord], time_ms: int) -> None:
+    def note(self, run_id: int, devices: Sequence[RunDevice], time_ms: int) -> None:
         """Record the devices that a run sees, or more facts about them. Durable.
 
         Raises:
@@ -66,7 +34,7 @@ class DeviceTable:
         if rows:
             self._database.write(lambda connection: _note(connection, run_id, devices, rows))
 
-    def of_run(self, run_id: int) -> list[DeviceRecord]:
+    def of_run(self, run_id: int) -> list[RunDevice]:
         """The devices that a run saw, by host and position."""
         statement = (
             select(device, run_device.c.host.label("seen_on"), run_device.c.position, run_device.c.used)
@@ -75,7 +43,7 @@ class DeviceTable:
         )
         with self._database.read() as connection:
             found = [
-                DeviceRecord(
+                RunDevice(
                     host=row.seen_on,
                     uuid=row.uuid,
                     pci_address=row.pci_address,
@@ -93,50 +61,7 @@ class DeviceTable:
         )
 
 
-def devices_of(host: str, machine: Mapping[str, object]) -> list[DeviceRecord]:
-    """The devices in the facts about a machine; those that cannot be stored are left out.
-
-    Args:
-        machine: as in journals. A list of maps with `uuid` or `pci` is a list of devices.
-
-    Example:
-        >>> [one.identity for one in devices_of("node1", {"gpu_nvidia": [{"index": 0, "uuid": "GPU-5"}]})]
-        ['GPU-5']
-    """
-    found: dict[str, DeviceRecord] = {}
-    for name, listed in machine.items():
-        for about in listed if isinstance(listed, list) else ():
-            if isinstance(about, dict) and (_text(about, "uuid") or _text(about, "pci")):
-                one = _device(host, name.removeprefix("gpu_"), about)
-                found[one.identity] = one
-    return list(found.values())
-
-
-def _device(host: str, vendor: str, about: Mapping[str, object]) -> DeviceRecord:
-    used = about.get("used")
-    return DeviceRecord(
-        host,
-        uuid=_text(about, "uuid"),
-        pci_address=_text(about, "pci"),
-        position=_number(about, "index"),
-        used=used if isinstance(used, bool) else None,
-        vendor=vendor[:MAX_NAME],
-        model=_text(about, "name"),
-        memory_bytes=_number(about, "memory_bytes"),
-    )
-
-
-def _text(about: Mapping[str, object], name: str) -> str | None:
-    text = about.get(name)
-    return text if isinstance(text, str) and 0 < len(text) <= MAX_NAME else None
-
-
-def _number(about: Mapping[str, object], name: str) -> int | None:
-    number = about.get(name)
-    return number if type(number) is int and 0 <= number < 2**63 else None
-
-
-def _row(one: DeviceRecord, time_ms: int) -> dict[str, Any]:
+def _row(one: RunDevice, time_ms: int) -> dict[str, Any]:
     checked_name("host", one.host)
     check_integers(f"device {one.identity}", position=one.position, memory_bytes=one.memory_bytes)
     texts = {name: getattr(one, name) for name in ("uuid", "pci_address", "vendor", "model")}
@@ -146,7 +71,7 @@ def _row(one: DeviceRecord, time_ms: int) -> dict[str, Any]:
         raise ValueError(f"the facts about device {one.identity} are not valid JSON: {error}") from None
     return {
         **{name: checked_name(name, text) if text else None for name, text in texts.items()},
-        "identity": one.identity,
+        "identity": checked_name("device", one.identity, _MAX_IDENTITY),
         "host": checked_name("host", one.host),
         "memory_bytes": one.memory_bytes,
         "body": body,
@@ -156,7 +81,7 @@ def _row(one: DeviceRecord, time_ms: int) -> dict[str, Any]:
 
 
 def _note(
-    connection: Connection, run_id: int, devices: Sequence[DeviceRecord], rows: dict[str, dict[str, Any]]
+    connection: Connection, run_id: int, devices: Sequence[RunDevice], rows: dict[str, dict[str, Any]]
 ) -> None:
     lock_known_runs(connection, [run_id])
     statement = insert(connection, device)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DatabaseError, OperationalError
 
+from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from runvitals.store.metadata.console import ConsoleTable
-from runvitals.store.metadata.database import Database, MetadataStoreError
+from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.devices import DeviceTable
 from runvitals.store.metadata.events import EventTable
 from runvitals.store.metadata.issued_ids import IssuedIds
@@ -90,11 +90,11 @@ def open_metadata_store(address: str) -> MetadataStore:
     try:
         migrate(database)
         database.opened()
-    except DatabaseError as error:
+    except QueryFailed as error:
         database.close()
-        way_out = "" if isinstance(error, OperationalError) else f": {WAY_OUT}"
+        way_out = "" if isinstance(error, MetadataStoreUnavailable) else f": {WAY_OUT}"
         raise MetadataStoreError(
-            f"could not open the metadata store {database.name}: {error.orig}{way_out}"
+            f"could not open the metadata store {database.name}: {error}{way_out}"
         ) from error
     except BaseException:
         database.close()

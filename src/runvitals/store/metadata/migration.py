@@ -11,7 +11,8 @@ import re
 
 from sqlalchemy import Connection, inspect, text
 
-from runvitals.store.metadata.database import Database, MetadataStoreError
+from runvitals.store.errors import MetadataStoreError
+from runvitals.store.metadata.database import Database
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Connection, func, select, update
 from sqlalchemy.exc import IntegrityError
 
+from runvitals.model.errors import UnknownProject
 from runvitals.model.names import shortened
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.text import MAX_NAME, checked_name
 
 DEFAULT_PROJECT = "default"
-
-
-class UnknownProject(LookupError):
-    """There is no project with this id or name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +87,14 @@ class ProjectTable:
         statement = (
             update(project).where(project.c.id == project_id).values(name=checked_name("project", name))
         )
-        try:
-            changed = self._database.write(lambda connection: connection.execute(statement).rowcount)
-        except IntegrityError:
-            raise ValueError(f"the project {name!r} already exists") from None
-        if not changed:
+
+        def work(connection: Connection) -> int:
+            try:
+                return connection.execute(statement).rowcount
+            except IntegrityError:
+                raise ValueError(f"the project {name!r} already exists") from None
+
+        if not self._database.write(work):
             raise UnknownProject(f"there is no project with id {project_id}")
 
     def delete(self, project_id: int, now_ms: int) -> int:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Table, insert, select
 from sqlalchemy.exc import IntegrityError, StatementError
 
+from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST
 from runvitals.store import sqlite_salvage
 from runvitals.store.metadata.database import add_rows, ids_made
 from runvitals.store.metadata.metadata_store import MetadataStore
 from runvitals.store.metadata.metrics import pack_numbers
-from runvitals.store.metadata.search_columns import search_text
 from runvitals.store.metadata.tables import (
     metadata,
     metric,

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal,
 from runvitals.model.fields import NUMBER, TEXT
 from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
+from runvitals.model.run_sort import RunSort
 from runvitals.store.metadata.database import ids_of
 from runvitals.store.metadata.filter_sql import COLUMNS, Plan, plan
 from runvitals.store.metadata.run_rows import RunRow, read_rows
@@ -19,41 +20,9 @@ from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import field, project, run, run_field
 from runvitals.store.metadata.text import check_integers
 
-SORTED_COLUMNS = (
-    "id",
-    "name",
-    "group",
-    "job_type",
-    "state",
-    "project",
-    "started_ms",
-    "last_ms",
-    "duration_ms",
-)
 _TEXTS = ("id", "name", "group", "job_type", "state", "project")
 _MISSING = 2  # the kind of runs without a value: sorted after numbers and texts
 _PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
-
-
-@dataclass(frozen=True, slots=True)
-class RunSort:
-    """The sort order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
-
-    In both directions, numbers come before texts, and runs without a value last.
-
-    Raises:
-        ValueError: unknown column or field.
-    """
-
-    by: str = "started_ms"
-    descending: bool = True
-
-    def __post_init__(self) -> None:
-        if self.by not in SORTED_COLUMNS and not is_field(self.by):
-            raise ValueError(
-                f"cannot sort runs by {self.by!r}; expected one of "
-                f"{', '.join(SORTED_COLUMNS)}, config.… or summary.…"
-            )
 
 
 @dataclass(frozen=True, slots=True)

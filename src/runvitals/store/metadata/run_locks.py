@@ -6,12 +6,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, select
 
+from runvitals.model.errors import UnknownRun
 from runvitals.store.metadata.database import among
 from runvitals.store.metadata.tables import run
-
-
-class UnknownRun(LookupError):
-    """There is no run with this id."""
 
 
 def lock_runs(connection: Connection, run_ids: Iterable[int]) -> list[int]:

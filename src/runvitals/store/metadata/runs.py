@@ -9,14 +9,15 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.model.filter import Filter
 from runvitals.model.names import plain_text
+from runvitals.model.run_sort import RunSort
+from runvitals.model.search_text import tags_of
 from runvitals.store.metadata import run_listing, sections
 from runvitals.store.metadata.database import Database, among, ids_of
 from runvitals.store.metadata.filter_sql import plan
-from runvitals.store.metadata.run_listing import RunPage, RunSort
+from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_rows import RunRow, read_rows
 from runvitals.store.metadata.run_states import state_at
-from runvitals.store.metadata.search_columns import tags_of
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey, read_documents
 from runvitals.store.metadata.sections import SectionUpdate
 from runvitals.store.metadata.tables import field, project, run, run_field, run_tag

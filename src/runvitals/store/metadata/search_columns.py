@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, bindparam, delete, select
 
 from runvitals.model import fields
-from runvitals.model.fields import NUMBER, Scalar
+from runvitals.model.fields import Scalar
 from runvitals.model.names import shortened
+from runvitals.model.search_text import search_text, tags_of
 from runvitals.store.metadata.database import add_rows, among, ids_made, put_rows, update_rows
 from runvitals.store.metadata.projects import project_name
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
@@ -24,11 +25,6 @@ LOGGED = "logged"
 SECTIONS = ("run", "config", "summary", LOGGED)
 """The sections from which something is derived."""
 _SUMMARY = "summary"
-MAX_NOTES = 2000
-MAX_SEARCHED = 8000
-"""How many characters of the notes, and of all text of a run, are searched."""
-# Searches for one or two letters match the start of trigrams; so the last letters need a trigram too.
-_AFTER_LAST = "\n\n"
 
 FieldsOfRuns = Mapping[int, Mapping[str, Scalar]]
 Documents = Mapping[SectionKey, SectionDocument]
@@ -128,14 +124,6 @@ def write_abouts(
     add_rows(connection, run_tag, tags)
 
 
-def tags_of(about: Mapping[str, Any]) -> list[str]:
-    """The distinct tags in a `run` section, in their order."""
-    tags = about.get("tags")
-    if not isinstance(tags, list):
-        return []
-    return list(dict.fromkeys(shortened(str(tag), MAX_NAME) for tag in tags))
-
-
 def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[int]) -> None:
     """Update the search text of runs from their sections."""
     statement = select(run.c.id, run.c.uid).where(among(connection, run.c.id, run_ids))
@@ -155,23 +143,3 @@ def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[
             for run_id, uid in connection.execute(statement)
         ],
     )
-
-
-def search_text(uid: str, about: dict[str, Any], config: dict[str, Any]) -> str:
-    """A run's id, name, group, job type, tags and notes, and the values of its configuration, case folded."""
-    said = [str(about.get(key) or "") for key in ("name", "default_name", "group", "job_type")]
-    notes = str(about.get("notes") or "")[:MAX_NOTES]
-    values = [_shown(leaf) for leaf in fields.leaves("config", config).values()]
-    text = "\n".join(part for part in (uid, *said, *tags_of(about), notes, *values) if part)
-    return shortened(text, MAX_SEARCHED).casefold() + _AFTER_LAST
-
-
-def _shown(leaf: Scalar) -> str:
-    """A value as users type it: 64, not 64.0."""
-    if leaf.kind == NUMBER:
-        return (
-            str(int(leaf.number))
-            if abs(leaf.number) < 2**53 and leaf.number.is_integer()
-            else repr(leaf.number)
-        )
-    return leaf.text

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, case, func, select, update
 
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
+from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST, MONITOR
 from runvitals.store.metadata.database import add_rows, among, ids_made, ids_of
 from runvitals.store.metadata.projects import DEFAULT_PROJECT, project_name
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_states import restate
-from runvitals.store.metadata.search_columns import search_text
 from runvitals.store.metadata.section_documents import SectionKey, read_documents
 from runvitals.store.metadata.tables import project, run, run_text, writer
 from runvitals.store.metadata.text import check_integers, checked_name
