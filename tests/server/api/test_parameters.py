@@ -23,8 +23,8 @@ from tests.server.client import Client
             "no run 'brave'",
         ),  # a beginning is not enough: an address must not change its meaning
         ("runs/..%2Fetc", 404, "there is no /api/v1/runs"),
-        ("runs/.hidden", 404, "not allowed"),
-        ("runs/%00", 404, "not allowed"),
+        ("runs/.hidden", 404, "invalid run id"),
+        ("runs/%00", 404, "invalid run id"),
         ("runs/" + "x" * 200, 422, "at most 128"),
         ("nothing", 404, "there is no /api/v1/nothing; /api/v1/openapi.json describes"),
         ("runs?limit=0", 422, "limit='0': Input should be greater than or equal to 1"),

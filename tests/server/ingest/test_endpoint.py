@@ -180,7 +180,7 @@ def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "text"),
     [
-        ({"run": "a/b"}, 422, "run id 'a/b' is not allowed"),
+        ({"run": "a/b"}, 422, "invalid run id 'a/b'"),
         ({"run": 7}, 400, "Expected `str`, got `int` - at `$.run`"),
         ({"seq": None}, 400, "seq is missing"),
         ({"seq": -1}, 400, "Expected `int` >= 0"),

@@ -82,8 +82,8 @@ def test_all_lives_of_a_hosts_monitor_share_a_lane_and_ranks_do_not(catalogue: M
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (WriterRegistration("../up", "monitor.n.1"), "run id '../up' is not allowed"),
-        (WriterRegistration("ok", "a/b"), "writer 'a/b' is not allowed"),
+        (WriterRegistration("../up", "monitor.n.1"), "invalid run id '../up'"),
+        (WriterRegistration("ok", "a/b"), "invalid writer 'a/b'"),
         (WriterRegistration("ok", "w", host="h" * 257), "host 'hhh.*1 to 256 characters"),
         (WriterRegistration("ok", "w", role=""), "role ''"),
         (WriterRegistration("ok", "w", interval_s=0.0), "interval_s 0.0"),
