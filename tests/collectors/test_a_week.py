@@ -1,4 +1,4 @@
-"""Sources that fail for a week: each is asked again every now and then, and costs no more at its end."""
+"""Sources that fail for a week: they are retried rarely, and cost no more at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY_FIVE_MINUTES = pytest.approx(WEEK_S / 300, rel=0.02)
 
 
 class Broken:
-    """A source that never works."""
+    """A source that always fails."""
 
     name = "broken"
 

@@ -1,4 +1,4 @@
-"""Every key a host collector writes is in the catalogue, with the unit and of the kind it is written in."""
+"""Every key written by a host collector is a declared metric, with its unit and kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Collector
 
-# What the collectors promise, template by template.
+# Templates of the keys that the collectors document.
 GAUGES = {
     "%": "cpu cpu.mean cpu.user cpu.system cpu.iowait cpu.steal cpu.{i}.cpu_percent cpu.ofLimit"
     " cpu.pressureAvg10 memory.pressureAvg10 memory.pressureFullAvg10 io.pressureAvg10 io.pressureFullAvg10"
@@ -63,7 +63,7 @@ PROMISED = {
 
 
 def written(collectors: Iterable[Collector]) -> list[tuple[str, str]]:
-    """(kind, key) of everything that some collectors write in two samples, an hour apart."""
+    """(kind, key) of all values that these collectors write in two samples, an hour apart."""
     found: list[tuple[str, str]] = []
     collectors = list(collectors)
     for mono_s in (1.0, 3601.0):
@@ -75,7 +75,7 @@ def written(collectors: Iterable[Collector]) -> list[tuple[str, str]]:
 
 
 def linux(folder: Path) -> list[tuple[str, str]]:
-    """What is written on every kind of machine there is a tree of."""
+    """All keys on all the machines in `trees`."""
     found: list[tuple[str, str]] = []
     for name in ("LIMITED_SLICE", "V1", "SLURM", "BOND", "NVME", "RAPL", "INFINIBAND", "SENSORS"):
         changes = {
@@ -114,7 +114,7 @@ def mac_and_windows() -> list[tuple[str, str]]:
     return written(collectors)
 
 
-def test_all_that_is_written_is_promised_and_all_that_is_promised_is_written(tmp_path: Path) -> None:
+def test_written_keys_are_the_documented_ones(tmp_path: Path) -> None:
     seen: dict[str, str] = {}
     for kind, key in [*linux(tmp_path), *mac_and_windows()]:
         match = DEFINITIONS.find(key)
@@ -125,7 +125,7 @@ def test_all_that_is_written_is_promised_and_all_that_is_promised_is_written(tmp
 
 
 @pytest.mark.parametrize("template", PROMISED)
-def test_the_catalogue_has_the_kind_and_unit_that_is_written(template: str) -> None:
+def test_the_declared_metric_has_the_written_kind_and_unit(template: str) -> None:
     kind, unit = PROMISED[template]
     metric = DEFINITIONS.by_template[template]
     assert (metric.kind, metric.unit) == (kind, unit)

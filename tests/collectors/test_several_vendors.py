@@ -1,4 +1,4 @@
-"""One host with accelerators of several vendors: each device has a number of its own, whoever tells of it."""
+"""One host with accelerators of several vendors: each device has its own index, whatever its source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NVIDIA = {
     "proc/driver/nvidia/gpus/0000:19:00.0/": "",
 }
 INSTINCT = pci("0000:43:00.0", "1002") | card(2, "0000:43:00.0", unique_id="00000000000000aa")
-# Its partitions: cards of a driver of their own, on no bus.
+# Its partitions: cards of a separate driver, not on PCI.
 PARTS: Tree = {}
 for number in (3, 4, 5):
     PARTS |= card(number, "", driver="-> ../../../../bus/platform/drivers/amdgpu_xcp_drv",
@@ -49,13 +49,13 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def indices(values: dict[str, float], reading: str) -> list[int]:
-    """The numbers of the devices that have a reading."""
+    """The indices of the devices with this reading."""
     parts = [key.split(".") for key in values]
     return sorted(int(part[1]) for part in parts if part[0] == "gpu" and part[2:] == [reading])
 
 
 @pytest.mark.parametrize("parts", [0, 3], ids=["whole", "in partitions"])
-def test_three_vendors_on_one_host_share_the_numbers(
+def test_indices_of_three_vendors_on_one_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
 ) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
@@ -88,7 +88,7 @@ def test_three_vendors_on_one_host_share_the_numbers(
     sampler.close()
 
 
-def test_the_setting_gpu_ids_means_these_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setting_gpu_ids_uses_these_indices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
     scope = plant(tmp_path / "host", BARE_VM | NVIDIA | GAUDI)
     collectors = probe_all(scope, {"gaudi"}).collectors
@@ -110,20 +110,20 @@ def test_the_setting_gpu_ids_means_these_numbers(tmp_path: Path, monkeypatch: py
         (INSTINCT | GAUDI, "amd", 0),
         (INSTINCT | GAUDI, "gaudi", 1),
         (INSTINCT | PARTS | GAUDI, "gaudi", 4),
-        # A container that hides PCI: the drivers tell.
+        # A container without PCI: the drivers' files are used.
         ({"proc/driver/nvidia/gpus/0000:18:00.0/": ""} | card(1, "0000:43:00.0"), "amd", 1),
         (card(1, "0000:43:00.0"), "gaudi", 1),
         ({"dev/hl0": "", "dev/hl1": "", "dev/hl_controlD0": "", "dev/davinci0": ""}, "ascend", 2),
-        # Two chips on a card, each a device.
+        # Two chips on a card, each of them a device.
         (pci("0000:0a:00.0", "19e5") | {f"dev/davinci{n}": "" for n in range(2)}, "intel", 2),
-        # A card that no driver serves leaves a gap.
+        # A card without a driver leaves a gap.
         (NVIDIA | pci("0000:1a:00.0", "10de", "03") | INSTINCT, "amd", 3),
-        # Only its tool tells of any.
+        # Devices known only from the tool.
         (NVIDIA | GAUDI, "amd", 4),
         (BARE_VM, "amd", 0),
         (NVIDIA | INSTINCT | GAUDI, "a package of somebody else's", 5),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_where_a_vendors_numbers_begin(tmp_path: Path, tree: Tree, vendor: str, first: int) -> None:
+def test_the_first_index_of_a_vendor(tmp_path: Path, tree: Tree, vendor: str, first: int) -> None:
     assert first_index(plant(tmp_path, tree), vendor) == first

@@ -1,4 +1,4 @@
-"""Which sources are asked, other packages' too, and what a failing one does to the others: nothing."""
+"""Selection of sources, those of other packages too, and isolation of failing ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# What a monitor cannot afford to import: each costs memory and start time.
+# Modules that the monitor must not import: each costs memory and start time.
 HEAVY = {
     *("collections.abc", "contextlib", "dataclasses", "enum", "functools", "json", "logging"),
     *("pathlib", "re", "socket", "subprocess", "threading", "typing"),
@@ -27,7 +27,7 @@ HEAVY = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Path]:
-    """A folder of installed packages, on the module path only if somebody puts it there."""
+    """A folder of installed packages, which tests may add to the module path."""
     path, modules = sys.path.copy(), set(sys.modules)
     yield tmp_path / "site-packages"
     sys.path[:] = path
@@ -53,7 +53,7 @@ def probe(scope):
 ENTRY = "[console_scripts]\nfridge = fridge:main\n\n[runvitals.collectors]\nfridge = fridge:probe\n"
 
 
-def test_what_is_here_is_returned_and_of_the_rest_the_reason(tmp_path: Path) -> None:
+def test_available_sources_and_reasons_for_the_others(tmp_path: Path) -> None:
     found = probe_all(plant(tmp_path, INFINIBAND))
     names = [collector.name for collector in found.collectors]
     assert {"cpu", "load", "pressure", "memory", "disk", "filesystem", "network", "infiniband"} <= set(names)
@@ -62,30 +62,30 @@ def test_what_is_here_is_returned_and_of_the_rest_the_reason(tmp_path: Path) -> 
         == f"{tmp_path}/sys/class/powercap cannot be listed: No such file or directory"
     )
     assert found.reasons["ena"] == "no network interface is driven by ena"
-    assert found.reasons["infiniband"] == "i40iw0 port 1: has no counters"  # the other ports are here
+    assert found.reasons["infiniband"] == "i40iw0 port 1: has no counters"  # the other ports have counters
     assert set(names) | found.reasons.keys() == set(LINUX)
 
 
-def test_only_the_wanted_sources_are_asked(tmp_path: Path) -> None:
+def test_only_the_selected_sources_are_probed(tmp_path: Path) -> None:
     found = probe_all(plant(tmp_path, RAPL), wanted={"energy", "memory"})
     assert [collector.name for collector in found.collectors] == ["memory", "energy"]
     assert found.reasons == {}
 
 
-def test_every_collector_bears_the_name_of_its_source(tmp_path: Path) -> None:
+def test_every_collector_has_the_name_of_its_source(tmp_path: Path) -> None:
     scope = plant(tmp_path, BARE_VM)
     for name in LINUX:
         for collector in probe_all(scope, wanted={name}).collectors:
             assert collector.name == name
 
 
-def test_one_failing_probe_does_not_hurt_the_others(tmp_path: Path) -> None:
+def test_a_failing_probe_does_not_affect_the_others(tmp_path: Path) -> None:
     found = probe_all(plant(tmp_path, BARE_VM | {"proc/stat": "nothing like it\n"}))
     assert found.reasons["cpu"].startswith("the probe failed: ValueError")
     assert "memory" in [collector.name for collector in found.collectors]
 
 
-def test_other_systems_are_asked_through_psutil() -> None:
+def test_other_systems_use_psutil() -> None:
     assert built_in("linux") is LINUX
     assert built_in("darwin") is PORTABLE
     assert built_in("win32") is PORTABLE
@@ -115,7 +115,7 @@ def test_a_collector_of_another_package_is_found_and_works(tmp_path: Path, site:
         ("other = 1", "the probe failed: AttributeError: module 'fridge' has no attribute 'probe'"),
     ],
 )
-def test_what_is_wrong_with_another_packages_collector_is_told(
+def test_errors_of_another_packages_collector_are_reported(
     tmp_path: Path, site: Path, code: str, reason: str
 ) -> None:
     install(site, "fridge", code, ENTRY)
@@ -124,14 +124,14 @@ def test_what_is_wrong_with_another_packages_collector_is_told(
     assert found.reasons == {"fridge": reason}
 
 
-def test_a_built_in_source_cannot_be_replaced_unseen(tmp_path: Path, site: Path) -> None:
+def test_a_built_in_source_cannot_be_replaced(tmp_path: Path, site: Path) -> None:
     install(site, "fridge", FRIDGE, "[runvitals.collectors]\ncpu = fridge:probe\n")
     found = probe_all(plant(tmp_path / "host", BARE_VM), {"cpu"}, [str(site)])
     assert type(found.collectors[0]).__module__ == "runvitals.collectors.host.cpu"
     assert found.reasons == {"cpu (fridge:probe)": "a built-in collector has this name"}
 
 
-def test_entry_points_are_read_as_installers_write_them(site: Path) -> None:
+def test_formats_of_entry_points(site: Path) -> None:
     put(
         site,
         "one-1.dist-info/entry_points.txt",
@@ -147,7 +147,7 @@ def test_entry_points_are_read_as_installers_write_them(site: Path) -> None:
     assert third_party([str(site)]) == ({"a.b": "one.deep:probe", "c": "two:Class"}, {})
 
 
-def test_entry_points_that_cannot_be_used_are_told(site: Path) -> None:
+def test_invalid_entry_points_are_reported(site: Path) -> None:
     put(
         site,
         "one-1.dist-info/entry_points.txt",
@@ -163,7 +163,7 @@ def test_entry_points_that_cannot_be_used_are_told(site: Path) -> None:
     }
 
 
-def test_folders_that_are_not_there_have_no_collectors(tmp_path: Path) -> None:
+def test_missing_folders_have_no_collectors(tmp_path: Path) -> None:
     assert third_party([str(tmp_path / "nowhere")]) == ({}, {})
     put(tmp_path, "file", "")
     assert third_party([str(tmp_path / "file")])[1] == {
@@ -171,7 +171,7 @@ def test_folders_that_are_not_there_have_no_collectors(tmp_path: Path) -> None:
     }
 
 
-def test_the_monitors_python_imports_nothing_heavy() -> None:
+def test_the_monitor_imports_nothing_heavy() -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""Trees of files as the kernel shows them under /proc and /sys, and how to plant one in a folder.
+"""Trees of files as in /proc and /sys, and functions to write them into a folder.
 
 A tree is a dictionary: relative path -> text. A text "-> target" is a symbolic link, a path that ends in "/"
 an empty folder. Trees are put together with ``|``::
@@ -24,14 +24,14 @@ Tree = dict[str, str]
 
 
 def plant(root: Path, tree: Tree, pids: Iterable[int] = (), disk_paths: tuple[str, ...] = ("/",)) -> Scope:
-    """Write a tree under a folder; returns the scope that takes the folder for the host's root."""
+    """Write a tree into a folder. Returns a scope with the folder as the host's root."""
     for path, text in tree.items():
         put(root, path, text)
     return Scope(host_root=str(root), pids=pids, disk_paths=disk_paths)
 
 
 def put(root: Path, path: str, text: str) -> None:
-    """Write one file of a tree anew. A collector that holds it open sees the new text, as with the kernel's
+    """Replace one file of a tree. A collector that has it open sees the new text, as with the kernel's
     files.
     """
     place = root / path
@@ -45,7 +45,7 @@ def put(root: Path, path: str, text: str) -> None:
 
 
 def sample(collector: Collector, mono_s: float) -> dict[str, float]:
-    """One sample of one collector, gauges and counters in one dictionary."""
+    """One sample of one collector, with gauges and counters in one dictionary."""
     tick = Tick(mono_s)
     collector.sample(tick)
     assert not tick.gauges.keys() & tick.counters.keys()
@@ -53,7 +53,7 @@ def sample(collector: Collector, mono_s: float) -> dict[str, float]:
 
 
 def meminfo(total: int, available: int, swap_total: int = 0, swap_free: int = 0) -> str:
-    """/proc/meminfo as far as its order matters, in kB."""
+    """/proc/meminfo up to the fields that are read, in kB."""
     return (
         f"MemTotal:       {total:8} kB\n"
         f"MemFree:        {available // 2:8} kB\n"
@@ -74,7 +74,7 @@ def cpu_line(
 
 
 def stat(cores: Iterable[dict[str, int]]) -> str:
-    """/proc/stat of some cores; the first line is their sum."""
+    """/proc/stat of these cores; the first line is their sum."""
     cores = list(cores)
     names = ("user", "system", "idle", "iowait", "steal")
     total = {name: sum(core.get(name, 0) for core in cores) for name in names}
@@ -93,7 +93,7 @@ def psi(some: float, full: float, total_us: int) -> str:
 
 
 def net_dev(**nics: tuple[int, int]) -> str:
-    """/proc/net/dev: name=(received, sent) bytes. A name may hold "_" for "-"."""
+    """/proc/net/dev: name=(received, sent) bytes. In names, "_" replaces "-"."""
     head = (
         "Inter-|   Receive                                                |  Transmit\n"
         " face |bytes    packets errs drop fifo frame compressed multicast"
@@ -122,7 +122,7 @@ SNMP = (
     "Udp: InDatagrams NoPorts\nUdp: 5 0\n"
 )
 
-# A virtual machine with two CPUs and one disk, where no cgroup limits anything.
+# A virtual machine with two CPUs and one disk, without cgroup limits.
 BARE_VM: Tree = {
     "proc/stat": stat([{"user": 1000, "idle": 9000}, {"user": 1000, "idle": 9000}]),
     "proc/loadavg": "0.52 0.25 0.10 2/88 6245\n",
@@ -149,7 +149,7 @@ PSI_FILES = ["proc/pressure/cpu", "proc/pressure/memory", "proc/pressure/io"]
 
 
 def without(tree: Tree, paths: Iterable[str]) -> Tree:
-    """A tree that lacks some files."""
+    """A tree without some files."""
     return {path: text for path, text in tree.items() if path not in set(paths)}
 
 
@@ -196,7 +196,7 @@ LIMITED_SLICE: Tree = BARE_VM | {
     ),
 }
 
-# cgroup v1: each controller mounted by itself, "no limit" is a number near 2^63.
+# cgroup v1: each controller is mounted separately; "no limit" is a number near 2^63.
 V1_MOUNTS = "".join(
     mount(f"/sys/fs/cgroup/{name}", "cgroup", options=f"rw,{name}") for name in ("cpu", "cpuset", "memory")
 )
@@ -233,7 +233,7 @@ HYBRID: Tree = V1 | {
     "sys/fs/cgroup/unified/cgroup.controllers": "\n",
 }
 
-# A Slurm task: the job is limited in memory, the step in CPUs; the task itself is not.
+# A Slurm task: memory is limited for the job, CPUs for the step; the task itself is not limited.
 _JOB = "/system.slice/slurmstepd.scope/job_42"
 SLURM: Tree = BARE_VM | {
     "proc/self/cgroup": f"0::{_JOB}/step_0/user/task_3\n",
@@ -256,7 +256,7 @@ SLURM: Tree = BARE_VM | {
     f"sys/fs/cgroup{_JOB}/step_0/user/task_3/cpuset.cpus.effective": "1\n",
 }
 
-# A container with a cgroup namespace of its own: it sees its own folder as the root, limits included.
+# A container with its own cgroup namespace: its folder is the root, including the limits.
 CONTAINER: Tree = BARE_VM | {
     "proc/self/cgroup": "0::/\n",
     "proc/self/mountinfo": mount("/", "overlay")
@@ -270,12 +270,12 @@ CONTAINER: Tree = BARE_VM | {
         cpu_max="400000 100000",
         cpu_stat="usage_usec 100\nnr_periods 5\nnr_throttled 0\nthrottled_usec 0",
     ),
-    # Its only interface is one end of a pair; there is no card behind it.
+    # Its only interface is one end of a veth pair, without a card.
     "sys/class/net/eth0/": "",
 }
 del CONTAINER["sys/class/net/eth0/device/"]
 
-# Two cards in a bond, one more without, and what Docker adds.
+# Two cards in a bond, another card, and Docker's interfaces.
 BOND: Tree = BARE_VM | {
     "proc/net/dev": net_dev(
         lo=(9, 9),
@@ -362,14 +362,14 @@ INFINIBAND: Tree = (
             "link_downed": "2",
         },
     )
-    # An old adapter: 32 bits that have run full, beside 64 that have not.
+    # An old adapter: saturated 32-bit counters, besides 64-bit ones.
     | ports(
         "mlx4_0",
         1,
         counters={"port_xmit_data": "4294967295", "port_rcv_data": "4631917", "port_xmit_wait": "4294967295"},
         counters_ext={"port_xmit_data_64": "5000000000", "port_rcv_data_64": "4631917"},
     )
-    # A still older one, that has no others.
+    # An even older one, with 32-bit counters only.
     | ports("mthca0", 1, counters={"port_xmit_data": "4294967295", "port_rcv_data": "1000"})
     | ports("i40iw0", 1, counters=_NO_PMA)
     | ports(
@@ -433,5 +433,5 @@ def process(
 
 
 def last_pid(pid: int) -> Tree:
-    """/proc/loadavg of a host whose newest process (or thread) has this id."""
+    """/proc/loadavg of a host whose newest process (or thread) has this PID."""
     return {"proc/loadavg": f"0.52 0.25 0.10 2/88 {pid}\n"}

@@ -25,7 +25,7 @@ settings.load_profile("steady")
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of programs, the first on PATH."""
+    """The folder of programs, first on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -35,8 +35,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Opens the collector of the machine in the test's folder."""
-    # The driver's files are read in a thread; here a tick waits for it.
+    """Opens the collector on the machine in the test's folder."""
+    # The driver's files are read in a thread. Here a tick waits for it.
     opened: list[Trainium] = []
 
     def open_it(pids: tuple[int, ...] = (), **options: str) -> Trainium:

@@ -1,4 +1,4 @@
-"""Made-up Neuron instances: the driver's files, and programs that print what neuron-monitor would."""
+"""Fake Neuron instances: the driver's files, and programs that print output of neuron-monitor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = "sys/devices/virtual/neuron_device"
 
 
 def device(index: int, cores: int = 2, corrected: int = 0, power: str = "0.00,3.00,1.50") -> dict[str, str]:
-    """One device's files, as a tree."""
+    """The files of one device, as a tree."""
     root = f"{FOLDER}/neuron{index}"
     tree = {
         f"{root}/core_count": f"{cores}\n",
@@ -46,7 +46,7 @@ def device(index: int, cores: int = 2, corrected: int = 0, power: str = "0.00,3.
 
 
 def install(folder: Path, name: str, script: str) -> Path:
-    """A program on PATH, if the folder is."""
+    """Install a program in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -55,7 +55,7 @@ def install(folder: Path, name: str, script: str) -> Path:
 
 
 def install_monitor(folder: Path) -> Path:
-    """A neuron-monitor that prints what is written into the file that is returned, now and later."""
+    """A neuron-monitor that prints the lines appended to the returned file."""
     lines = folder / "reports"
     folder.mkdir(parents=True, exist_ok=True)
     lines.touch()
@@ -69,7 +69,7 @@ def say(lines: Path, *reports: bytes) -> None:
 
 
 def until(collector: Trainium, mono_s: float, good: Callable[[Tick], bool]) -> Tick:
-    """Sample until a tick is as wanted; the ticks' clock stands still meanwhile."""
+    """Sample at one time until a tick fulfils the condition."""
     stop_s = time.monotonic() + PATIENCE_S
     while True:
         tick = Tick(mono_s)
@@ -81,5 +81,5 @@ def until(collector: Trainium, mono_s: float, good: Callable[[Tick], bool]) -> T
 
 
 def open_machine(root: Path, pids: tuple[int, ...] = (), **options: str) -> Trainium:
-    """The collector of a machine whose files lie under a folder."""
+    """The collector of a machine with its files in a folder."""
     return probe(Scope(host_root=str(root), pids=pids, options=options))

@@ -1,4 +1,4 @@
-"""Reports as neuron-monitor prints them, with made-up numbers."""
+"""Reports in neuron-monitor's format, with made-up values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def process(
     errors: Mapping[str, int] | None = None,
     latency: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """One process's entry: every core of the machine is listed, those in `busy` work with that many per cent
+    """One process's entry: all cores of the machine are listed, those in `busy` with this utilization
     and hold memory, beside the other core of their device, which holds none.
     """
     listed = {str(core): {"neuroncore_utilization": busy.get(core, 0), "flops": 0} for core in range(cores)}
@@ -78,7 +78,7 @@ def process(
 
 
 def ecc(corrected: Sequence[int]) -> dict[str, Any]:
-    """Counters of a device each, whose memory had so many errors corrected."""
+    """Counters of each device, with these numbers of corrected memory errors."""
     devices = [
         {
             "neuron_device_index": index,
@@ -93,7 +93,7 @@ def ecc(corrected: Sequence[int]) -> dict[str, Any]:
 
 
 def report(*processes: dict[str, Any], system: Mapping[str, Any] | None = None) -> bytes:
-    """A whole report, as one line."""
+    """A complete report, as one line."""
     document = {
         "neuron_runtime_data": list(processes),
         "system_data": dict(system) if system is not None else None,

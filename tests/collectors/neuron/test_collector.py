@@ -1,4 +1,6 @@
-"""The whole source: neuron-monitor, the driver's files and neuron-ls together, and each without the rest."""
+"""The whole collector: neuron-monitor, the driver's files and neuron-ls, together and each without the
+others.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def test_a_run_on_two_of_four_cores(tmp_path: Path, programs: Path, machine: Ope
     assert tick.gauges["trn.0.neuroncore_utilization"] == 5.0
 
 
-def test_a_reading_holds_until_the_next_is_overdue(programs: Path, machine: Open) -> None:
+def test_a_reading_is_kept_until_the_next_is_overdue(programs: Path, machine: Open) -> None:
     lines = install_monitor(programs)
     collector = machine()
     say(lines, reports.report(reports.process(7, "7", {0: 80.0})))
@@ -71,7 +73,7 @@ def test_a_reading_holds_until_the_next_is_overdue(programs: Path, machine: Open
     assert late.counters["trn.execution_status.completed"] == 10.0
 
 
-def test_a_container_that_does_not_see_the_hosts_pids(
+def test_processes_of_a_container_are_identified_by_tag(
     programs: Path, machine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = install_monitor(programs)
@@ -81,7 +83,7 @@ def test_a_container_that_does_not_see_the_hosts_pids(
     assert tick.gauges["trn.process.1.neuroncore_utilization"] == 42.0
 
 
-def test_a_container_whose_processes_nobody_knows(programs: Path, machine: Open) -> None:
+def test_a_container_with_unknown_processes(programs: Path, machine: Open) -> None:
     lines = install_monitor(programs)
     collector = machine(pids=(ME,))
     say(lines, reports.report(reports.process(4_000_000, "my tag", {1: 42.0})))
@@ -90,7 +92,7 @@ def test_a_container_whose_processes_nobody_knows(programs: Path, machine: Open)
     assert "set NEURON_PROCESS_TAG, or start the container with --pid=host" in collector.absent["trn.process"]
 
 
-def test_the_tag_that_the_run_has_in_its_environment(
+def test_the_tag_in_the_runs_environment(
     programs: Path, machine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEURON_PROCESS_TAG", "my tag")
@@ -109,7 +111,7 @@ def test_the_users_configuration(programs: Path, machine: Open) -> None:
     assert (programs / "arguments").read_text() == "-c /etc/mine.json\n"
 
 
-def test_neuron_monitor_dies_and_comes_back(programs: Path, machine: Open) -> None:
+def test_neuron_monitor_exits_and_is_restarted(programs: Path, machine: Open) -> None:
     install(programs, "neuron-monitor", "echo 'cannot open /dev/neuron0' >&2; exit 1")
     collector = machine()
     until(collector, 1.0, lambda tick: "neuron-monitor" in collector.absent)
@@ -121,7 +123,9 @@ def test_neuron_monitor_dies_and_comes_back(programs: Path, machine: Open) -> No
     assert "neuron-monitor" not in collector.absent
 
 
-def test_one_that_hangs_delays_nobody(tmp_path: Path, programs: Path, machine: Open) -> None:
+def test_a_hanging_neuron_monitor_does_not_delay_the_tick(
+    tmp_path: Path, programs: Path, machine: Open
+) -> None:
     install(programs, "neuron-monitor", "exec sleep 60")
     install(programs, "neuron-ls", "exec sleep 60")
     plant(tmp_path, device(0))
@@ -133,7 +137,7 @@ def test_one_that_hangs_delays_nobody(tmp_path: Path, programs: Path, machine: O
     collector.close()
 
 
-def test_lines_that_are_no_reports(programs: Path, machine: Open) -> None:
+def test_invalid_reports(programs: Path, machine: Open) -> None:
     lines = install_monitor(programs)
     collector = machine()
     say(lines, b'{"neuron_runtime_data": [', b"usage: neuron-monitor", b"\xff\xfe", reports.report())
@@ -142,7 +146,7 @@ def test_lines_that_are_no_reports(programs: Path, machine: Open) -> None:
     assert collector.absent["reports"].startswith("2 or more lines of neuron-monitor were none: no JSON")
 
 
-def test_what_neuron_monitor_could_not_read(programs: Path, machine: Open) -> None:
+def test_groups_that_neuron_monitor_could_not_read(programs: Path, machine: Open) -> None:
     lines = install_monitor(programs)
     entry = reports.process(4_000_000, "7", {0: 1.0})
     entry["report"]["neuron_runtime_vcpu_usage"] = {
@@ -158,7 +162,7 @@ def test_what_neuron_monitor_could_not_read(programs: Path, machine: Open) -> No
 
 
 def test_groups_of_different_periods(programs: Path, machine: Open) -> None:
-    """A report between two ticks may be the only one that has a group."""
+    """A report between two ticks may be the only one with a group."""
     lines = install_monitor(programs)
     memory = {"period": 5.0, "memory_total_bytes": 64, "memory_used_bytes": 16, "error": ""}
     brief = reports.process(7, "7", {0: 5.0})
@@ -205,7 +209,7 @@ def test_logical_cores(programs: Path, machine: Open) -> None:
 
 
 def test_the_driver_alone(tmp_path: Path, programs: Path, machine: Open) -> None:
-    """No program of AWS is installed: memory, errors and power are told all the same. Unsorted, too."""
+    """Without AWS programs, memory, errors and power are still read."""
     plant(tmp_path, device(10, corrected=4) | device(2) | {"sys/module/neuron/version": "2.26.5.0\n"})
     collector = machine()
     tick = Tick(1.0)
@@ -246,7 +250,7 @@ def test_the_driver_alone(tmp_path: Path, programs: Path, machine: Open) -> None
 @pytest.mark.parametrize(
     "line", ["POWER_STATUS_NO_DATA,0,0.00,0.00,0.00", "POWER_STATUS_VALID,1,N/A,N/A,N/A", "", "\udcff"]
 )
-def test_power_that_is_not_told(tmp_path: Path, programs: Path, machine: Open, line: str) -> None:
+def test_missing_power(tmp_path: Path, programs: Path, machine: Open, line: str) -> None:
     tree = device(0)
     path = tmp_path / f"{machines.FOLDER}/neuron0/stats/power/utilization"
     plant(tmp_path, tree)
@@ -257,7 +261,7 @@ def test_power_that_is_not_told(tmp_path: Path, programs: Path, machine: Open, l
     assert "trn.device.0.mem_ecc_corrected" in tick.counters
 
 
-def test_errors_are_the_drivers_where_it_tells_them(tmp_path: Path, programs: Path, machine: Open) -> None:
+def test_memory_errors_of_the_driver_are_preferred(tmp_path: Path, programs: Path, machine: Open) -> None:
     plant(tmp_path, device(0, corrected=4))
     lines = install_monitor(programs)
     collector = machine()
@@ -270,7 +274,7 @@ def test_errors_are_the_drivers_where_it_tells_them(tmp_path: Path, programs: Pa
     assert "trn.device.0.sram_ecc_corrected" not in tick.counters
 
 
-def test_errors_are_neuron_monitors_where_there_is_no_driver_to_ask(programs: Path, machine: Open) -> None:
+def test_memory_errors_of_neuron_monitor_without_a_driver(programs: Path, machine: Open) -> None:
     lines = install_monitor(programs)
     collector = machine()
     say(lines, *[reports.report(system={"neuron_hw_counters": reports.ecc([9, count])}) for count in (5, 8)])
@@ -278,7 +282,7 @@ def test_errors_are_neuron_monitors_where_there_is_no_driver_to_ask(programs: Pa
     assert tick.counters["trn.device.0.mem_ecc_corrected"] == 0.0
 
 
-def test_memory_is_neuron_monitors_where_it_runs(tmp_path: Path, programs: Path, machine: Open) -> None:
+def test_memory_of_neuron_monitor_is_preferred(tmp_path: Path, programs: Path, machine: Open) -> None:
     plant(tmp_path, device(0))
     lines = install_monitor(programs)
     collector = machine()
@@ -291,7 +295,7 @@ def test_memory_is_neuron_monitors_where_it_runs(tmp_path: Path, programs: Path,
     assert tick.gauges["trn.0.neuroncore_memory_usage.tensors"] == 70000
 
 
-def test_memory_is_the_drivers_while_neuron_monitor_fails(
+def test_memory_of_the_driver_while_neuron_monitor_fails(
     tmp_path: Path, programs: Path, machine: Open
 ) -> None:
     plant(tmp_path, device(0))
@@ -299,7 +303,7 @@ def test_memory_is_the_drivers_while_neuron_monitor_fails(
     collector = machine()
     first = Tick(1.0)
     collector.sample(first)
-    assert "trn.0.neuroncore_memory_usage.tensors" not in first.gauges  # it may be about to tell
+    assert "trn.0.neuroncore_memory_usage.tensors" not in first.gauges  # neuron-monitor may still report it
     until(collector, 2.0, lambda tick: "neuron-monitor" in collector.absent)
     tick = Tick(60.0)
     collector.sample(tick)
@@ -326,12 +330,12 @@ def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine
     assert "trn.device.1.power_utilization" in tick.gauges
 
 
-def test_a_driver_that_hangs_leaves_neuron_monitor_alone(
+def test_a_hanging_driver_does_not_affect_neuron_monitor(
     tmp_path: Path, programs: Path, machine: Open
 ) -> None:
     place = tmp_path / machines.FOLDER / "neuron0/core_count"
     place.parent.mkdir(parents=True)
-    os.mkfifo(place)  # whoever opens it to read waits for somebody who writes
+    os.mkfifo(place)  # opening a FIFO blocks until there is a writer
     lines = install_monitor(programs)
     collector = machine()
     assert collector._reader is not None
@@ -346,7 +350,7 @@ def test_a_driver_that_hangs_leaves_neuron_monitor_alone(
     until(collector, 61.0, lambda tick: "driver" not in collector.absent)
 
 
-def test_the_second_device_fails_alone(tmp_path: Path, programs: Path, machine: Open) -> None:
+def test_a_failing_device_does_not_affect_the_others(tmp_path: Path, programs: Path, machine: Open) -> None:
     broken = {path: "garbage" for path in device(1) if path.endswith(("total", "utilization", "core_count"))}
     plant(tmp_path, device(0) | device(1) | broken)
     collector = machine()
@@ -375,8 +379,8 @@ def listed(*indices: int) -> str:
 
 
 @pytest.mark.parametrize("flag", ["-j", "--output-format json"])
-def test_what_neuron_ls_knows(programs: Path, machine: Open, flag: str) -> None:
-    """From release 2.34 on -j is no more."""
+def test_facts_from_neuron_ls(programs: Path, machine: Open, flag: str) -> None:
+    """Since release 2.34 there is no -j."""
     refuse = 'echo "unknown flag"; exit 1'
     install(programs, "neuron-ls", f"[ \"$*\" = '{flag}' ] || {{ {refuse}; }}\necho '{listed(1, 0)}'")
     lines = install_monitor(programs)
@@ -390,7 +394,7 @@ def test_what_neuron_ls_knows(programs: Path, machine: Open, flag: str) -> None:
     ]
 
 
-def test_neuron_ls_without_an_answer(tmp_path: Path, programs: Path, machine: Open) -> None:
+def test_a_failing_neuron_ls(tmp_path: Path, programs: Path, machine: Open) -> None:
     install(programs, "neuron-ls", "echo 'level=fatal msg=none' >&2; exit 1")
     plant(tmp_path, device(0))
     collector = machine()
@@ -400,10 +404,10 @@ def test_neuron_ls_without_an_answer(tmp_path: Path, programs: Path, machine: Op
     assert [each["index"] for each in fact(collector)["neuron_devices"]] == [0]
 
 
-# -- the catalogue
+# -- metric definitions
 
 
-def test_every_key_is_in_the_catalogue(tmp_path: Path, programs: Path, machine: Open) -> None:
+def test_every_key_is_a_declared_metric(tmp_path: Path, programs: Path, machine: Open) -> None:
     plant(tmp_path, device(0))
     ticks = [Tick(1.0)]
     machine().sample(ticks[0])  # the driver's memory

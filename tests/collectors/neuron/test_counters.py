@@ -1,4 +1,4 @@
-"""Counts of periods and totals of sources become counters that only grow, and lose nothing."""
+"""Counts per period and totals become counters that only grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def written(totals: RunningTotals) -> dict[str, float]:
     return counters
 
 
-def test_a_sum_is_told_as_0_first_so_that_its_first_count_is_growth() -> None:
+def test_a_sum_starts_at_0_so_that_its_first_count_is_growth() -> None:
     totals = RunningTotals()
     totals.add("done", 7)
     assert [written(totals), written(totals)] == [{"done": 0.0}, {"done": 7.0}]
@@ -31,11 +31,11 @@ def test_a_running_total_grows_by_its_differences() -> None:
     assert grown([23654, 23692, 23749]) == 95.0
 
 
-def test_the_first_total_of_a_process_that_began_while_we_looked_on_counts() -> None:
+def test_the_first_total_of_a_process_started_later_counts() -> None:
     assert grown([4, 6], from_zero=True) == 6.0
 
 
-def test_a_number_that_falls_counts_periods() -> None:
+def test_a_falling_number_counts_periods() -> None:
     assert grown([0, 1, 0, 2, 2, 2, 0]) == 7.0
 
 
@@ -48,7 +48,7 @@ def test_sources_are_kept_apart() -> None:
     assert written(totals) == {"errors": 2.0}
 
 
-def test_a_source_that_is_gone_may_come_again_with_less() -> None:
+def test_a_source_may_come_back_with_a_lower_total() -> None:
     totals = RunningTotals()
     totals.grow("errors", 1, 100, False)
     totals.forget(set())

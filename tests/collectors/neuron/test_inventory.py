@@ -1,4 +1,4 @@
-"""What neuron-ls prints, in its forms, some of which are not known yet."""
+"""Output of neuron-ls in several formats."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_a_device() -> None:
     assert parse(json.dumps([DEVICE], indent=4).encode()) == [KNOWN]
 
 
-def test_devices_are_sorted_and_what_is_not_told_is_left_out() -> None:
+def test_devices_are_sorted_and_unknown_values_left_out() -> None:
     bare = {"neuron_device": 0, "bdf": "0000:00:1e.0", "numa_node": "-1", "connected_to": None}
     assert parse(json.dumps([DEVICE, bare]).encode()) == [{"index": 0, "pci": "0000:00:1e.0"}, KNOWN]
 
 
-def test_a_list_within_an_object_as_of_later_releases() -> None:
+def test_a_list_within_an_object_of_later_releases() -> None:
     document = {"instance": {"type": "trn2"}, "neuron_devices": {"list": [DEVICE]}}
     assert parse(b"time=now level=warn\n" + json.dumps(document).encode()) == [KNOWN]
 

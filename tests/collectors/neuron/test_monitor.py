@@ -1,4 +1,4 @@
-"""neuron-monitor as our child: its configuration, lines that are none, its end, its silence."""
+"""neuron-monitor as a child: configuration, invalid lines, exit and silence."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def start(programs: Path) -> Iterator[Start]:
         monitor.close()
 
 
-def heard(monitor: NeuronMonitor, count: int, mono_s: float = 1.0) -> list[dict[str, Any]]:
-    """So many reports."""
+def read_reports(monitor: NeuronMonitor, count: int, mono_s: float = 1.0) -> list[dict[str, Any]]:
+    """Wait for this many reports."""
     found: list[dict[str, Any]] = []
     stop_s = time.monotonic() + PATIENCE_S
     while len(found) < count:
         try:
             found += monitor.reports(mono_s)
-        except StillFailing:  # it has been started again, and has said nothing yet
+        except StillFailing:  # restarted, and nothing printed yet
             pass
         assert time.monotonic() < stop_s, f"{len(found)} reports, {monitor.malformed} malformed"
         time.sleep(0.002)
@@ -63,27 +63,27 @@ def failure(monitor: NeuronMonitor, mono_s: float) -> str:
     raise AssertionError("no failure")
 
 
-def test_our_configuration_asks_for_all_groups_of_processes_and_devices() -> None:
+def test_our_configuration_has_all_groups_of_processes_and_devices() -> None:
     config = configuration(2.5)
     assert config["period"] == "2.5s"
-    assert neuron_config.check(json.dumps(config)) == []  # what `runvitals neuron check` says of it
+    assert neuron_config.check(json.dumps(config)) == []  # as `runvitals neuron check` does
 
 
 @pytest.mark.parametrize(("interval_s", "period"), [(0.2, "1s"), (1.0, "1s"), (15.0, "15s")])
-def test_it_is_given_our_configuration(start: Start, interval_s: float, period: str) -> None:
+def test_our_configuration_is_passed(start: Start, interval_s: float, period: str) -> None:
     line = '{"neuron_runtime_data":[],"neuron_hardware_info":'
     monitor = start(f"echo '{line}'\"$(tr -d '\\n' < $2)\"'}}'; exec sleep 60", interval_s)
-    (report,) = heard(monitor, 1)
+    (report,) = read_reports(monitor, 1)
     assert report["hardware"] == {**configuration(1.0), "period": period}
 
 
-def test_the_users_configuration_is_used_as_it_is(start: Start, tmp_path: Path) -> None:
+def test_the_users_configuration_is_passed_unchanged(start: Start, tmp_path: Path) -> None:
     monitor = start(f'echo "$@" > {tmp_path}/arguments; echo "{{}}"; exec sleep 60', config="/etc/nm.json")
-    heard(monitor, 1)
+    read_reports(monitor, 1)
     assert (tmp_path / "arguments").read_text() == "-c /etc/nm.json\n"
 
 
-def test_lines_that_are_no_reports_are_counted(start: Start, tmp_path: Path) -> None:
+def test_invalid_reports_are_counted(start: Start, tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(
         b"log: \xff starting\n\n"
         + reports.report(reports.process(5, "5", {0: 1.0}))
@@ -94,7 +94,7 @@ def test_lines_that_are_no_reports_are_counted(start: Start, tmp_path: Path) -> 
         + b"\n"
     )
     monitor = start(f"cat {tmp_path}/out; exec sleep 60")
-    found = heard(monitor, 2)
+    found = read_reports(monitor, 2)
     assert found[0]["processes"][0]["pid"] == 5
     assert monitor.malformed >= 2
     assert monitor.complaint
@@ -108,37 +108,37 @@ def test_a_report_of_450_kilobytes(start: Start, tmp_path: Path) -> None:
     line = reports.report(*processes)
     assert len(line) > 450_000
     (tmp_path / "out").write_bytes(line + b"\n" + line + b"\n")
-    first, second = heard(start(f"cat {tmp_path}/out; exec sleep 60"), 2)
+    first, second = read_reports(start(f"cat {tmp_path}/out; exec sleep 60"), 2)
     assert first == second
     assert [process["pid"] for process in first["processes"] if "pid" in process] == list(range(1, 32))
 
 
-def test_it_is_started_again_when_it_ends(start: Start, programs: Path) -> None:
+def test_it_is_restarted_after_it_exits(start: Start, programs: Path) -> None:
     script = f"echo x >> {programs}/starts; echo '{{}}'; echo 'no driver' >&2; exit 3"
     monitor = start(script)
     assert "exited with 3: no driver" in failure(monitor, 10.0)
     with pytest.raises(StillFailing, match="no driver"):
         monitor.reports(10.5)
     assert (programs / "starts").read_text() == "x\n"
-    heard(monitor, 1, mono_s=11.0)  # 1 s later
+    read_reports(monitor, 1, mono_s=11.0)  # 1 s later
     failure(monitor, 11.0)
     with pytest.raises(StillFailing, match="no driver"):
         monitor.reports(12.5)
-    heard(monitor, 1, mono_s=13.0)  # 2 s later
+    read_reports(monitor, 1, mono_s=13.0)  # 2 s later
     assert (programs / "starts").read_text() == "x\n" * 3
 
 
-def test_a_program_that_is_none(programs: Path) -> None:
+def test_a_file_that_is_not_a_program(programs: Path) -> None:
     monitor = NeuronMonitor(str(programs / "gone"), 1.0)
     assert "could not be started: No such file" in failure(monitor, 1.0)
     monitor.close()
 
 
-def test_one_that_says_nothing_is_started_anew(start: Start, programs: Path) -> None:
+def test_a_silent_neuron_monitor_is_restarted(start: Start, programs: Path) -> None:
     monitor = start(f"echo x >> {programs}/starts; exec sleep 60")
     monitor.reports(0.0)
     assert monitor.reports(SILENCE_S - 1.0) == []
-    assert "has said nothing for 61 s" in failure(monitor, SILENCE_S + 1.0)
+    assert "printed nothing for 61 s" in failure(monitor, SILENCE_S + 1.0)
     assert monitor.reports(SILENCE_S + 2.0) == []
 
 
@@ -146,4 +146,4 @@ def test_a_users_configuration_may_have_a_long_period(start: Start) -> None:
     monitor = start("exec sleep 60", config="/etc/nm.json")
     monitor.reports(0.0)
     assert monitor.reports(LONG_SILENCE_S - 1.0) == []
-    assert "said nothing" in failure(monitor, LONG_SILENCE_S + 1.0)
+    assert "printed nothing" in failure(monitor, LONG_SILENCE_S + 1.0)

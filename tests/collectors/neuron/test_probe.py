@@ -1,4 +1,4 @@
-"""A machine without Neuron devices says so; a driver or a program alone is enough to look further."""
+"""The probe for Neuron devices: a driver or a program suffices."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_no_device(tmp_path: Path, programs: Path) -> None:
         probe(Scope(host_root=str(tmp_path)))
 
 
-def test_a_node_is_enough(tmp_path: Path, programs: Path) -> None:
+def test_a_device_node_suffices(tmp_path: Path, programs: Path) -> None:
     collector = probe(plant(tmp_path, {"dev/neuron0": ""}))
     assert collector.name == "trainium"
     assert not collector.pending
 
 
-def test_other_nodes_are_not(tmp_path: Path, programs: Path) -> None:
+def test_other_device_nodes_are_ignored(tmp_path: Path, programs: Path) -> None:
     with pytest.raises(Absent):
         probe(plant(tmp_path, {"dev/neuronal": "", "dev/null": ""}))
 
@@ -41,7 +41,7 @@ def test_the_program_in_its_own_folder(tmp_path: Path, programs: Path) -> None:
     collector.close()
 
 
-def test_a_machine_without_devices_loads_no_collector(tmp_path: Path, programs: Path) -> None:
+def test_without_devices_the_collector_is_not_imported(tmp_path: Path, programs: Path) -> None:
     script = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "before = set(sys.modules)\n"

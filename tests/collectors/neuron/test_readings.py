@@ -1,4 +1,4 @@
-"""Processes of a report put together: of a core the most utilization counts, of its memory the sum."""
+"""Processes of a report combined: the largest utilization of a core, the sum of its memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_two_processes_on_two_devices() -> None:
     assert found["trn.3.neuroncore_memory_usage.tensors"] == 0
     assert found["trn.runtime_vcpu_usage.user"] == 41.0
     assert found["trn.total_latency.p50"] == 0.004
-    assert not any("device_latency" in key for key in found)  # null: not told
+    assert not any("device_latency" in key for key in found)  # null: not reported
 
 
 def test_two_processes_on_one_core() -> None:
@@ -52,17 +52,17 @@ def test_two_processes_on_one_logical_core() -> None:
         assert [found[f"trn.physical.{core}.neuroncore_utilization"] for core in (0, 1)] == [90.0, 25.0]
 
 
-def test_the_slowest_processs_latency_counts() -> None:
+def test_the_latency_of_the_slowest_process_is_used() -> None:
     slow = reports.process(20, "20", {1: 1.0}, latency={"p50": 2.5, "p99": 0.001})
     found = gauges(reports.process(10, "10", {0: 1.0}), slow)
     assert (found["trn.total_latency.p50"], found["trn.total_latency.p99"]) == (2.5, 0.006)
 
 
-def test_nothing_runs() -> None:
+def test_no_processes() -> None:
     assert gauges() == {}
 
 
-def test_a_group_that_is_not_due_holds_until_its_process_ends_or_it_fails() -> None:
+def test_a_group_is_kept_until_its_process_ends_or_it_fails() -> None:
     held = readings.HeldReadings(GROUPS)
     whole = parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"]
     assert held.take(whole, 1.0)[0]["memory"]["host"] == 1000
@@ -76,8 +76,8 @@ def test_a_group_that_is_not_due_holds_until_its_process_ends_or_it_fails() -> N
     assert held.take([{"pid": 10, "tag": "10"}], 6.0) == [{"pid": 10, "tag": "10"}]
 
 
-def test_a_group_holds_as_long_as_it_may_be_late() -> None:
-    """Two and a half of its own periods; what comes at the start has been measured for a moment only."""
+def test_a_group_is_kept_until_it_is_overdue() -> None:
+    """Two and a half of its periods. The first one is measured for a moment only."""
     for period_s, holds in ((5.0, True), (0.06, False)):
         held = readings.HeldReadings(GROUPS)
         entry = {"pid": 10, "memory": {"host": 7}, "periods": {"memory": period_s}}
@@ -87,13 +87,13 @@ def test_a_group_holds_as_long_as_it_may_be_late() -> None:
         assert held.take([{"pid": 10}], 17.0) == [{"pid": 10}]
 
 
-def test_a_group_that_came_and_told_nothing_ends_what_was() -> None:
+def test_a_group_without_values_replaces_earlier_ones() -> None:
     held = readings.HeldReadings(GROUPS)
     held.take([{"pid": 10, "cores": {0: {}}, "periods": {"cores": 5.0}}], 1.0)
     assert held.take([{"pid": 10, "periods": {"cores": 5.0}}], 2.0) == [{"pid": 10}]
 
 
-def test_what_happened_in_each_period_is_added_up() -> None:
+def test_counts_per_period_are_added_up() -> None:
     totals = RunningTotals()
     for completed, generic in ((260, 23654), (260, 23692), (0, 23692)):
         entry = reports.process(7, "7", {0: 1.0}, completed=completed, errors={"generic": generic})
@@ -106,7 +106,7 @@ def test_what_happened_in_each_period_is_added_up() -> None:
     assert counters["trn.execution_errors.model"] == 0.0
 
 
-def test_errors_of_a_process_that_begins_later_count_from_0() -> None:
+def test_errors_of_a_process_started_later_count_from_0() -> None:
     totals = RunningTotals()
     readings.count(totals, parse(reports.report()), first=True)
     readings.count(
@@ -126,18 +126,18 @@ def entry(pid: int | None, tag: str) -> Report:
 @pytest.mark.parametrize(
     ("process", "is_own"),
     [
-        (entry(1000, "1000"), True),  # we see the host's pids
+        (entry(1000, "1000"), True),  # the host's PIDs are visible
         (entry(999, "999"), False),
-        (entry(784315, "11"), True),  # in a container: its tag is the pid that we know
+        (entry(784315, "11"), True),  # in a container: its tag is the PID in our namespace
         (entry(784316, "12"), False),
         (entry(784317, "job-5"), True),  # NEURON_PROCESS_TAG
         (entry(784318, "job-6"), False),
-        (entry(1, "11"), False),  # a process 1 is here, so pids are ours, and that one's 11 is another 11
+        (entry(1, "11"), False),  # process 1 is visible, so PIDs are ours, and tag 11 is another namespace's
         (entry(None, "11"), False),  # neuron-rtd's
     ],
     ids=lambda value: f"{value.get('pid')}-{value['tag']}" if isinstance(value, dict) else None,
 )
-def test_which_processes_are_the_runs(process: Report, is_own: bool, tmp_path: Any) -> None:
+def test_processes_of_the_run(process: Report, is_own: bool, tmp_path: Any) -> None:
     (tmp_path / "1").mkdir()
     own = RunProcessFilter("job-5", proc=str(tmp_path))
     assert own.choose([process], run={1000, 11}) == ([process] if is_own else [])
@@ -145,8 +145,8 @@ def test_which_processes_are_the_runs(process: Report, is_own: bool, tmp_path: A
     assert own.unknown == (0 if is_own else 1)
 
 
-def test_ranks_on_one_machine_each_on_its_core() -> None:
-    """torchrun: all ranks are the run's, the other job is not."""
+def test_several_ranks_on_one_machine() -> None:
+    """torchrun: all ranks belong to the run, the other job does not."""
     ranks = [reports.process(100 + core, str(100 + core), {core: 10.0 * (core + 1)}) for core in range(3)]
     processes = parse(reports.report(*ranks, reports.process(500, "500", {3: 99.0})))["processes"]
     own = RunProcessFilter("")
@@ -161,7 +161,7 @@ def test_ranks_on_one_machine_each_on_its_core() -> None:
     assert own.cores == {0, 1, 2}
 
 
-def test_a_core_stays_a_processs_core_while_it_pauses() -> None:
+def test_an_idle_process_keeps_its_cores() -> None:
     own = RunProcessFilter("")
     own.choose([entry(5, "5")], run={5})
     own.choose([{"pid": 5, "tag": "5"}], run={5})

@@ -1,4 +1,4 @@
-"""Reports of neuron-monitor, of its first version and of those since: one form for all."""
+"""Reports of neuron-monitor of all versions in one form."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_process_of_two_cores() -> None:
         }
     ]
     assert found["hardware"]["neuroncore_per_device_count"] == 2
-    assert found["instance"] == {"instance_type": "trn1.2xlarge"}  # the name is "", for it is unknown
+    assert found["instance"] == {"instance_type": "trn1.2xlarge"}  # the name is unknown: ""
     assert (found["system"], found["errors"]) == ({}, {})
 
 
@@ -98,7 +98,7 @@ def test_logical_cores_name_their_physical_ones() -> None:
 
 
 def test_the_first_version() -> None:
-    """neuron-rtd's: no pid, no tag, other names, no breakdown of memory, hardware counters by runtime."""
+    """Of neuron-rtd: no PID, no tag, other names, no breakdown of memory, hardware counters by runtime."""
     uses = {"host": 10, "neuron_device": 20}
     entry = {
         "neuron_runtime_index": 0,
@@ -161,7 +161,7 @@ def test_a_group_with_an_error_has_no_numbers() -> None:
     assert (found["system"], found["errors"]) == ({}, {"memory_info": "no"})
 
 
-def test_a_process_that_could_not_be_asked() -> None:
+def test_a_process_that_could_not_be_read() -> None:
     entry = {"pid": 5, "neuron_runtime_tag": "5", "error": "connection lost", "report": {}}
     assert parse(reports.report(entry))["processes"] == [{"pid": 5, "tag": "5", "error": "connection lost"}]
 
@@ -182,7 +182,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.data())
 def test_any_damage_to_a_report_is_read_and_merged(data: st.DataObject) -> None:
-    """One value somewhere in it is another: whatever it is, the rest is read."""
+    """Replace one value by another: the rest is still read."""
     whole = document(
         reports.report(reports.process(5, "5", {0: 1.0}), system={"neuron_hw_counters": reports.ecc([1])})
     )
@@ -207,7 +207,7 @@ def test_any_damage_to_a_report_is_read_and_merged(data: st.DataObject) -> None:
     assert all(-1e305 < value < 1e305 for value in gauges.values())
 
 
-def test_what_is_no_number_is_left_out() -> None:
+def test_values_that_are_not_numbers_are_left_out() -> None:
     entry = reports.process(5, "5", {0: 1.0})
     groups = entry["report"]
     groups["neuroncore_counters"]["neuroncores_in_use"] = {
@@ -251,18 +251,18 @@ def test_pods() -> None:
     assert parse(json.dumps(read).encode())["pods"] == {"cores": {0: pod}, "devices": {0: pod}}
 
 
-def test_words_before_the_report_and_bytes_that_are_not_utf_8() -> None:
+def test_text_before_the_report_and_invalid_utf_8() -> None:
     line = b"WARN \xff old driver\n" + reports.report(reports.process(5, "\xe9", {0: 1.0}))
     assert parse(line)["processes"][0]["pid"] == 5
 
 
 @pytest.mark.parametrize("line", [b"", b"usage: neuron-monitor [-c]", b"[]", b"[1]"])
-def test_what_is_no_report(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no report|no JSON|the output is empty"):
+def test_invalid_reports(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r"invalid report|no JSON|the output is empty"):
         parse(line)
 
 
-def test_a_report_that_is_cut_off() -> None:
+def test_an_incomplete_report() -> None:
     whole = reports.report(reports.process(5, "5", {0: 1.0}))
     with pytest.raises(ValueError, match="invalid JSON"):
         parse(whole[: len(whole) // 2])

@@ -1,4 +1,4 @@
-"""Machines with accelerators: PCI devices as in sysfs, and tools on PATH that print what they are told."""
+"""Machines with accelerators: PCI devices in sysfs, and tools on PATH with given output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pci(address: str, vendor: str, base_class: str = "12") -> Tree:
 def tool(
     folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, output: str | bytes, after: str = ""
 ) -> Path:
-    """Put a tool on PATH that prints a file's bytes; returns the file, for other bytes later.
+    """Put a tool on PATH that prints a file. Returns the file, whose content may be replaced.
 
     Args:
         after: shell commands that follow the printing; `$*` are the tool's arguments.
@@ -42,7 +42,7 @@ def tool(
 
 
 def answer(collector: Collector, mono_s: float) -> Tick:
-    """Sample at one moment, again and again, until the tool has answered; the tick with the answer."""
+    """Sample at one time until the tool has finished. Returns the tick with its readings."""
     until_s = time.monotonic() + PATIENCE_S
     while True:
         tick = Tick(mono_s)
@@ -54,11 +54,11 @@ def answer(collector: Collector, mono_s: float) -> Tick:
 
 
 def values(collector: Collector, mono_s: float = 100.0) -> dict[str, float]:
-    """The readings of one answer."""
+    """The readings of one output."""
     tick = answer(collector, mono_s)
     return tick.gauges | tick.counters
 
 
 def known(row: Row) -> Row:
-    """What of a table's row is under names that are the same for all tools."""
+    """The recognized values of a table's row, under the common names."""
     return {name: value for name, value in row.items() if name.islower()}

@@ -1,4 +1,6 @@
-"""A vendor's tool as a source: late, failing, hanging, without devices, with devices that come and go."""
+"""The collector for a vendor's tool: late, failing, hanging, without devices, with devices that come and
+go.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def acme(commands: Sequence[Sequence[str]] = ((),), timeout_s: float = 5.0) -> V
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """A source that asks a tool; its output lies in `tmp_path/acme-smi.out`."""
+    """A source whose tool prints the file `tmp_path/acme-smi.out`."""
     made: list[Smi] = []
 
     def build(output: str | bytes, after: str = "", vendor: Vendor | None = None) -> Smi:
@@ -71,7 +73,7 @@ def say(tmp_path: Path, output: str) -> None:
 
 
 def failure(smi: Smi, mono_s: float) -> str:
-    """What it fails with, at the moment or, once the answer has come, soon after."""
+    """Its error, now or soon after the tool has finished."""
 
     def attempt() -> str:
         try:
@@ -83,7 +85,7 @@ def failure(smi: Smi, mono_s: float) -> str:
     return soon(attempt)
 
 
-def test_readings_of_all_devices_under_our_names(make: Make) -> None:
+def test_readings_of_all_devices_under_our_keys(make: Make) -> None:
     smi = make(TWO)
     assert not smi.pending
     smi.sample(Tick(99.0))
@@ -117,7 +119,7 @@ def test_readings_of_all_devices_under_our_names(make: Make) -> None:
     }
 
 
-def test_counters_are_totals_and_the_facts_object_stays_while_nothing_changes(make: Make) -> None:
+def test_counters_are_totals_and_unchanged_facts_keep_their_object(make: Make) -> None:
     smi = make(TWO)
     tick = answer(smi, 1.0)
     assert tick.counters == {"gpu.0.unCorrectedMemoryErrors": 0.0, "gpu.1.unCorrectedMemoryErrors": 3.0}
@@ -127,7 +129,7 @@ def test_counters_are_totals_and_the_facts_object_stays_while_nothing_changes(ma
     assert smi.absent is absent
 
 
-def test_what_the_tool_does_not_know_is_left_out_and_said(make: Make, tmp_path: Path) -> None:
+def test_missing_readings_have_reasons(make: Make, tmp_path: Path) -> None:
     smi = make(
         HEADER
         + "0, Acme, N/A, N/A, [N/A], 4096 MiB, , -, 0 W, Unknown\n1, Acme, N/A, 7 %, N/A, N/A, , , , \n"
@@ -145,15 +147,13 @@ def test_what_the_tool_does_not_know_is_left_out_and_said(make: Make, tmp_path: 
     assert smi.absent == {"fanSpeed": "it has no fan"}
 
 
-def test_nonsense_is_left_out(make: Make) -> None:
+def test_invalid_values_are_left_out(make: Make) -> None:
     assert values(make(HEADER + "0, Acme, , 65535 %, 1 MiB, 0 MiB, 40 C, , , \n")) == {
         "gpu.0.temp": 40.0,
     }
 
 
-def test_a_tool_that_lists_none_fails_until_it_lists_one_and_its_lines_are_told(
-    make: Make, tmp_path: Path
-) -> None:
+def test_a_tool_without_devices_fails_until_it_lists_one(make: Make, tmp_path: Path) -> None:
     smi = make("Acme tools 3.0\n" + HEADER)
     assert failure(smi, 1.0) == (
         f"{tmp_path}/bin/acme-smi: it lists no device; it printed 'Acme tools 3.0', "
@@ -169,23 +169,23 @@ def test_a_tool_that_lists_none_fails_until_it_lists_one_and_its_lines_are_told(
     [
         ("", "it lists no device; it printed nothing"),
         ("\x1b[31mindex, load?\n", "it lists no device; it printed '\ufffd[31mindex, load?'"),
-        ("index, colour\n0, red\n", "nothing of what it says of its devices is understood; it printed"),
+        ("index, colour\n0, red\n", "none of its devices has a known reading; it printed"),
         ("+----+\n| index |\n|====|\n" + "long " * 999, "it lists no device; it printed 'index', 'long long"),
     ],
 )
-def test_what_is_not_understood_is_an_error_with_the_first_lines(make: Make, output: str, says: str) -> None:
+def test_invalid_output_is_an_error_with_its_first_lines(make: Make, output: str, says: str) -> None:
     told = failure(make(output), 1.0)
     assert says in told
     assert len(told) < 600
 
 
-def test_who_the_devices_are_is_kept_where_their_readings_are_not_understood(make: Make) -> None:
+def test_identities_are_kept_if_the_readings_are_unknown(make: Make) -> None:
     smi = make("index, name, pci, warmth\n3, Acme 9, 0000:1a:00.0, 7\n")
-    assert "nothing of what it says of its devices is understood" in failure(smi, 1.0)
+    assert "none of its devices has a known reading" in failure(smi, 1.0)
     assert smi.facts == {"accelerator_acme": [{"index": 3, "name": "Acme 9", "pci": "0000:1a:00.0"}]}
 
 
-def test_devices_that_are_all_lost(make: Make, tmp_path: Path) -> None:
+def test_all_devices_are_lost(make: Make, tmp_path: Path) -> None:
     smi = make(TWO)
     answer(smi, 1.0)
     say(tmp_path, HEADER)
@@ -204,7 +204,7 @@ def test_devices_that_are_all_lost(make: Make, tmp_path: Path) -> None:
     assert events == ["device_lost", "device_lost"]
 
 
-def test_a_device_that_is_lost_and_back(make: Make, tmp_path: Path) -> None:
+def test_a_device_is_lost_and_comes_back(make: Make, tmp_path: Path) -> None:
     smi = make(TWO)
     answer(smi, 1.0)
     say(tmp_path, "\n".join(TWO.split("\n")[:2]))
@@ -220,7 +220,7 @@ def test_a_device_that_is_lost_and_back(make: Make, tmp_path: Path) -> None:
     assert [event["name"] for event in back.events] == ["device_back"]
 
 
-def test_a_tool_that_fails_is_a_failure_until_it_answers_again(make: Make, tmp_path: Path) -> None:
+def test_a_failing_tool_is_an_error_until_it_works_again(make: Make, tmp_path: Path) -> None:
     smi = make("", "[ -e $0.broken ] || exit 0; echo 'driver is gone' >&2; exit 9")
     say(tmp_path, TWO)
     answer(smi, 1.0)
@@ -232,13 +232,11 @@ def test_a_tool_that_fails_is_a_failure_until_it_answers_again(make: Make, tmp_p
     broken.unlink()
     say(tmp_path, TWO)
     with pytest.raises(ToolFailed, match="driver is gone"):
-        smi.sample(Tick(4.0))  # asked again; no news is not good news
+        smi.sample(Tick(4.0))  # called again; still failing without newer output
     assert recovered(smi, mono_s=5.0) == 60.0
 
 
-def test_an_answer_as_old_as_the_pause_after_a_failure_is_good_news_but_no_reading(
-    make: Make, tmp_path: Path
-) -> None:
+def test_output_as_old_as_the_pause_after_a_failure_gives_no_readings(make: Make, tmp_path: Path) -> None:
     broken = tmp_path / "bin" / "acme-smi.broken"
     smi = make("", "[ ! -e $0.broken ]", acme(timeout_s=1000.0))
     broken.touch()
@@ -252,7 +250,7 @@ def test_an_answer_as_old_as_the_pause_after_a_failure_is_good_news_but_no_readi
 
 
 def recovered(smi: Smi, mono_s: float) -> float | None:
-    """A reading of the first tick that does not fail."""
+    """A reading of the first tick without an error."""
 
     def attempt() -> Tick | None:
         tick = Tick(mono_s)
@@ -267,7 +265,7 @@ def recovered(smi: Smi, mono_s: float) -> float | None:
     return tick.gauges.get("gpu.1.temp")
 
 
-def test_a_tool_that_hangs_is_killed_and_delays_nobody(make: Make) -> None:
+def test_a_hanging_tool_is_killed_without_delaying_a_tick(make: Make) -> None:
     smi = make(TWO, "sleep 71.5", acme(timeout_s=3.0))
     smi.sample(Tick(1.0))
     smi.sample(Tick(2.0))
@@ -282,10 +280,10 @@ OPTIONS = acme(commands=(("newest",), ("newer",), ("old",)))
 @pytest.mark.parametrize(
     "others", ["echo unknown option >&2; exit 2", "exit 0", "echo '| Acme | 4 |'; exit 0"]
 )
-def test_other_options_are_tried_where_one_fails_or_lists_none(make: Make, others: str) -> None:
+def test_other_options_are_tried_if_the_first_fail(make: Make, others: str) -> None:
     smi = make("", f"[ \"$1\" = old ] || {{ {others}; }}; echo '{TWO}'", OPTIONS)
     smi.sample(Tick(1.0))
-    assert smi.pending  # who wants one reading only waits for what is left to try
+    assert smi.pending  # a single reading waits for the remaining commands
     assert values(smi, 1.0)["gpu.1.temp"] == 60.0
 
 
@@ -307,7 +305,7 @@ def test_the_best_options_are_tried_again_later(make: Make, tmp_path: Path) -> N
     assert soon(lambda: values(smi, float(next(seconds))), lambda read: read["gpu.1.temp"] == 61.0)
 
 
-def test_where_no_options_work_all_reasons_are_told(make: Make) -> None:
+def test_all_errors_are_reported_if_no_options_work(make: Make) -> None:
     script = "[ $1 = newest ] && echo no option >&2 && exit 2; [ $1 = newer ] && echo 'Acme 9'"
     smi = make("", script, OPTIONS)
     told = failure(smi, 1.0)
@@ -322,19 +320,17 @@ def test_where_no_options_work_all_reasons_are_told(make: Make) -> None:
     ("end", "how"),
     [("kill -ABRT $$", "was killed by signal 6"), ("echo odd >&2; exit 1", "exited with 1: odd")],
 )
-def test_a_good_answer_before_an_error_counts_and_the_error_is_told(
-    make: Make, tmp_path: Path, end: str, how: str
-) -> None:
+def test_valid_output_before_an_error_is_used(make: Make, tmp_path: Path, end: str, how: str) -> None:
     smi = make(TWO, end)
     assert values(smi, 1.0)["gpu.1.temp"] == 60.0
     assert smi.absent["exit"].startswith(f"{tmp_path}/bin/acme-smi {how}")
-    assert smi.absent["exit"].endswith(", after a good answer")
+    assert smi.absent["exit"].endswith(", after valid output")
     tool_that_is_well = tmp_path / "bin" / "acme-smi"
     tool_that_is_well.write_text(tool_that_is_well.read_text().replace(end, ""))
     soon(lambda: (answer(smi, 2.0), "exit" not in smi.absent)[1])
 
 
-def test_half_a_list_before_a_crash_is_no_answer(make: Make, tmp_path: Path) -> None:
+def test_an_incomplete_list_before_a_crash_is_an_error(make: Make, tmp_path: Path) -> None:
     smi = make(TWO, "kill -ABRT $$")
     assert len(values(smi, 1.0)) > 0
     say(tmp_path, "".join(TWO.splitlines(keepends=True)[:2]))
@@ -342,7 +338,7 @@ def test_half_a_list_before_a_crash_is_no_answer(make: Make, tmp_path: Path) -> 
     assert "was killed by signal 6" in failure(smi, 2.0)
 
 
-def test_what_a_tool_printed_before_it_hung_is_no_answer(make: Make) -> None:
+def test_output_before_a_hang_is_an_error(make: Make) -> None:
     smi = make(TWO, "sleep 72.5", acme(timeout_s=3.0))
     smi.sample(Tick(1.0))
     with pytest.raises(ToolFailed, match="took longer than 3 s"):
@@ -381,11 +377,11 @@ def test_hostile_numbers_and_names(make: Make) -> None:
         ("memoryAllocatedBytes", "bytes", "-1 MiB", None),
     ],
 )
-def test_shares_and_amounts_that_cannot_be(key: str, unit: str, text: str, value: float | None) -> None:
+def test_impossible_values_are_left_out(key: str, unit: str, text: str, value: float | None) -> None:
     assert Reading(key, unit, "it").of({"it": text}) == value
 
 
-def test_a_row_without_readings_takes_no_devices_number(make: Make) -> None:
+def test_a_row_without_readings_does_not_replace_a_device(make: Make) -> None:
     empty = "0, A, -, N/A, N/A, N/A, N/A, N/A, N/A, N/A\n"
     full = "0, A, -, 1 %, 1 MiB, 4 MiB, 7 C, 5 W, 9 W, 1\n"
     assert values(make(HEADER + empty + full))["gpu.0.temp"] == 7.0
@@ -401,7 +397,7 @@ def test_ten_megabytes_are_not_read(make: Make, tmp_path: Path) -> None:
     assert "printed more than 1048576 bytes and was killed" in failure(smi, 1.0)
 
 
-def test_devices_without_a_number_are_numbered_by_address_once(make: Make, tmp_path: Path) -> None:
+def test_devices_without_an_index_are_numbered_by_address(make: Make, tmp_path: Path) -> None:
     first = "index, name, pci, heat\n-, A, 0000:3b:00.0, 30 C\n-, B, 0000:1a:00.0, 10 C\n"
     smi = make(first)
     assert values(smi, 1.0) == {"gpu.0.temp": 10.0, "gpu.1.temp": 30.0}
@@ -412,13 +408,13 @@ def test_devices_without_a_number_are_numbered_by_address_once(make: Make, tmp_p
     }
 
 
-def test_without_its_tool_a_vendor_is_absent_and_the_remedy_is_said(
+def test_without_its_tool_a_vendor_is_absent_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Absent) as absent:
         watch(Scope(), acme())
     assert str(absent.value) == (
-        "Acme card is here, but acme-smi or acme_smi is neither on PATH nor in /opt/acme/bin, /usr/bin, "
+        "Acme card found, but acme-smi or acme_smi is neither on PATH nor in /opt/acme/bin, /usr/bin, "
         "/usr/local/bin: install the vendor's tools, or mount them into the container"
     )

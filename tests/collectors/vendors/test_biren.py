@@ -1,4 +1,4 @@
-"""Biren's tool: a query like nvidia-smi's, and tables. Values are made up."""
+"""Biren's tool: a query like nvidia-smi's, and tables, with made-up values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.collectors.vendors.test_vendors import device, read, who
 MIB = 1024.0 * 1024.0
 
 
-def test_the_query() -> None:
+def test_query() -> None:
     text = (
         "index, name, uuid, pci.bus_id, utilization.gpu [%], memory.used [MiB], memory.total [MiB],"
         " temperature.gpu, power.draw [W], power.limit [W]\n"
@@ -29,7 +29,7 @@ def test_the_query() -> None:
     assert who(BIREN, text)[1] == {"name": "Biren166M", "uuid": "GPU-b", "pci": "0000:9a:00.0"}
 
 
-def test_a_table_of_one_line_a_card() -> None:
+def test_a_table_with_one_line_per_card() -> None:
     text = """\
 +-----------------------------------------------------------------------------+
 | GPU  Id  |     Name     |  Mode  |  Temperature  |  Power  |  Memory        |
@@ -45,7 +45,7 @@ def test_a_table_of_one_line_a_card() -> None:
     assert device(found, 1) == {"memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0}
 
 
-def test_a_table_like_nvidias() -> None:
+def test_a_table_like_that_of_nvidia_smi() -> None:
     text = """\
 | GPU  Name        Persistence-M| Bus-Id               | SVI-Mode  Uncorr.Ecc |
 | Fan  Temp   Perf Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |

@@ -1,4 +1,4 @@
-"""Jetson boards, Tenstorrent's driver, processors' NPUs: the kernel's files, and tegrastats."""
+"""Jetson boards, Tenstorrent's driver and processors' NPUs: files of the kernel, and tegrastats."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ORIN = {
 }
 
 
-def test_a_jetson_by_the_kernels_files(tmp_path: Path) -> None:
+def test_a_jetson_with_the_kernels_files(tmp_path: Path) -> None:
     board = jetson(plant(tmp_path, ORIN))
     assert sample(board, 1.0) == {
         "gpu.0.gpu": pytest.approx(77.4),
@@ -58,7 +58,7 @@ def test_a_jetson_by_the_kernels_files(tmp_path: Path) -> None:
 
 
 def channels(chip: int, *rails: tuple[str, int, int]) -> Tree:
-    """An INA3221 with some rails: label, mV, mA."""
+    """An INA3221 with rails given as label, mV, mA."""
     folder = f"sys/class/hwmon/hwmon{chip}"
     files: Tree = {f"{folder}/name": "ina3221\n", f"{folder}/in7_label": "sum of shunt voltages\n"}
     for number, (label, millivolts, milliamperes) in enumerate(rails, 1):
@@ -78,11 +78,11 @@ def power(tmp_path: Path, files: Tree) -> dict[str, float]:
     return {key: value for key, value in read.items() if key.endswith("Watts")}
 
 
-def test_power_of_a_module_without_a_meter_of_its_input_is_the_sum_of_what_it_feeds(tmp_path: Path) -> None:
+def test_power_of_a_module_without_an_input_meter_is_the_sum_of_its_rails(tmp_path: Path) -> None:
     assert power(tmp_path, AGX_ORIN) == pytest.approx({"gpu.0.powerWatts": 13.5, "gpu.0.gpuRailWatts": 5.0})
 
 
-def test_power_of_a_board_with_a_meter_of_its_input(tmp_path: Path) -> None:
+def test_power_of_a_board_with_an_input_meter(tmp_path: Path) -> None:
     input_meter = {
         "sys/class/hwmon/hwmon9/name": "ina238\n",
         "sys/class/hwmon/hwmon9/power1_input": "26700000\n",
@@ -92,7 +92,7 @@ def test_power_of_a_board_with_a_meter_of_its_input(tmp_path: Path) -> None:
     assert found == pytest.approx({"gpu.0.powerWatts": 26.7, "gpu.0.gpuRailWatts": 5.0})
 
 
-def test_a_rail_that_cannot_be_read_leaves_no_sum_that_is_too_small(tmp_path: Path) -> None:
+def test_no_sum_of_rails_if_one_cannot_be_read(tmp_path: Path) -> None:
     files = dict(AGX_ORIN)
     board = jetson(plant(tmp_path, BARE | files))
     put(tmp_path, "sys/class/hwmon/hwmon2/curr2_input", "\n")
@@ -101,7 +101,7 @@ def test_a_rail_that_cannot_be_read_leaves_no_sum_that_is_too_small(tmp_path: Pa
     assert read["gpu.0.gpuRailWatts"] == pytest.approx(5.0)
 
 
-def test_a_tegrastats_that_always_fails_shows_why_at_each_tick(
+def test_a_failing_tegrastats_is_reported_at_each_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "bin", "tegrastats", "echo 'no permission' >&2; exit 1")
@@ -114,7 +114,7 @@ def test_a_tegrastats_that_always_fails_shows_why_at_each_tick(
     board.close()
 
 
-def test_a_tegrastats_that_prints_something_else_is_told(tmp_path: Path) -> None:
+def test_invalid_output_of_tegrastats_is_reported(tmp_path: Path) -> None:
     stats = Tegrastats(
         program(tmp_path, "tegrastats", "echo 'Access denied: run as root'; exec sleep 74.6"), 0
     )
@@ -130,12 +130,12 @@ def test_a_tegrastats_that_prints_something_else_is_told(tmp_path: Path) -> None
     stats.close()
 
 
-def test_what_is_no_jetson(tmp_path: Path) -> None:
+def test_other_boards_are_not_detected_as_jetson(tmp_path: Path) -> None:
     with pytest.raises(Absent, match="names no nvidia,tegra"):
         jetson(plant(tmp_path, {"sys/class/devfreq/gpu/cur_freq": "1\n"}))
 
 
-def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tegrastats_adds_what_the_files_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = "RAM 100/8192MB GR3D_FREQ 45%@[600] gpu@50C VDD_IN 4000mW/4000mW"
     program(tmp_path / "bin", "tegrastats", f"echo '{line}'; exec sleep 74.5")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
@@ -143,7 +143,7 @@ def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pyt
     board = jetson(plant(tmp_path / "root", files))
     found = soon(lambda: sample(board, time.monotonic()), lambda read: "gpu.0.powerWatts" in read)
     assert found["gpu.0.powerWatts"] == 4.0
-    assert found["gpu.0.gpu"] == pytest.approx(77.4)  # the file is of this moment, the line is older
+    assert found["gpu.0.gpu"] == pytest.approx(77.4)  # the file is current, the line is older
     board.close()
 
 
@@ -159,12 +159,12 @@ def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pyt
          {"gpu": 0.0, "temp": 39.0, "powerWatts": 5.297, "gpuRailWatts": 0.182, "memoryAllocated": 25.0}),
         ("RAM 1024/4096MB tj@52.4C gpu@-256C VDD_GPU_SOC 2171mW",
          {"temp": 52.4, "powerWatts": 2.171, "gpuRailWatts": 2.171, "memoryAllocated": 25.0}),
-        # AGX Orin: the sum of what the input feeds, and not the memory's rail behind VIN_SYS_5V0.
+        # AGX Orin: the sum of the rails of the input, without the memory's rail behind VIN_SYS_5V0.
         ("07-25-2026 09:08:28 IRAM 0/252kB GR3D_FREQ 12%@[1300,1300] NVENC0_FREQ @1140 gpu@47.6C/46.1C "
          "tj@52C/52C VDDQ_VDD2_1V8AO 900mW/900mW/900mW VDD_GPU_SOC 5000mW/1mW/1mW VDD_CPU_CV 3000mW/1mW/1mW "
          "VIN_SYS_5V0 5500mW/5500mW/5500mW",
          {"gpu": 12.0, "graphicsClock": 1300.0, "temp": 47.6, "powerWatts": 13.5, "gpuRailWatts": 5.0}),
-        # Thor: VIN is all of the board.
+        # Thor: VIN is the whole board.
         ("GR3D_FREQ @[1575,1575,1575] VDD_GPU 4386mW/1mW VDD_CPU_SOC_MSS 6764mW/1mW VIN_SYS_5V0 7600mW/1mW "
          "VIN 26700mW/1mW", {"graphicsClock": 1575.0, "powerWatts": 26.7, "gpuRailWatts": 4.386}),
         # AGX Xavier: six rails, of which only some are named after their voltage.
@@ -172,7 +172,7 @@ def test_tegrastats_tells_what_the_files_do_not(tmp_path: Path, monkeypatch: pyt
          {"powerWatts": 3.684, "gpuRailWatts": 0.3}),
         ("GR3D_FREQ 5%@114 POM_5V_IN 3000/2900", {"gpu": 5.0, "graphicsClock": 114.0, "powerWatts": 3.0}),
         ("POM_5V_CPU 400/1 POM_5V_IN 3000/2900 POM_5V_GPU 700/1", {"powerWatts": 3.0, "gpuRailWatts": 0.7}),
-        # Before JetPack 4; and whatever unit the memory is in.
+        # Before JetPack 4, and with another unit of the memory.
         ("RAM 1024/4096MB (lfb 9x4MB) cpu [0%,0%]@102 EMC 0%@1600 VDE 0 GR3D 7%@76 EDP limit 1734",
          {"gpu": 7.0, "graphicsClock": 76.0, "memoryAllocated": 25.0}),
         ("RAM 1/4GB GR3D_FREQ 1%", {"gpu": 1.0, "memoryAllocated": 25.0}),
@@ -198,7 +198,7 @@ BLACKHOLE = pci("0000:04:00.0", "1e52") | {
 }
 
 
-def test_tenstorrents_driver(tmp_path: Path) -> None:
+def test_tenstorrent_driver(tmp_path: Path) -> None:
     cards = tenstorrent(plant(tmp_path, BLACKHOLE))
     assert sample(cards, 1.0) == {
         "gpu.1.temp": 44.5,
@@ -213,7 +213,7 @@ def test_tenstorrents_driver(tmp_path: Path) -> None:
     assert "gpu.1.powerWatts" not in sample(cards, 2.0)
 
 
-def test_tenstorrents_tool_where_the_driver_has_no_sensors(
+def test_tenstorrent_tool_if_the_driver_has_no_sensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = (
@@ -238,7 +238,7 @@ def test_a_processors_npu(tmp_path: Path) -> None:
     assert sample(source, 12.0)["gpu.0.gpu"] == pytest.approx(25.0)
 
 
-def test_an_accelerator_of_another_driver_is_no_npu_of_ours(tmp_path: Path) -> None:
+def test_accelerators_of_other_drivers_are_ignored(tmp_path: Path) -> None:
     folder = "sys/class/accel/accel0/device"
     with pytest.raises(Absent, match="no device of intel_vpu"):
         npu(plant(tmp_path, {f"{folder}/driver": "-> ../drivers/amdxdna", f"{folder}/vendor": "0x1022\n"}))

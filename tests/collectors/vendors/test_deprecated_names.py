@@ -1,4 +1,4 @@
-"""Import paths that packages with a vendor may still use."""
+"""Deprecated import paths, which packages with a vendor may still use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is here is known from one scan of PCI, and several vendors' devices have numbers of their own."""
+"""Vendors are detected with one scan of PCI, and the indices of several vendors do not collide."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 NAMES = {door.name for door in ORDER} - {"nvidia", "amd"}
 MIXED = (
     device("0000:01:00.0", "10de", "03")
-    | device("0000:01:00.1", "10de", "04")  # its audio
+    | device("0000:01:00.1", "10de", "04")  # its audio function
     | device("0000:02:00.0", "10de", "03")
-    | device("0000:03:00.0", "1a03", "03")  # the board's own graphics
+    | device("0000:03:00.0", "1a03", "03")  # onboard graphics
     | device("0000:04:00.0", "1002", "12")
     | device("0000:9a:00.0", "1da3")
     | device("0000:19:00.0", "1da3")
@@ -38,18 +38,18 @@ HL_SMI = (
 )
 
 
-def test_every_vendor_is_a_source_of_its_own() -> None:
+def test_every_vendor_is_a_source() -> None:
     assert set(LINUX) >= NAMES
 
 
-def test_a_machine_without_accelerators_says_so_for_each(tmp_path: Path) -> None:
+def test_a_machine_without_accelerators_has_a_reason_for_each(tmp_path: Path) -> None:
     found = probe_all(plant(tmp_path, BARE_VM), wanted=NAMES)
     assert found.collectors == []
     assert found.reasons.keys() == NAMES
     assert found.reasons["gaudi"] == "no Intel Gaudi here: no PCI device of vendor 1da3, no /dev/hl0"
 
 
-def test_nothing_of_a_vendor_is_imported_without_its_device() -> None:
+def test_a_vendors_module_is_not_imported_without_its_device() -> None:
     script = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -78,15 +78,13 @@ def test_one_scan_serves_all_probes_of_a_round(tmp_path: Path) -> None:
     assert pci.cards(again) is not pci.cards(scope)
 
 
-def test_numbers_of_several_vendors_do_not_collide(tmp_path: Path) -> None:
+def test_indices_of_several_vendors_do_not_collide(tmp_path: Path) -> None:
     scope = plant(tmp_path, MIXED)
     assert [first_index(scope, name) for name in ("nvidia", "amd", "gaudi", "intel")] == [0, 2, 3, 5]
     assert first_index(scope, "somebody else's") == 6
 
 
-def test_a_second_vendors_devices_come_after_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_vendors_devices_follow_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
     found = probe_all(plant(tmp_path / "root", MIXED), wanted={"gaudi"})
     (smi,) = found.collectors
@@ -95,19 +93,17 @@ def test_a_second_vendors_devices_come_after_the_first(
     assert read["gpu.4.temp"] == 40.0
 
 
-def test_a_device_file_is_enough_where_pci_cannot_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_file_suffices_without_pci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
     found = probe_all(plant(tmp_path / "root", {"dev/hl0": ""}), wanted={"gaudi"})
     assert values(found.collectors[0])["gpu.0.temp"] == 30.0
 
 
-def test_a_card_without_its_tool_is_absent_with_the_remedy(
+def test_a_card_without_its_tool_is_absent_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Absent, match="Intel Gaudi is here, but hl-smi is neither on PATH nor in "):
+    with pytest.raises(Absent, match="Intel Gaudi found, but hl-smi is neither on PATH nor in "):
         gaudi(plant(tmp_path, MIXED))
 
 
@@ -122,5 +118,5 @@ def test_a_card_without_its_tool_is_absent_with_the_remedy(
         ("", ""),
     ],
 )
-def test_addresses_as_sysfs_spells_them(written: str, address: str) -> None:
+def test_addresses_are_normalized(written: str, address: str) -> None:
     assert pci.normal(written) == address

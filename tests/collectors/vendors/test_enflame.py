@@ -1,4 +1,4 @@
-"""Enflame's tool: sections of older and newer releases, its monitor, its tables. Values are made up."""
+"""Enflame's tool: sections of older and newer releases, its monitor, its tables, with made-up values."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_sections() -> None:
     }
 
 
-def test_sections_of_older_releases_indented_by_tabs() -> None:
+def test_sections_of_older_releases_indented_with_tabs() -> None:
     text = (
         "DEV ID 0\n\tDevice Mem Info\n\t\tMem Size                : 40000 MiB\n"
         "\t\tMem Usage               : 10000 MiB\n\tTemperature Info\n\t\tGCU Temp                : 34 'C\n"
@@ -111,7 +111,7 @@ def test_sections_of_older_releases_indented_by_tabs() -> None:
     ],
     ids=["of S60", "of T20"],
 )
-def test_the_monitors_line(text: str) -> None:
+def test_lines_of_the_monitor(text: str) -> None:
     found = device(read(ENFLAME, text), 2)
     assert {key: found[key] for key in ("gpu", "memoryAllocated", "temp", "powerWatts", "memoryClock")} == {
         "gpu": 7.5,
@@ -155,4 +155,4 @@ def test_tables_of_three_releases() -> None:
 """
     found = read(ENFLAME, lines)
     assert (found["0.gpu"], found["0.temp"], found["0.powerPercent"]) == (9.0, 35.0, 25.0)
-    assert device(found, 1) == {"gpu": 0.0, "temp": 34.0}  # all of the memory is told, and nothing in use
+    assert device(found, 1) == {"gpu": 0.0, "temp": 34.0}  # the total memory is reported, but not its use

@@ -1,4 +1,4 @@
-"""What vendors' tools print becomes rows, whatever surrounds it."""
+"""Vendors' output is parsed into rows, with any text around it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_csv_without_a_header() -> None:
     assert csv("warning\n\n0,5\n1,,\n", ["index", "load"]) == [{"index": "0", "load": "5"}]
 
 
-def test_trees_of_names_and_values() -> None:
+def test_indented_trees() -> None:
     text = """
 =====LOG=====
 Driver Version      : 5.0
@@ -63,13 +63,13 @@ def test_json_objects_become_rows() -> None:
     assert objects("text") == []
 
 
-def test_bytes_that_are_no_text_cost_no_reading() -> None:
+def test_invalid_utf_8_does_not_affect_readings() -> None:
     assert csv(text_of(b"index, name\n0, \xff\xfe\n"), key="index") == [
         {"index": "0", "name": "\ufffd\ufffd"}
     ]
 
 
-def test_words_for_health() -> None:
+def test_health_statuses() -> None:
     assert [healthy(word) for word in ("OK", "live", "Online", "running", "normal")] == [1.0] * 5
     assert [healthy(word) for word in ("Alarm", "dead", "offline", False)] == [0.0] * 4
     assert [healthy(word) for word in ("NA", "", "unknown", None)] == [None] * 4

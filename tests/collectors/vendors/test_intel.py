@@ -1,4 +1,4 @@
-"""Intel's GPUs: drivers' files, and xpu-smi's lines."""
+"""Intel's GPUs: files of the drivers, and lines of xpu-smi."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def card(name: str, address: str, driver: str, files: dict[str, str]) -> Tree:
-    """A card of the kernel's graphics: its device lies on PCI, what is under "device/" with it."""
+    """A graphics card in sysfs. Files under "device/" belong to its PCI device."""
     device = f"sys/bus/pci/devices/{address}"
     tree = pci(address, "8086", "03") | {
         f"sys/class/drm/{name}/device": f"-> ../../../bus/pci/devices/{address}",
@@ -87,7 +87,7 @@ def look(parts: CompositeSource, mono_s: float) -> Tick:
 
 
 @pytest.mark.usefixtures("no_tool")
-def test_a_card_as_the_driver_xe_shows_it(tmp_path: Path) -> None:
+def test_a_card_with_the_driver_xe(tmp_path: Path) -> None:
     parts = intel(plant(tmp_path, XE))
     first = look(parts, 100.0)
     assert first.gauges == {
@@ -106,11 +106,11 @@ def test_a_card_as_the_driver_xe_shows_it(tmp_path: Path) -> None:
     assert second.gauges["gpu.0.gpu"] == pytest.approx(75.0)  # asleep for 0.5 s of 2
     facts = parts.facts
     assert facts["accelerator_intel"][0]["pci"] == "0000:4d:00.0"
-    assert parts.absent["memoryAllocated"].startswith("told by xpu-smi, which is not on PATH")
+    assert parts.absent["memoryAllocated"].startswith("needs xpu-smi, which is not on PATH")
 
 
 @pytest.mark.usefixtures("no_tool")
-def test_totals_that_fall_and_files_that_cannot_be_read_are_gaps(tmp_path: Path) -> None:
+def test_falling_totals_and_unreadable_files_are_gaps(tmp_path: Path) -> None:
     parts = intel(plant(tmp_path, XE))
     look(parts, 100.0)
     device = "sys/bus/pci/devices/0000:4d:00.0"
@@ -123,14 +123,14 @@ def test_totals_that_fall_and_files_that_cannot_be_read_are_gaps(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("no_tool")
-def test_a_gpu_that_may_not_sleep_is_not_always_busy(tmp_path: Path) -> None:
+def test_a_gpu_without_power_saving_is_not_always_busy(tmp_path: Path) -> None:
     parts = intel(plant(tmp_path, I915 | {"sys/class/drm/card0/gt/gt0/rc6_residency_ms": "0\n"}))
     look(parts, 100.0)
     assert "gpu.0.gpu" not in look(parts, 101.0).gauges
 
 
 @pytest.mark.usefixtures("no_tool")
-def test_the_first_of_several_monitors_is_the_cards(tmp_path: Path) -> None:
+def test_the_first_hardware_monitor_is_the_cards(tmp_path: Path) -> None:
     device = "sys/bus/pci/devices/0000:4d:00.0/hwmon"
     tree = {path.replace("hwmon4", "hwmon9"): text for path, text in XE.items()}
     parts = intel(plant(tmp_path, tree | {f"{device}/hwmon10/energy1_input": "7000000\n"}))
@@ -140,7 +140,7 @@ def test_the_first_of_several_monitors_is_the_cards(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_tool")
-def test_a_processors_graphics_beside_a_card_and_beside_nvidia(tmp_path: Path) -> None:
+def test_integrated_graphics_beside_a_card_and_nvidia(tmp_path: Path) -> None:
     parts = intel(plant(tmp_path, I915 | XE | pci("0000:01:00.0", "10de", "03")))
     gauges = look(parts, 1.0).gauges
     assert gauges["gpu.1.graphicsClock"] == 300.0  # 0000:00:02.0 comes before 0000:4d:00.0, NVIDIA is 0
@@ -149,11 +149,13 @@ def test_a_processors_graphics_beside_a_card_and_beside_nvidia(tmp_path: Path) -
 
 @pytest.mark.usefixtures("no_tool")
 def test_a_gpu_without_its_driver_is_absent(tmp_path: Path) -> None:
-    with pytest.raises(Absent, match=r"Intel's GPU at 0000:4d:00\.0 is driven by neither xe nor i915"):
+    with pytest.raises(
+        Absent, match=r"Intel's GPU at 0000:4d:00\.0 is used by neither of the drivers xe and i915"
+    ):
         intel(plant(tmp_path, pci("0000:4d:00.0", "8086", "03")))
 
 
-def test_xpu_smi_fills_in_what_sysfs_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xpu_smi_adds_what_sysfs_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = HEADER + "08:08:16, 0, 12.5, 99.0, 20.0, 1024.00\n"
     (tmp_path / "lines").write_text(lines)
     program(tmp_path / "bin", "xpu-smi", f"cat {tmp_path}/lines; exec sleep 72.5")
@@ -165,7 +167,7 @@ def test_xpu_smi_fills_in_what_sysfs_does_not_tell(tmp_path: Path, monkeypatch: 
     assert gauges["gpu.1.gpu"] == 12.5
     assert gauges["gpu.1.memoryAllocated"] == 20.0
     assert gauges["gpu.1.memoryAllocatedBytes"] == 1024.0 * 1024 * 1024
-    assert gauges["gpu.1.temp"] == 52.0  # still the driver's
+    assert gauges["gpu.1.temp"] == 52.0  # still from the driver
     parts.close()
 
 
@@ -174,7 +176,7 @@ def printing(tmp_path: Path, text: str) -> XpuSmi:
     return XpuSmi(program(tmp_path, "xpu-smi", f"cat {tmp_path}/lines; exec sleep 73.5"), [0, 1])
 
 
-def test_lines_of_several_cards_of_which_the_newest_counts(tmp_path: Path) -> None:
+def test_the_newest_line_of_each_card_is_used(tmp_path: Path) -> None:
     text = "WARNING: no root\n" + HEADER
     text += (
         "16.8, 0, N/A, 281.0, N/A, \n16.8, 1, 3.0, 1.0, , 7\n17.8, 0, , 293.0,  N/A, \n17.8, 2, 1, 1, 1, 1\n"
@@ -238,14 +240,14 @@ exec sleep 73.6"""
     tick = Tick(2.0)
     reasons: set[str] = set()
 
-    def told() -> bool:
+    def done() -> bool:
         try:
             source.sample(tick)
         except StillFailing as still:
             reasons.add(str(still))
         return bool(tick.gauges)
 
-    soon(told)
+    soon(done)
     source.close()
     assert all("unknown option -m" in reason for reason in reasons)
     assert tick.gauges == {
@@ -264,11 +266,11 @@ def test_the_drivers_energy_is_not_mixed_with_that_of_xpu_smi(tmp_path: Path) ->
     tick = Tick(1.0)
     tick.counters["gpu.0.energyJoules"] = 900.0
 
-    def told() -> bool:
+    def done() -> bool:
         source.sample(tick)
         return bool(tick.gauges)
 
-    soon(told)
+    soon(done)
     source.close()
     assert tick.counters == {"gpu.0.energyJoules": 900.0, "gpu.1.energyJoules": 60.0}
 
@@ -280,16 +282,16 @@ def test_the_drivers_energy_is_not_mixed_with_that_of_xpu_smi(tmp_path: Path) ->
         ("Timestamp, DeviceId, Colour\n1, 0, red\n", "'Timestamp, DeviceId, Colour'"),
     ],
 )
-def test_what_is_no_table_of_intels_gpus_is_shown(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_output_is_reported(tmp_path: Path, text: str, says: str) -> None:
     source = printing(tmp_path, text)
-    told = failure(source)
-    assert f"cannot parse the output: {says}" in told
+    done = failure(source)
+    assert f"cannot parse the output: {says}" in done
     for moment in range(2, 50):
         assert failure(source, float(moment))
     source.close()
 
 
-def test_what_xpu_smi_tells_is_in_the_catalogue() -> None:
+def test_every_key_of_xpu_smi_is_a_declared_metric() -> None:
     for reading in READINGS:
         match = DEFINITIONS.find(f"gpu.0.{reading.key}")
         assert match is not None

@@ -1,4 +1,4 @@
-"""The page about other accelerators: its example works, and it tells of every source."""
+"""The page about other accelerators: its example works, and it mentions every source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "sources" / "others.md").read_text(
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Path]:
-    """A folder of installed packages with the page's example in it."""
+    """A folder of installed packages with the page's example."""
     path = sys.path.copy()
     code = re.findall(r"```python\n(# acme_vitals\.py\n.*?)```", PAGE, re.DOTALL)
     entry = re.findall(
@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Iterator[Path]:
     sys.modules.pop("acme_vitals", None)
 
 
-def test_the_pages_vendor_is_found_and_read(
+def test_the_vendor_of_the_page_is_found_and_read(
     tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (
@@ -58,5 +58,5 @@ def test_the_pages_vendor_is_found_and_read(
 
 
 @pytest.mark.parametrize("name", [door.name for door in ORDER if door.name not in ("nvidia", "amd")])
-def test_the_page_tells_of_every_source(name: str) -> None:
+def test_the_page_mentions_every_source(name: str) -> None:
     assert f"\n| `{name}` |" in PAGE

@@ -1,4 +1,4 @@
-"""Qualcomm's tool: sections with units behind the names. Values are made up."""
+"""Qualcomm's tool: sections with units after the names, with made-up values."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_sections_of_two_releases() -> None:
         "graphicsClock": 825.0,
         "memoryClock": 2133.0,
     }
-    # Of a card with four chips: the chip's own power, not four times the card's.
+    # For a card with four chips: the power of the chip, not four times that of the card.
     assert device(found, 0) == {
         "memoryAllocated": 0.0,
         "memoryAllocatedBytes": 0.0,
@@ -83,17 +83,17 @@ def test_sections_of_two_releases() -> None:
     }
 
 
-def test_cores_that_are_given_away_are_no_load_and_reservations_no_devices() -> None:
+def test_allocated_cores_are_no_load_and_reservations_are_no_devices() -> None:
     found = read(QUALCOMM, TEXT)
     assert not any(key.endswith(".gpu") for key in found)
     assert {key.split(".")[0] for key in found} == {"0", "1", "2"}
 
 
-def test_no_board_runs_on_nothing() -> None:
+def test_zero_watts_are_left_out() -> None:
     text = "QID 0\n\tBoard power(Watts):0.00\n\tBoard TDP Cap(Watts):2400.00\n\tSOC power(Watts):20.00\n"
     assert read(QUALCOMM, text) == {"0.powerWatts": 20.0}
 
 
-def test_a_unit_nobody_knows_is_no_reading() -> None:
+def test_unknown_units_are_left_out() -> None:
     text = "QID 0\n\tBoard power(Horses):48.00\n\tSoC temperature(degree F):115.0\n"
     assert read(QUALCOMM, text) == {}

@@ -1,4 +1,4 @@
-"""Tools of releases that refuse the form for machines: their table for people is read instead."""
+"""Releases of tools that reject the machine-readable format: their table is read instead."""
 
 from __future__ import annotations
 
@@ -194,12 +194,12 @@ TOOLS = {
 }
 
 
-def collector(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, refusal: str) -> Collector:
-    """The source of a vendor whose tool takes `refusal` at options."""
+def collector(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, rejection: str) -> Collector:
+    """The source of a vendor whose tool responds to options with `rejection`."""
     tool, vendor_id, output, most = TOOLS[name]
     (folder / "table").write_text(output)
     show = f"sh {folder}/table $1" if name == "furiosa" else f"cat {folder}/table"
-    program(folder / "bin", tool, f"if [ $# -ge {most} ]; then {refusal}; fi\n{show}\n")
+    program(folder / "bin", tool, f"if [ $# -ge {most} ]; then {rejection}; fi\n{show}\n")
     monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
     found = probe_all(plant(folder / "root", BARE_VM | pci("0000:17:00.0", vendor_id)), {name})
     (only,) = found.collectors
@@ -208,14 +208,14 @@ def collector(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, refusal:
 
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize(
-    "refusal",
+    "rejection",
     ["echo 'error: unexpected argument' >&2; exit 2", "echo 'Usage: tool [options]'; exit 0"],
     ids=["with an error", "with its help"],
 )
-def test_the_table_is_read_where_the_form_for_machines_is_refused(
-    name: str, refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_table_is_read_if_the_machine_readable_format_is_rejected(
+    name: str, rejection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = collector(name, tmp_path, monkeypatch, refusal)
+    source = collector(name, tmp_path, monkeypatch, rejection)
     seen: dict[str, float] = {}
     until_s, mono_s = time.monotonic() + PATIENCE_S, 100.0
     while seen.keys() != {f"gpu.{key}" for key in EXPECTED[name]} and time.monotonic() < until_s:

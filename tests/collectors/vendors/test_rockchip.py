@@ -1,4 +1,4 @@
-"""The NPU in Rockchip's processors: the driver's files, where they are and may be read."""
+"""The NPU in Rockchip's processors: files of the driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from runvitals.collectors.base import Absent, Tick
 from runvitals.collectors.sources import probe_all
 from runvitals.collectors.vendors.detection import rockchip
-from runvitals.collectors.vendors.rockchip import share_of_devfreq, shares
+from runvitals.collectors.vendors.rockchip import devfreq_load, mean_load
 from tests.collectors.trees import BARE_VM, Tree, plant, put
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def test_load_is_the_mean_of_the_cores(tmp_path: Path, place: str) -> None:
     }
 
 
-def test_a_clock_from_the_drivers_own_file_where_devfreq_is_not(tmp_path: Path) -> None:
+def test_the_clock_from_the_drivers_file_without_devfreq(tmp_path: Path) -> None:
     tree: Tree = {"proc/rknpu/load": "NPU load:  7%\n", "proc/rknpu/freq": "600000000\n"}
     source = rockchip(plant(tmp_path, BARE_VM | tree))
     assert gauges(source) == {"gpu.0.gpu": 7.0, "gpu.0.graphicsClock": 600.0}
     assert "temp" in source.absent  # type: ignore[attr-defined]
 
 
-def test_a_load_of_devfreq_that_never_moves_is_none(tmp_path: Path) -> None:
+def test_a_devfreq_load_that_is_always_0_is_left_out(tmp_path: Path) -> None:
     source = rockchip(plant(tmp_path, BARE_VM | BOARD))
     assert "gpu.0.gpu" not in gauges(source)
     assert "mount -o remount,mode=755 /sys/kernel/debug" in source.absent["gpu"]  # type: ignore[attr-defined]
@@ -67,29 +67,29 @@ def test_a_load_of_devfreq_that_never_moves_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "busy\n", "NPU load: Core0: 900%", "\x1b[31m", "-5%"])
-def test_what_is_no_load_is_no_reading(tmp_path: Path, text: str) -> None:
+def test_invalid_loads(tmp_path: Path, text: str) -> None:
     assert "gpu.0.gpu" not in gauges(rockchip(plant(tmp_path, BARE_VM | BOARD | {LOAD: text})))
 
 
-def test_forms_of_loads() -> None:
-    assert shares("NPU load:  Core0:100%, Core1:  0%,") == 50.0
-    assert shares("NPU load: 12 %") == 12.0
-    assert share_of_devfreq("12%") == 12.0
-    assert share_of_devfreq("") is None
+def test_formats_of_loads() -> None:
+    assert mean_load("NPU load:  Core0:100%, Core1:  0%,") == 50.0
+    assert mean_load("NPU load: 12 %") == 12.0
+    assert devfreq_load("12%") == 12.0
+    assert devfreq_load("") is None
 
 
-def test_other_machines_with_devfreq_and_others_npus_are_not_rockchips(tmp_path: Path) -> None:
+def test_other_machines_with_devfreq_or_npus_are_not_rockchip(tmp_path: Path) -> None:
     tree: Tree = {
         "sys/class/devfreq/7122000.npu/load": "7@1Hz\n",
         "sys/class/devfreq/7122000.npu/device/driver": "-> ../../../bus/platform/drivers/somebody",
     }
     scope = plant(tmp_path, BARE_VM | tree)
-    with pytest.raises(Absent, match="no Rockchip NPU here: neither"):
+    with pytest.raises(Absent, match="no Rockchip NPU: neither"):
         rockchip(scope)
     assert "rockchip" in probe_all(scope, {"rockchip"}).reasons
 
 
-def test_a_load_that_may_not_be_read_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_an_unreadable_load_is_reported_with_a_remedy(tmp_path: Path) -> None:
     scope = plant(tmp_path, BARE_VM | {"proc/rknpu/version": "RKNPU driver: v0.9.8\n"})
     with pytest.raises(Absent, match="only root may read here: as root, mount"):
         rockchip(scope)

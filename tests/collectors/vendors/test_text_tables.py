@@ -1,4 +1,6 @@
-"""Tables drawn for people: columns that wander, cells that go on, numbers without units, processes behind."""
+"""Tables in vendors' output: changing columns, continued cells, numbers without units, processes after the
+devices.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ Some tool 1.0
 """
 
 
-def test_a_line_a_device() -> None:
+def test_one_line_per_device() -> None:
     first, second = (known(row) for row in grid(ONE_LINE, ["npu"]))
     assert first == {
         "index": "0",
@@ -40,7 +42,7 @@ def test_a_line_a_device() -> None:
     assert "temp" not in second
 
 
-def test_processes_are_no_devices_even_where_their_table_is_as_wide() -> None:
+def test_processes_are_not_devices_even_in_a_table_of_equal_width() -> None:
     text = """\
 | GPU | Temp | Util |
 +=====+======+======+
@@ -75,7 +77,7 @@ TWO_LINES = """\
         ("N/A    LP0      N/A / N/A  | 23552MiB  SRIOV   | 0%          A01 |", None, "NA", "NA"),
     ],
 )
-def test_two_lines_a_device_and_power_in_many_forms(
+def test_two_lines_per_device_and_formats_of_power(
     second: str, heat: str | None, draw: str, cap: str | None
 ) -> None:
     (row,) = (known(row) for row in grid(TWO_LINES.format(second=second), ["dev"]))
@@ -85,7 +87,7 @@ def test_two_lines_a_device_and_power_in_many_forms(
     assert str(row["utilization"]).startswith("0")
 
 
-def test_borders_of_stars_and_none_at_all() -> None:
+def test_borders_of_stars_and_no_borders() -> None:
     stars = (
         "* DEV NAME | BUS-ID *\n* TEMP     | DUsed  *\n*---------*\n* 1 T20    | 00:3d:0.0 *\n* 30C | 5% *\n"
     )
@@ -113,7 +115,7 @@ ID   Name           |PCIe                |%GPU  Mem
     }
 
 
-def test_a_cell_that_goes_on_in_further_lines_and_a_number_in_their_middle() -> None:
+def test_a_cell_that_continues_in_further_lines() -> None:
     text = """\
 +------+--------+------------------+-----------+
 | Arch | Device | Core Utilization | Memory    |
@@ -149,18 +151,18 @@ def test_devices_without_a_ruler_between_them() -> None:
     ]
 
 
-def test_a_line_that_a_narrow_terminal_broke() -> None:
+def test_a_line_wrapped_by_a_narrow_terminal() -> None:
     text = "| NPU | Temp | Util |\n+=====+======+======+\n| 0   | 38C\n  | 7%   |\n| 1   | 39C  | 8%   |\n"
     assert [row["utilization"] for row in grid(text, ["npu"])] == ["7%", "8%"]
 
 
-def test_the_memorys_share_and_an_engines_are_not_the_load() -> None:
+def test_shares_of_memory_and_engines_are_not_the_load() -> None:
     text = "| GPU | Mem-Util | Enc Util | GPU-Util |\n|===|===|===|===|\n| 0 | 91% | 5% | 7% |\n"
     assert grid(text, ["gpu"])[0]["utilization"] == "7%"
 
 
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "|||||\n", "| 0 | 38C |\n", "|\n*\n+--+\n"])
-def test_no_table_no_rows(text: str) -> None:
+def test_text_without_a_table(text: str) -> None:
     assert grid(text, ["npu"]) == []
     assert columns(text, ["hcu"]) == []
 
@@ -179,11 +181,11 @@ HCU     Temp     AvgPwr     Perf     PwrCap     VRAM%      HCU%      Mode
 def test_columns_without_lines() -> None:
     first, second = columns(HCU, ["hcu", "dcu"])
     assert (first["index"], first["AvgPwr"], first["HCU%"]) == ("1", "51.0W", "7.5%")
-    assert "AvgPwr" not in second  # nothing stands below it; and the others keep their places
+    assert "AvgPwr" not in second  # it has no value, and the others keep their positions
     assert (second["Perf"], second["PwrCap"], second["HCU%"]) == ("auto", "400.0W", "0.0%")
 
 
-def test_a_heads_second_line_of_units_is_no_device() -> None:
+def test_a_second_heading_line_with_units_is_not_a_device() -> None:
     text = "*Dev Pwr    DTemp  Mem\n*Idx W      C      MiB\n0    101    36     42976\n"
     assert columns(text, ["dev"]) == [
         {"Dev": "0", "Pwr": "101", "DTemp": "36", "Mem": "42976", "index": "0"}
@@ -215,7 +217,7 @@ def one(first: str, second: str, header: str = HEADER) -> dict[str, object]:
     return known(row)
 
 
-def test_a_table_like_nvidias() -> None:
+def test_a_table_like_that_of_nvidia_smi() -> None:
     row = one(
         "| 3    Acme X200 Pro      On    | 00000000:8A:00.0     | 500MHz    1600MHz    |",
         "| 0%   33C   P0   154W / 350W   | 114MiB / 32768MiB    | 7%        Default    |",
@@ -261,7 +263,7 @@ mx-smi  version: 9.9
 """
 
 
-def test_columns_in_any_order_and_more_of_them() -> None:
+def test_columns_in_any_order_and_additional_columns() -> None:
     first, second = (known(row) for row in grid(FOUR_COLUMNS, ["gpu"]))
     assert first == {
         "index": "4",
@@ -293,24 +295,24 @@ def test_columns_in_any_order_and_more_of_them() -> None:
         ("N/A   35C  N/A     87.5W / 400W", "87.5W", "400W"),
     ],
 )
-def test_power_as_it_is_written(cell: str, power: str, limit: str | None) -> None:
+def test_formats_of_power(cell: str, power: str, limit: str | None) -> None:
     row = one("| 0    Acme    On | 00:1A:00.0 | a |", f"| {cell} | 1MiB / 2MiB | 7% |")
     assert (row["power"], row.get("limit")) == (power, limit)
 
 
-def test_a_table_without_devices_and_no_table() -> None:
+def test_a_table_without_devices() -> None:
     assert grid(HEADER + FOOTER, ["gpu"]) == []
     assert grid("No devices were found\n", ["gpu"]) == []
     assert grid("", ["gpu"]) == []
 
 
-def test_a_table_that_breaks_off_keeps_what_it_has() -> None:
+def test_an_incomplete_table_keeps_its_devices() -> None:
     text = HEADER + "| 0    Acme    On | 00:1A:00.0 | a |\n| 0%   33C"
     (row,) = grid(text, ["gpu"])
     assert known(row) == {"index": "0", "name": "Acme", "pci": "00:1A:00.0"}
 
 
-def test_units_that_stand_in_the_head_alone() -> None:
+def test_units_in_the_heading_only() -> None:
     text = """\
 | NPU  Name | Temp(C)  Pwr:Usage/Cap(W) | Memory-Usage/All(MB) |
 |===========+===========================+======================|
@@ -325,13 +327,13 @@ def test_units_that_stand_in_the_head_alone() -> None:
     assert "temp" not in second
 
 
-def test_a_limit_in_a_column_of_its_own_is_not_the_draw() -> None:
+def test_a_separate_limit_column_is_not_the_draw() -> None:
     text = "| NPU | Power Limit | Power | Temp |\n+=====+=====+=====+====+\n| 0 | 180 W | 53.00 W | N/A |\n"
     (row,) = grid(text, ["npu"])
     assert (row["limit"], row["power"]) == ("180W", "53.00W")
 
 
-def test_the_units_of_the_head_are_those_of_bare_numbers() -> None:
+def test_units_of_the_heading_apply_to_bare_numbers() -> None:
     text = """\
 | Temp (C) | NPU | Power(mW)  Temp | Memory (GB) used/total | Power Limit(W) | NPU Util(%) |
 +==========+=====+=================+========================+================+=============+
@@ -347,7 +349,7 @@ def test_the_units_of_the_head_are_those_of_bare_numbers() -> None:
     assert (second["memory.used"], second["memory.total"]) == ("512MiB", "64GiB")
 
 
-def test_heat_and_load_of_the_memory_are_not_the_devices() -> None:
+def test_temperature_and_load_of_the_memory_are_not_the_devices() -> None:
     text = """\
 | NPU | HBM Temp | Mem-Temp | HBM-Util | VRAM Util | Temp | NPU-Util | VRAM-Usage |
 +=====+==========+==========+==========+===========+======+==========+============+
@@ -360,7 +362,7 @@ def test_heat_and_load_of_the_memory_are_not_the_devices() -> None:
     assert second["utilization"] == "NA"
 
 
-def test_a_temperature_beside_power_is_neither_draw_nor_limit() -> None:
+def test_a_temperature_beside_power_is_not_power() -> None:
     text = """\
 | NPU | Temp/Power  |
 +=====+=============+
@@ -395,7 +397,7 @@ def test_borders_of_box_characters() -> None:
     ]
 
 
-def test_a_line_that_is_broken_among_blanks() -> None:
+def test_a_line_wrapped_within_spaces() -> None:
     head = "| NPU  Name        | Temp\n    Power |\n+==================+=============+\n"
     broken = "| 0    Acme        |     \n 36C 10 W |\n"
     trailing = "| 1    Acme        | 37C    11 W |   \n"

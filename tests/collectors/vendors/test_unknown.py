@@ -1,4 +1,4 @@
-"""Every vendor's tool that prints something new: an error with its first lines, never an empty list."""
+"""Unknown output of each vendor's tool: an error with its first lines, never an empty list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TABLE = """\
 """
 
 
-def test_all_are_found() -> None:
+def test_all_vendors_are_found() -> None:
     assert len(VENDORS) >= 13
 
 
@@ -53,7 +53,7 @@ def test_all_are_found() -> None:
     ids=["table", "JSON", "CSV", "none", "nothing"],
 )
 @pytest.mark.parametrize("name", VENDORS)
-def test_what_nobody_has_seen_before(
+def test_unknown_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, output: str, shown: str
 ) -> None:
     vendor = VENDORS[name]
@@ -76,7 +76,7 @@ def test_what_nobody_has_seen_before(
     assert smi.facts is None
 
 
-def test_a_form_for_machines_without_readings_gives_way_to_the_table(
+def test_the_table_is_read_if_the_machine_readable_format_has_no_readings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = VENDORS["furiosa"]

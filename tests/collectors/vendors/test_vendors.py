@@ -1,4 +1,4 @@
-"""What each vendor's tool prints: healthy, "N/A" everywhere, no devices, garbled. Values are made up."""
+"""Output of each vendor's tool: normal, "N/A" everywhere, no devices, garbled; with made-up values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VENDORS = (
 
 
 def read(vendor: Vendor, output: str | bytes) -> dict[str, float]:
-    """The keys of one answer, without the "gpu." before them."""
+    """The keys of one output, without the prefix "gpu."."""
     rows = vendor.rows(output if isinstance(output, bytes) else output.encode())
     tick = Tick(1.0)
     write(tick, KnownDevices(vendor.name, "it").devices(rows, vendor.readings, vendor.identity), 0)
@@ -45,7 +45,7 @@ def read(vendor: Vendor, output: str | bytes) -> dict[str, float]:
 
 
 def who(vendor: Vendor, output: str) -> list[Mapping[str, object]]:
-    """Who the devices of an answer are."""
+    """The identities of the devices in an output."""
     return [
         device.identity
         for device in KnownDevices(vendor.name, "it").devices(
@@ -60,7 +60,7 @@ def device(read: Mapping[str, float], index: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
-def test_every_reading_is_in_the_catalogue_in_its_unit(vendor: Vendor) -> None:
+def test_every_reading_is_a_declared_metric_with_its_unit(vendor: Vendor) -> None:
     for reading in vendor.readings:
         if reading.key == TOTAL:
             continue
@@ -72,7 +72,7 @@ def test_every_reading_is_in_the_catalogue_in_its_unit(vendor: Vendor) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
-def test_what_is_no_answer_gives_no_reading(vendor: Vendor) -> None:
+def test_garbled_output_gives_no_readings(vendor: Vendor) -> None:
     for output in (
         b"",
         b"No devices were found\n",
@@ -86,7 +86,7 @@ def test_what_is_no_answer_gives_no_reading(vendor: Vendor) -> None:
 
 
 @pytest.mark.parametrize("vendor", [INFO, HYGON, MOORE_THREADS, REBELLIONS, TENSTORRENT])
-def test_json_that_breaks_off_is_an_error_not_half_an_answer(vendor: Vendor) -> None:
+def test_incomplete_json_is_an_error(vendor: Vendor) -> None:
     with pytest.raises(ValueError, match="invalid JSON"):
         vendor.rows(b'warning: slow\n{"card0": {"npu": 0}, "GPU": [{"Index": "0"}, {"Ind')
 
@@ -117,7 +117,7 @@ def test_gaudi_without_units() -> None:
     assert (bare["memoryAllocatedBytes"], bare["powerWatts"], bare["gpu"]) == (1024 * MIB, 300.0, 88.0)
 
 
-def test_gaudi_with_a_header_that_nobody_asked_for() -> None:
+def test_gaudi_with_an_unexpected_header() -> None:
     head = (
         "index, uuid, name, driver_version, memory.total [MiB], memory.used [MiB], memory.free [MiB],"
         " power.draw [W], power.max [W], temperature.aip [C], utilization.aip [%]\n"
@@ -233,7 +233,7 @@ def test_ascend_whose_name_is_a_number() -> None:
     }  # fmt: skip
 
 
-def test_ascend_goes_by_the_heads_of_its_columns() -> None:
+def test_ascend_columns_are_identified_by_their_headings() -> None:
     text = """\
 | NPU   Name                | Health        | Temp(C)  Hugepages-Usage(page)  Power(W)           |
 | Chip  Phy-ID              | Bus-Id        | HBM-Usage(MB)  AICore(%)   Memory-Usage(MB)        |
@@ -253,7 +253,7 @@ def test_ascend_goes_by_the_heads_of_its_columns() -> None:
     }  # fmt: skip
 
 
-def test_ascend_that_does_not_know_its_power_says_0() -> None:
+def test_ascend_power_0_is_left_out() -> None:
     text = """\
 | NPU     Name                  | Health          | Power(W)     Temp(C)           Hugepages-Usage(page) |
 | Chip    Device                | Bus-Id          | AICore(%)    Memory-Usage(MB)                        |
@@ -266,7 +266,7 @@ def test_ascend_that_does_not_know_its_power_says_0() -> None:
     }  # fmt: skip
 
 
-def test_ascend_chip_that_is_lost_leaves_its_neighbours_readings_alone() -> None:
+def test_a_lost_ascend_chip_does_not_affect_its_neighbours() -> None:
     text = (
         ASCEND_HEAD.format(phy="      ")
         + """\
@@ -280,10 +280,8 @@ def test_ascend_chip_that_is_lost_leaves_its_neighbours_readings_alone() -> None
     assert device(read(ASCEND, text), 3)["temp"] == 41.0
 
 
-def test_ascend_without_a_table_says_so() -> None:
-    with pytest.raises(
-        ValueError, match="no table of NPUs in what was printed: 'dcmi module initialize failed"
-    ):
+def test_ascend_without_a_table_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no table of NPUs in the output: 'dcmi module initialize failed"):
         ASCEND.rows(b"dcmi module initialize failed. ret is -8005\n")
     assert ASCEND.rows((ASCEND_HEAD.format(phy="Phy-ID") + ASCEND_FOOT).encode()) == []
 
@@ -510,7 +508,7 @@ def test_kunlunxin() -> None:
     }
 
 
-def test_kunlunxins_table_and_not_intels_tool_of_the_same_name() -> None:
+def test_kunlunxin_table_but_not_intels_tool_of_the_same_name() -> None:
     table = """\
 | XPU-SMI               Driver Version: 5.1.0     XPU-RT Version: 5.1.0       |
 |-------------------------------+----------------------+----------------------+
@@ -532,7 +530,7 @@ def test_kunlunxins_table_and_not_intels_tool_of_the_same_name() -> None:
         "powerPercent": 20.0,
         "enforcedPowerLimitWatts": 400.0,
     }
-    with pytest.raises(ValueError, match="not Kunlunxin's: it says 'Timestamp, DeviceId"):
+    with pytest.raises(ValueError, match="not Kunlunxin's: it printed 'Timestamp, DeviceId"):
         KUNLUNXIN.rows(b"Timestamp, DeviceId, GPU Power (W)\n")
 
 
@@ -619,7 +617,7 @@ def test_hygon_of_two_generations() -> None:
     assert device(found, 0) == {"gpu": 0.0, "memoryAllocated": 65.0}
 
 
-def test_hygon_says_sizes_in_bytes_or_mebibytes_and_in_any_spelling() -> None:
+def test_hygon_sizes_in_bytes_or_mebibytes_in_any_spelling() -> None:
     text = """WARNING: old
 {"Card2": {"DCU Use(%)": "7", "VRAM Total Memory (B)": "68702699520", "vRAM total used memory (GiB)": "16",
            "Temperature (Sensor core) (C)": "50.0", "Fan speed (%)": "N/A"}}"""
@@ -631,7 +629,7 @@ def test_hygon_says_sizes_in_bytes_or_mebibytes_and_in_any_spelling() -> None:
     }
 
 
-def test_hygons_table_with_clocks() -> None:
+def test_hygon_table_with_clocks() -> None:
     text = """\
 DCU  Temp   AvgPwr  SCLK     MCLK    Fan     Perf  PwrCap  VRAM%  DCU%
 0    46.0c  32.0W   700Mhz   1200Mhz 12.0%   auto  320.0W   20%   84%
@@ -645,7 +643,7 @@ DCU  Temp   AvgPwr  SCLK     MCLK    Fan     Perf  PwrCap  VRAM%  DCU%
     assert device(found, 1) == {"gpu": 0.0, "memoryAllocated": 0.0, "enforcedPowerLimitWatts": 320.0}
 
 
-def test_rebellions_numbers_devices_with_texts_or_numbers() -> None:
+def test_rebellions_indices_may_be_texts_or_numbers() -> None:
     text = """{"KMD_version": "2.0", "devices": [
  {"npu": "1", "name": "RBLN-CA25", "uuid": "u1", "pci": {"bus_id": "0000:83:00.0"}, "temperature": "41C",
   "card_power": "55.5W", "memory": {"used": "1073741824", "total": "17179869184"}, "util": "12.5"},
@@ -676,7 +674,7 @@ def test_furiosa() -> None:
     }  # fmt: skip
 
 
-def test_furiosa_liveness_and_power_limit_in_either_answer() -> None:
+def test_furiosa_liveness_and_power_limit_in_either_output() -> None:
     answer = """[{"dev_name": "npu0", "power": "60 W", "power_limit": "180 W", "liveness": true},
  {"dev_name": "npu1", "liveness": false}, {"dev_name": "npu2", "liveness": null}]"""
     assert read(INFO, answer) == {
@@ -705,7 +703,7 @@ def test_tenstorrent_board_power_fan_and_voltage() -> None:
     }
 
 
-def test_furiosas_cores_that_nobody_holds_have_nothing_to_do() -> None:
+def test_furiosas_unallocated_cores_have_no_load() -> None:
     text = """\
 +------+--------+---------------------------+
 | Arch | Device | Core Utilization          |
@@ -718,7 +716,7 @@ def test_furiosas_cores_that_nobody_holds_have_nothing_to_do() -> None:
     assert read(STATUS, text) == {"0.gpu": 30.0}
 
 
-def test_furiosas_table_of_an_older_card() -> None:
+def test_furiosa_table_of_an_older_card() -> None:
     text = """\
 +------+------------------+-------+--------+--------------+---------+
 | NPU  | Name             | Temp. | Power  | PCI-BDF      | PCI-DEV |

@@ -1,5 +1,5 @@
-"""What is known of the Neuron devices, for the facts about the machine: from neuron-monitor, the driver and
-neuron-ls, each of which may be missing.
+"""Facts about the Neuron devices, from neuron-monitor, the driver and neuron-ls, each of which may be
+missing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.neuron.run_processes import RunProcessFilter
 
-# neuron-monitor's word -> ours. The counts keep the names that W&B's metadata have.
+# neuron-monitor's names -> ours. The counts keep the names of W&B's metadata.
 _HARDWARE = {
     "neuron_device_type": "name",
     "neuron_device_version": "device_version",
@@ -30,13 +30,14 @@ def describe(
     listed: Sequence[Mapping[str, Any]],
     own: RunProcessFilter,
 ) -> dict[str, object]:
-    """The fact `trainium`; {} where nobody has told anything yet.
+    """The fact `trainium`; {} if nothing is known yet.
 
-    Its devices are called `neuron_devices`: the numbers in keys, `trn.{core}`, are not theirs.
+    The devices are in `neuron_devices`. The numbers in keys, `trn.{core}`, are core numbers.
 
     Args:
-        report: the newest of neuron-monitor, as `report.parse` has it.
+        report: the newest report of neuron-monitor, from `report.parse`.
         driver: ``devices``, ``instance_type``, ``version``.
+        listed: the devices from neuron-ls.
         listed: devices of neuron-ls.
     """
     hardware = report.get("hardware", {})
@@ -72,7 +73,7 @@ def describe(
 
 
 def _merged(driver: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """By number; where both tell of something, neuron-ls has the right words."""
+    """Merge devices by index. If both report a value, that of neuron-ls is used."""
     merged: dict[int, dict[str, Any]] = {}
     for device in (*driver, *listed):
         merged.setdefault(device["index"], {}).update(device)

@@ -15,27 +15,28 @@ ARGUMENTS = (("-j",), ("--output-format", "json"))
 
 
 def parse(output: bytes) -> list[dict[str, Any]]:
-    """Devices by number: ``index``, ``pci``, ``core_ids``, ``memory_bytes``, ``numa_node``, ``connected_to``,
-    ``logical_neuroncore_config``, ``pids`` of the processes on them; what is not told is left out.
+    """The devices, ordered by index: ``index``, ``pci``, ``core_ids``, ``memory_bytes``, ``numa_node``,
+    ``connected_to``, ``logical_neuroncore_config``, ``pids`` of the processes that use them. Unknown values
+    are left out.
 
     Raises:
-        ValueError: no JSON, or none that tells of a device.
+        ValueError: there is no JSON, or no device in it.
 
     Example:
         >>> parse(b'[{"neuron_device": 0, "bdf": "cc:00.0", "nc_count": 2, "numa_node": "-1"}]')
         [{'index': 0, 'pci': '0000:cc:00.0', 'cores': 2}]
     """
     devices = {}
-    for told in _devices(lenient_json.find(output)):
-        device = _device(told)
+    for entry in _devices(lenient_json.find(output)):
+        device = _device(entry)
         devices[device["index"]] = device
     if not devices:
-        raise ValueError(f"neuron-ls tells of no device: {first_lines(output)}")
+        raise ValueError(f"neuron-ls lists no device: {first_lines(output)}")
     return [devices[index] for index in sorted(devices)]
 
 
 def _devices(document: Any) -> Iterator[dict[str, Any]]:
-    """The objects that are devices: a list of them, or such a list somewhere in an object."""
+    """The device objects: a list of them, or such a list nested in an object."""
     if isinstance(document, list):
         for each in document:
             if isinstance(each, dict) and isinstance(each.get("neuron_device"), int):
@@ -45,19 +46,19 @@ def _devices(document: Any) -> Iterator[dict[str, Any]]:
             yield from _devices(value)
 
 
-def _device(told: dict[str, Any]) -> dict[str, Any]:
-    processes = told.get("neuron_processes")
-    numa = str(told.get("numa_node", ""))
+def _device(entry: dict[str, Any]) -> dict[str, Any]:
+    processes = entry.get("neuron_processes")
+    numa = str(entry.get("numa_node", ""))
     device = {
-        "index": told["neuron_device"],
-        "pci": pci.normal(str(told.get("bdf", ""))),
-        "cores": told.get("nc_count"),
-        "core_ids": told.get("neuroncore_ids"),
-        "logical_neuroncore_config": told.get("logical_neuroncore_config"),
-        "memory_bytes": told.get("memory_size"),
+        "index": entry["neuron_device"],
+        "pci": pci.normal(str(entry.get("bdf", ""))),
+        "cores": entry.get("nc_count"),
+        "core_ids": entry.get("neuroncore_ids"),
+        "logical_neuroncore_config": entry.get("logical_neuroncore_config"),
+        "memory_bytes": entry.get("memory_size"),
         "numa_node": int(numa) if numa.isdigit() else None,
-        "cpus": told.get("cpu_affinity"),
-        "connected_to": told.get("connected_to"),
+        "cpus": entry.get("cpu_affinity"),
+        "connected_to": entry.get("connected_to"),
         "pids": [each["pid"] for each in processes if isinstance(each, dict) and "pid" in each]
         if isinstance(processes, list)
         else None,

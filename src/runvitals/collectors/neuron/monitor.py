@@ -1,4 +1,4 @@
-"""neuron-monitor as our child: what it is asked for, and what it prints."""
+"""Runs neuron-monitor as a child: its configuration and its output."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 RUNTIME_METRICS = ("neuroncore_counters", "memory_used", "neuron_runtime_vcpu_usage", "execution_stats")
-# Of the instance's CPU and memory the host's own sources tell.
+# The host's collectors read CPU and memory of the instance.
 SYSTEM_METRICS = ("neuron_hw_counters",)
-# neuron-monitor cannot do it more often.
+# The shortest period of neuron-monitor.
 SHORTEST_PERIOD_S = 1.0
-# What it does when it is not told.
+# Its default period.
 USUAL_PERIOD_S = 5.0
-# One that says nothing for so long hangs, and is started anew. A configuration of the user may have a long
-# period.
+# A neuron-monitor that prints nothing for this long hangs and is restarted. A user's configuration may have a
+# long period.
 SILENCE_S, LONG_SILENCE_S = 60.0, 900.0
-# A report of 128 processes of 20 models.
+# Enough for a report of 128 processes with 20 models each.
 LONGEST_LINE = 8 << 20
 
 
@@ -30,11 +30,11 @@ class NeuronMonitor:
     """Starts neuron-monitor, keeps it running, and reads its reports.
 
     Args:
-        path: where the program lies.
-        interval_s: the sampling interval; reports come at it, and at most once a second.
-        config: the user's configuration file; None = ours, which is a file in memory alone, gone with us.
+        path: path of the program.
+        interval_s: the sampling interval, and the period of the reports, which is at least one second.
+        config: the user's configuration file; None = ours, in a memory file that vanishes with the monitor.
 
-    ``malformed`` counts the lines that were no reports, ``complaint`` is what was wrong with the last one.
+    ``malformed`` counts the lines that were not reports; ``complaint`` is the error of the last one.
     """
 
     def __init__(self, path: str, interval_s: float, config: str | None = None) -> None:
@@ -56,11 +56,11 @@ class NeuronMonitor:
         self._stream = StreamingTool(self._argv, LONGEST_LINE)
 
     def reports(self, mono_s: float) -> list[dict[str, Any]]:
-        """What has come since the last call, as `report.parse` has it; usually one or none.
+        """The reports since the last call, as returned by `report.parse`; usually one or none.
 
         Raises:
-            ToolFailed: it could not be started, has ended, or says nothing. It is started again, 1, 2, 4 …
-                60 s after its end.
+            ToolFailed: it could not be started, exited, or printed nothing for too long. It is restarted 1,
+                2, 4 … 60 s after its end.
         """
         lines = self._stream.lines(mono_s)
         if self._heard_s is None or lines:
@@ -69,7 +69,7 @@ class NeuronMonitor:
             silent_s, self._heard_s = mono_s - self._heard_s, None
             self._stream.close()
             self._stream = StreamingTool(self._argv, LONGEST_LINE)
-            raise ToolFailed(f"{self.path} has said nothing for {silent_s:.0f} s, and is started anew")
+            raise ToolFailed(f"{self.path} printed nothing for {silent_s:.0f} s and is restarted")
         reports = []
         for line in lines:
             if not line.strip():
@@ -82,7 +82,7 @@ class NeuronMonitor:
         return reports
 
     def close(self) -> None:
-        """Kill it."""
+        """Kill neuron-monitor."""
         self._stream.close()
         if self._config_fd >= 0:
             os.close(self._config_fd)
@@ -90,7 +90,7 @@ class NeuronMonitor:
 
 
 def configuration(period_s: float) -> dict[str, Any]:
-    """All that neuron-monitor knows of processes and devices, of every process.
+    """A configuration that reports everything about all processes and devices.
 
     Example:
         >>> configuration(1.0)["period"], configuration(1.0)["system_metrics"]
@@ -104,7 +104,9 @@ def configuration(period_s: float) -> dict[str, Any]:
 
 
 def _file_in_memory(config: dict[str, Any]) -> int:
-    """Its descriptor; -1 on a kernel that has none: neuron-monitor's defaults have to do then."""
+    """Write the configuration into a memory file. Returns the descriptor, or -1 if the kernel does not
+    support it; neuron-monitor then uses its defaults.
+    """
     try:
         fd = os.memfd_create("neuron-monitor.json")
     except OSError:

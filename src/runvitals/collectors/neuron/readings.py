@@ -1,8 +1,8 @@
-"""Reports of neuron-monitor as readings of the machine, and of the run's part in it.
+"""Readings of the whole machine, and of the run, from reports of neuron-monitor.
 
-Over processes: each lists all cores of the machine, and only its own are not 0, so of a core's utilization
-the largest counts; memory, operations and CPU are added up; of latencies the largest counts, that is those of
-the process that is slowest.
+How processes are combined: each one lists all cores of the machine, with 0 for those it does not use. So the
+largest utilization of a core is used. Memory, operations and CPU are added up. Of latencies the largest is
+used, which is that of the slowest process.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     Process = Mapping[str, Any]
 
-# What neuron-monitor tells holds until its successor is overdue: a report until the next, a group that comes
-# at a longer period than others until it comes again.
+# A reading is kept until the next one is overdue: a report until the next report, a group with a longer
+# period until its next value.
 HELD_PERIODS = 2.5
 
 
 class HeldReadings:
-    """The entries of the newest report, with those of their groups that were due earlier and hold still.
+    """The entries of the newest report, completed with earlier groups that are still current.
 
     Args:
         groups: section of an entry -> neuron-monitor's names of its group.
@@ -35,9 +35,9 @@ class HeldReadings:
         self._held: dict[object, dict[str, tuple[float, Any]]] = {}
 
     def take(self, entries: Iterable[Process], mono_s: float) -> list[dict[str, Any]]:
-        """The entries of a report, each with all its sections.
+        """The entries of a report, each with all its current sections.
 
-        A process that is not in the report has ended; a group with an error has no numbers.
+        A process that is not in the report has ended. A group with an error has no numbers.
         """
         held: dict[object, dict[str, tuple[float, Any]]] = {}
         complete = []
@@ -50,7 +50,7 @@ class HeldReadings:
                     until_s = mono_s + HELD_PERIODS * periods.get(section, 0.0)
                     sections[section] = until_s, entry[section]
                 elif section in sections and (
-                    section in periods  # it came, and told nothing
+                    section in periods  # reported without values
                     or mono_s > sections[section][0]
                     or any(name in errors for name in names)
                 ):
@@ -64,7 +64,7 @@ class HeldReadings:
 
 
 def source(process: Process) -> object:
-    """What tells a process from the others: its pid, or what neuron-rtd had in its place."""
+    """The identity of a process: its PID, or the id that neuron-rtd reported instead."""
     return process.get("pid", ("tag", process.get("tag")))
 
 
@@ -92,7 +92,7 @@ def write(gauges: dict[str, float], processes: Iterable[Process]) -> None:
 
 
 def write_run(gauges: dict[str, float], processes: Iterable[Process]) -> None:
-    """The readings of the run's own processes, as `trn.process.…`, for the cores they are on."""
+    """The readings of the run's processes, as `trn.process.…`, for the cores they use."""
     for process in processes:
         memory = process.get("memory", {})
         sizes = {core: sum(uses.values()) for core, uses in memory.get("core_uses", {}).items()}
@@ -107,17 +107,17 @@ def write_run(gauges: dict[str, float], processes: Iterable[Process]) -> None:
 
 
 def cores_of(process: Process) -> list[int]:
-    """The cores that a process works on, or has memory on."""
+    """The cores that a process uses, or has memory on."""
     busy = {core for core, numbers in process.get("cores", {}).items() if numbers.get("utilization")}
     uses = process.get("memory", {}).get("core_uses", {})
     return sorted(busy | {core for core, sizes in uses.items() if any(sizes.values())})
 
 
 def count(totals: RunningTotals, report: Mapping[str, Any], first: bool) -> None:
-    """What one report adds to the counters.
+    """Add one report to the counters.
 
     Args:
-        first: whether it is the first report: totals in it tell of before.
+        first: whether it is the first report, whose totals include earlier times.
     """
     processes = report["processes"]
     for process in processes:
@@ -136,7 +136,7 @@ def count(totals: RunningTotals, report: Mapping[str, Any], first: bool) -> None
 
 
 def write_system(gauges: dict[str, float], system: Mapping[str, Any]) -> None:
-    """The instance's CPU and memory, where neuron-monitor was told to read them."""
+    """CPU and memory of the instance, if the configuration of neuron-monitor includes them."""
     for use, percent in system.get("vcpu", {}).items():
         gauges[f"trn.vcpu_usage.{use}"] = percent
     for key, size in system.get("memory", {}).items():
@@ -144,7 +144,7 @@ def write_system(gauges: dict[str, float], system: Mapping[str, Any]) -> None:
 
 
 def _merged(before: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
-    """One core as two processes have it. Nearly always one of them does not use it."""
+    """Merge one core of two processes. Nearly always one of them does not use it."""
     if not any(numbers.values()) and before.keys() >= numbers.keys():
         return before
     merged = {**numbers, **before}

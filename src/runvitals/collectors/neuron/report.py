@@ -1,14 +1,14 @@
-"""A report of neuron-monitor, of any version, as one plain structure.
+"""Parses reports of neuron-monitor of any version into one structure.
 
-neuron-monitor prints a JSON document a line: 700 bytes when nothing runs, 450 KB with 32 processes of 20
-models. What it holds depends on its version (1.x served neuron-rtd, 2.x serves the runtime inside each
-process) and on its configuration. Here both have one form, and what cannot be read is left out::
+neuron-monitor prints one JSON document per line: 700 bytes when idle, 450 KB with 32 processes of 20 models.
+The content depends on its version (1.x with neuron-rtd, 2.x with the runtime inside each process) and on its
+configuration. Both are converted to this form; what cannot be read is left out::
 
     {
       "processes": [{
-        "pid": 2499, "tag": "11",          # pid of the host; the tag is the pid in its container, or what
-                                           # NEURON_PROCESS_TAG says
-        "error": "…",                      # the whole process could not be asked
+        "pid": 2499, "tag": "11",          # PID on the host; the tag is the PID in its container, or the
+                                           # value of NEURON_PROCESS_TAG
+        "error": "…",                      # the whole process could not be read
         "errors": {"memory_used": "…"},    # groups that could not be read; their zeros are left out
         "periods": {"cores": 1.0, "memory": 5.02, …},                            # seconds, of each section
         "cores": {0: {"utilization": 42.0, "flops": 1.2e12, "effective_flops": 1e12,
@@ -29,7 +29,7 @@ process) and on its configuration. Here both have one form, and what cannot be r
       "pods": {"cores": {0: {"pod_name": …}}, "devices": {0: {…}}},
     }
 
-Sections of which nothing could be read are absent, but for ``processes``, ``system`` and ``errors``.
+Sections without any value are absent, except ``processes``, ``system`` and ``errors``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# How version 1 called what version 2 calls otherwise, in the order to look.
+# Names in version 2 -> their names in version 1, in order of preference.
 _CORES = ("neuroncore_counters", "nc_counters")
 _VCPU = ("neuron_runtime_vcpu_usage", "runtime_cpu_usage")
 _EXECUTION = ("execution_stats", "inference_stats")
@@ -52,27 +52,27 @@ _CORE_NUMBERS = {
     "flops": "flops",
     "effective_flops": "effective_flops",
 }
-# Section of a process here -> its group, by all its names.
+# Section of a process here -> all names of its group.
 GROUPS = {"cores": _CORES, "memory": ("memory_used",), "vcpu": _VCPU, "execution": _EXECUTION}
 SYSTEM_GROUPS = {"vcpu": ("vcpu_usage",), "memory": ("memory_info",)}
 
-# JSON's numbers have no end; sums of these are still numbers.
+# Limits JSON numbers so that their sums are finite.
 _MOST = 1e300
 _MODELS, _AFTER_MODELS = b'"loaded_models":[', b'],"error":'
 
 
 def parse(line: bytes, models: bool = True) -> dict[str, Any]:
-    """One line of neuron-monitor's output.
+    """Parse one line of neuron-monitor's output.
 
     Args:
-        line: JSON, with or without words in front of it; bytes that are not UTF-8 become U+FFFD.
-        models: whether ``models`` are wanted. They are nearly all of a long report.
+        line: JSON, optionally after other text. Invalid UTF-8 becomes U+FFFD.
+        models: whether to include ``models``, which make up most of a long report.
 
     Raises:
-        ValueError: there is no whole JSON object in it.
+        ValueError: the line contains no complete JSON object.
 
-    Costs 0.1 ms when nothing runs, 0.3 ms for one process, 25 ms for 32 processes of 20 models; without the
-    models 3 ms.
+    Takes 0.1 ms when idle, 0.3 ms for one process, 25 ms for 32 processes of 20 models; without the models 3
+    ms.
 
     Example:
         >>> parse(b'{"neuron_runtime_data": []}')
@@ -80,7 +80,7 @@ def parse(line: bytes, models: bool = True) -> dict[str, Any]:
     """
     document = _without_models(line) if not models else lenient_json.find(line)
     if not isinstance(document, dict):
-        raise ValueError(f"no report but {line[:80]!r}")
+        raise ValueError(f"invalid report: {line[:80]!r}")
     report: dict[str, Any] = {"processes": [], "system": {}, "errors": {}}
     for entry in _list(document.get("neuron_runtime_data")):
         process = _process(_object(entry))
@@ -90,8 +90,8 @@ def parse(line: bytes, models: bool = True) -> dict[str, Any]:
         report["processes"].append(process)
     _system(_object(document.get("system_data")), report)
     sections = {
-        "instance": _told(_first(document, ("instance_info", "instance_data"))),
-        "hardware": _told(_object(document.get("neuron_hardware_info"))),
+        "instance": _without_empty(_first(document, ("instance_info", "instance_data"))),
+        "hardware": _without_empty(_object(document.get("neuron_hardware_info"))),
         "pods": _pods(_object(document.get("neuron_k8s_info"))),
     }
     report.update({name: section for name, section in sections.items() if section})
@@ -99,7 +99,7 @@ def parse(line: bytes, models: bool = True) -> dict[str, Any]:
 
 
 def _without_models(line: bytes) -> Any:
-    """The document without its lists of models, which are cut out of the text as neuron-monitor writes it."""
+    """The document without its lists of models, which are cut out of the text in neuron-monitor's format."""
     parts = []
     end = 0
     while (start := line.find(_MODELS, end)) >= 0:
@@ -111,7 +111,7 @@ def _without_models(line: bytes) -> Any:
     if parts:
         try:
             return lenient_json.find(b"".join((*parts, line[end:])))
-        except ValueError:  # some other version's way of writing: the whole line, then
+        except ValueError:  # another format: parse the whole line
             return lenient_json.find(line)
     return lenient_json.find(line)
 
@@ -119,7 +119,7 @@ def _without_models(line: bytes) -> Any:
 def _process(entry: dict[str, Any]) -> dict[str, Any]:
     process: dict[str, Any] = {}
     pid = _number(entry.get("pid"))
-    if pid:  # 0 stands for neuron-rtd, which served them all
+    if pid:  # 0 is neuron-rtd, which served all processes
         process["pid"] = int(pid)
     tag = entry.get("neuron_runtime_tag", entry.get("neuron_runtime_index"))
     if tag is not None:
@@ -144,7 +144,9 @@ def _process(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """Every process lists all cores of the machine, so this is where the time goes: 3 µs a core."""
+    """The cores. Every process lists all cores of the machine, so this takes most of the time: 3 µs a
+    core.
+    """
     cores: dict[int, dict[str, Any]] = {}
     for name, told in _object(group.get("neuroncores_in_use")).items():
         index = _index(name)
@@ -166,7 +168,7 @@ def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _physical(group: dict[str, Any]) -> dict[int, float]:
-    """The physical cores of a logical one, which a key like `v3d` lists as `nc_v3.0`."""
+    """The physical cores of a logical one, listed as `nc_v3.0` in a key such as `v3d`."""
     found: dict[int, float] = {}
     for name, told in group.items():
         index = _index(name.rpartition(".")[2])
@@ -267,8 +269,8 @@ def _pods(group: dict[str, Any]) -> dict[str, dict[int, Any]]:
 
 
 def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str]) -> dict[str, Any]:
-    """A group by the first of its names that is there; one with an error is noted, and empty: its numbers are
-    zeros that nobody measured.
+    """A group, under the first of its names that exists. For a group with an error, record the error and
+    return {}: its numbers are zeros that were not measured.
     """
     for name in names:
         if name in groups:
@@ -281,15 +283,13 @@ def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str
 
 
 def _periods(found: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """How long each section's group has been measured, where it says so."""
+    """The measured period of each section's group, if reported."""
     periods = {section: _number(group.get("period")) for section, group in found.items()}
     return {section: period_s for section, period_s in periods.items() if period_s is not None}
 
 
-def _told(section: dict[str, Any]) -> dict[str, Any]:
-    """A section without what is empty: the instance's name where the region is unknown, errors that are
-    none.
-    """
+def _without_empty(section: dict[str, Any]) -> dict[str, Any]:
+    """A section without empty values, such as the instance's name if the region is unknown."""
     return {name: value for name, value in section.items() if value not in ("", None)}
 
 
@@ -306,7 +306,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number that a float can hold; None for everything else, "N/A" and null among it."""
+    """A finite number in the range of a float; None for everything else, including "N/A" and null."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST < value < _MOST:
         return None
     return value

@@ -1,6 +1,7 @@
-"""A vendor's command as a source: what to run, how to read it, and which of its names are which of our keys.
+"""A collector for a vendor's command-line tool, described by the command, its output format and our keys for
+its values.
 
-A vendor is a `Vendor`, a table and a function, in a file of its own; another package can add one the same
+A vendor is a `Vendor`, which is a table and a function, in a file. Other packages can add vendors in the same
 way::
 
     ACME = Vendor(
@@ -22,7 +23,7 @@ from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.plumbing.excerpt import first_lines
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.detection import first_index
-from runvitals.collectors.vendors.devices import MOST_DEVICES, TOTAL, Device, KnownDevices, write
+from runvitals.collectors.vendors.devices import MOST_DEVICES, TOTAL, KnownDevices, VendorDevice, write
 from runvitals.collectors.vendors.devices import Reading as Reading
 
 TYPE_CHECKING = False
@@ -33,29 +34,29 @@ if TYPE_CHECKING:
     from runvitals.collectors.vendors.formats import Row
 
 
-_EXIT = "exit"  # among what is absent: how a tool ended that had answered before
-# Readings older than this, after a pause because of failures, are not those of the tick they would be put in.
+_EXIT = "exit"  # in `absent`: the error exit of a tool after valid output
+# After a pause due to failures, readings older than this are dropped: they do not belong to this tick.
 STALE_S = 10.0
-# Where a worse way of asking works, the best is tried again so often.
+# If a less preferred command works, the best one is tried again at this interval.
 AGAIN_S = 300.0
-MOST_BYTES = 1 << 20  # no tool has more to say; reading it takes the monitor half a second at most
+MOST_BYTES = 1 << 20  # no tool prints more; parsing it takes half a second at most
 
 
 class Vendor:
-    """What there is to know of a vendor's tool.
+    """The description of a vendor's tool.
 
     Args:
-        name: of the source; facts about the devices are kept as ``accelerator_{name}``.
-        title: for people.
-        programs: its file names, best first; `folders` are searched too when none is on PATH.
-        commands: arguments, best first. The next one is tried where one fails, or prints nothing that is
-            understood, as long as none has worked.
-        rows: makes rows of what was printed, one for each device. Raises ValueError where it cannot.
-        readings: what the rows hold.
-        identity: index, name, uuid, pci, serial: the rows' names for them, best first.
-        every_s: how often to ask; some tools hold up the driver or take a core for a second.
-        timeout_s: how long an answer may take.
-        environ: variables the tool needs.
+        name: of the source; facts about the devices are stored as ``accelerator_{name}``.
+        title: display name.
+        programs: file names of the tool, in order of preference; `folders` are searched if none is on PATH.
+        commands: arguments, in order of preference. If a command fails or prints nothing valid, the next one
+            is tried, until one has worked.
+        rows: parses the output into rows, one for each device. Raises ValueError if it is invalid.
+        readings: the readings in the rows.
+        identity: index, name, uuid, pci, serial: their names in the rows, in order of preference.
+        every_s: interval of the calls; some tools block the driver, or take a core for a second.
+        timeout_s: the longest duration of a call.
+        environ: environment variables that the tool needs.
         missing: key -> why this vendor has no such reading.
     """
 
@@ -98,33 +99,33 @@ class Vendor:
         self.environ = environ
         self.missing = missing or {}
 
-    def understands(self, rows: Sequence[Row]) -> bool:
-        """Whether a device has a reading whose name we know, be its value "N/A"."""
+    def has_known_readings(self, rows: Sequence[Row]) -> bool:
+        """Whether a device has a known reading, even with the value "N/A"."""
         return any(not self._known.isdisjoint(row) for row in rows)
 
 
 def watch(scope: Scope, vendor: Vendor) -> Smi:
-    """The source of a vendor whose accelerators are here. Absent where its tool is not."""
+    """The collector of a vendor whose accelerators are present. Raises Absent without its tool."""
     return Smi(vendor, locate(vendor), first_index(scope, vendor.name))
 
 
 def locate(vendor: Vendor) -> str:
-    """Where a vendor's tool lies. Absent where it is not."""
+    """The path of a vendor's tool. Raises Absent if it is not installed."""
     for name in vendor.programs:
         path = find(name, *[f"{folder}/{name}" for folder in vendor.folders])
         if path is not None:
             return path
     raise Absent(
-        f"{vendor.title} is here, but {' or '.join(vendor.programs)} is neither on PATH nor in "
+        f"{vendor.title} found, but {' or '.join(vendor.programs)} is neither on PATH nor in "
         f"{', '.join(vendor.folders)}: install the vendor's tools, or mount them into the container"
     )
 
 
 class Smi:
-    """`gpu.{i}.…` of one vendor's devices, from its command line tool.
+    """`gpu.{i}.…` of one vendor's devices, from its command-line tool.
 
     Args:
-        path: where the tool is.
+        path: of the tool.
         offset: added to the tool's own device numbers.
     """
 
@@ -140,8 +141,8 @@ class Smi:
         ]
         self._best = self._tools[0]
         self._again = Every(AGAIN_S)
-        # Arguments -> why they did not work, for as long as none has worked.
-        self._refused: dict[str, str] = {}
+        # Command line -> why it failed, as long as none has worked.
+        self._failures: dict[str, str] = {}
         self._failed = ""
         self._complaint = ""
         self._worked = False
@@ -150,32 +151,32 @@ class Smi:
 
     @property
     def pending(self) -> bool:
-        """Whether the first answer is under way."""
+        """Whether the first call is in progress."""
         return not self._worked and self._tools[0].running
 
     def sample(self, tick: Tick) -> None:
-        """Write the newest answer, if there is one.
+        """Write the newest readings, if there are any.
 
         Raises:
-            ToolFailed: the tool could not be asked or understood, or lists no device; again at each call
-                until it answers.
+            ToolFailed: the tool failed, its output is invalid, or it lists no device. Raised at each call
+                until it works.
         """
-        rows = self._ask_best(tick.mono_s) or self._ask(tick)
+        rows = self._retry_best(tick.mono_s) or self._read(tick)
         if rows is None:
             return
         devices = self._known.devices(rows, self._vendor.readings, self._vendor.identity)
         write(tick, devices, self._offset)
         tick.events += self._known.changes(devices, self._offset)
-        self._tell(devices)
+        self._update_facts(devices)
 
-    def _tell(self, devices: Sequence[Device]) -> None:
-        """Keep `facts` and `absent` true; a new object only where something changed."""
+    def _update_facts(self, devices: Sequence[VendorDevice]) -> None:
+        """Update `facts` and `absent`; replace an object only if it has changed."""
         facts = self._known.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
         if not self._seen:
             self._seen = True
-            self.absent = {**_silent(self._vendor, devices), **self._vendor.missing}
+            self.absent = {**_unreported(self._vendor, devices), **self._vendor.missing}
         elif any(device.has(key) for device in devices for key in self.absent):
             still = [key for key in self.absent if not any(device.has(key) for device in devices)]
             self.absent = {key: self.absent[key] for key in still}
@@ -184,15 +185,15 @@ class Smi:
             self.absent = {**rest, _EXIT: self._complaint} if self._complaint else rest
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop the child processes."""
         for tool in self._tools:
             tool.close()
 
-    def _ask(self, tick: Tick) -> list[Row] | None:
+    def _read(self, tick: Tick) -> list[Row] | None:
         while True:
             tool = self._tools[0]
             try:
-                rows = self._answer(tool, tick)
+                rows = self._read_output(tool, tick)
             except (ToolFailed, ValueError) as error:
                 text = str(error) if isinstance(error, ToolFailed) else f"{' '.join(tool.argv)}: {error}"
                 if self._worked:
@@ -203,64 +204,66 @@ class Smi:
             break
         if rows is None:
             if self._failed:
-                raise ToolFailed(self._failed)  # no news is not good news
+                raise ToolFailed(self._failed)  # still failing, with no newer output
             return None
         if not self._worked:
             self._worked = True
             self._again.due(tick.mono_s)
         was_failing, self._failed = bool(self._failed), ""
         if was_failing and tick.mono_s - tool.moment_s > STALE_S:
-            return None  # as old as the pause after the failure: a good sign, but no readings
+            return None  # it works again, but this output is as old as the pause
         return rows
 
-    def _ask_best(self, mono_s: float) -> list[Row] | None:
-        """Ask again in the first way, which tells most: perhaps the driver was only busy at the start."""
+    def _retry_best(self, mono_s: float) -> list[Row] | None:
+        """Try the best command again, which reports most: it may only have failed because the driver was
+        busy.
+        """
         best = self._best
         if not self._worked or best is self._tools[0] or not (best.running or self._again.due(mono_s)):
             return None
         try:
             output = best.output(mono_s)
         except ToolFailed:
-            return None  # the way that works goes on
-        rows = None if output is None else self._whole(output)
+            return None  # keep the command that works
+        rows = None if output is None else self._complete_rows(output)
         if rows is not None:
             self._tools = [best, *(tool for tool in self._tools if tool is not best)]
             self._failed = self._complaint = ""
         return rows
 
-    def _answer(self, tool: Tool, tick: Tick) -> list[Row] | None:
+    def _read_output(self, tool: Tool, tick: Tick) -> list[Row] | None:
         try:
             output = tool.output(tick.mono_s)
-        except ToolFailed as failed:  # some do each time, after a good answer
-            rows = self._whole(failed.output) if failed.has_ended else None
+        except ToolFailed as failed:  # some tools always exit with an error after valid output
+            rows = self._complete_rows(failed.output) if failed.has_ended else None
             if rows is None:
                 raise
-            self._complaint = f"{failed}, after a good answer"
+            self._complaint = f"{failed}, after valid output"
             return rows
         if output is not None:
             self._complaint = ""
         return None if output is None else self._rows(output, tick)
 
-    def _whole(self, output: bytes) -> list[Row] | None:
-        """Its rows. None where it is not understood, or a device is missing: perhaps it broke off."""
+    def _complete_rows(self, output: bytes) -> list[Row] | None:
+        """The rows of complete output. None if it is invalid or a device is missing: it may be truncated."""
         try:
             rows = self._vendor.rows(output)
         except ValueError:
             return None
-        is_whole = self._vendor.understands(rows) and self._known.count <= len(rows) <= MOST_DEVICES
+        is_whole = self._vendor.has_known_readings(rows) and self._known.count <= len(rows) <= MOST_DEVICES
         return rows if is_whole else None
 
     def _try_another(self, tool: Tool, why: str) -> bool:
-        """Whether other arguments are left that were never tried: perhaps this release wants those."""
-        self._refused[" ".join(tool.argv)] = why
+        """Move on to a command that was never tried, which this release may need; False if there is none."""
+        self._failures[" ".join(tool.argv)] = why
         self._tools = [*self._tools[1:], tool]
-        if len(self._refused) < len(self._tools):
+        if len(self._failures) < len(self._tools):
             return True
-        self._failed = "; ".join(dict.fromkeys(self._refused.values()))
+        self._failed = "; ".join(dict.fromkeys(self._failures.values()))
         return False
 
     def _rows(self, output: bytes, tick: Tick) -> list[Row]:
-        """What was printed, as rows; ValueError, with its first lines, where nothing of it is understood."""
+        """The rows of the output; ValueError, with its first lines, if it is invalid."""
         try:
             rows = self._vendor.rows(output)
         except ValueError as error:
@@ -270,14 +273,14 @@ class Smi:
             raise ValueError(f"it lists {len(rows)} devices; it printed {first_lines(output)}")
         if not rows and self._worked:
             tick.events += self._known.changes((), self._offset)
-        if not self._vendor.understands(rows):
+        if not self._vendor.has_known_readings(rows):
             self._identify(rows)
-            what = "nothing of what it says of its devices is understood" if rows else "it lists no device"
+            what = "none of its devices has a known reading" if rows else "it lists no device"
             raise ValueError(f"{what}; it printed {first_lines(output)}")
         return rows
 
     def _identify(self, rows: list[Row]) -> None:
-        """Keep who the devices are, where that is all an answer tells."""
+        """Keep the devices' identities, if the output has nothing else."""
         devices = [
             each
             for each in self._known.devices(rows, self._vendor.readings, self._vendor.identity)
@@ -287,8 +290,8 @@ class Smi:
             self.facts = self._known.facts(devices, self._offset)
 
 
-def _silent(vendor: Vendor, devices: Sequence[Device]) -> dict[str, str]:
-    """Key -> why, of readings that no device has."""
+def _unreported(vendor: Vendor, devices: Sequence[VendorDevice]) -> dict[str, str]:
+    """Reasons for the readings that no device has."""
     return {
         reading.key: f"not reported by {vendor.programs[0]}"
         for reading in vendor.readings

@@ -1,7 +1,7 @@
 """Huawei Ascend: the table of `npu-smi info`.
 
-It is the one command that tells of all NPUs at once: asking each of them for each reading would take dozens
-of processes. It is slow on servers with many NPUs, so it is run every 5 s.
+It is the only command that reports all NPUs in one call: reading each value of each NPU would take dozens of
+processes. It is slow on servers with many NPUs, so it is called every 5 s.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from runvitals.collectors.vendors.formats import Row
 
 
-# What the third cell of an NPU's line tells, and that of its chip's.
+# The usual heading of the third cell of an NPU's line, and of its chip's line.
 _HEADS = ("power(w) temp(c) hugepages-usage(page)", "aicore(%) memory-usage(mb) hbm-usage(mb)")
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip: a card may have two. Two lines are a chip: that of its NPU, then its own.
+    """A row for each chip; a card may have two. Two lines describe a chip: that of its NPU, and its own.
 
-    Rows in between that tell of alarms, and the processes at the end, are left out.
+    Rows in between with alarms, and the processes at the end, are left out.
     """
     chips: list[Row] = []
     npu: Row | None = None
     heads = list(_HEADS)
     text = text_of(output)
     if "NPU" not in text or "Bus-Id" not in text:
-        raise ValueError(f"no table of NPUs in what was printed: {' '.join(text.split())[:80]!r}")
+        raise ValueError(f"no table of NPUs in the output: {' '.join(text.split())[:80]!r}")
     for line in text.splitlines():
         if "Process id" in line:
             break
@@ -45,16 +45,16 @@ def rows(output: bytes) -> list[Row]:
         elif not words or not words[0].isdigit():
             continue
         elif npu is not None and _is_of_chip(words, cells[1]):
-            chips.append({**npu, **_chip(words, cells[1], _told(heads[1], _HEADS[1], cells[2]))})
+            chips.append({**npu, **_chip(words, cells[1], _values(heads[1], _HEADS[1], cells[2]))})
             npu = None
         elif len(words) > 1:
-            npu = _npu(words, cells[1], _told(heads[0], _HEADS[0], cells[2]))
+            npu = _npu(words, cells[1], _values(heads[0], _HEADS[0], cells[2]))
     _number(chips)
     return chips
 
 
-def _told(head: str, usual: str, cell: str) -> dict[str, str]:
-    """What is in a cell, by the names in its head; where there are not as many, by the usual ones."""
+def _values(head: str, usual: str, cell: str) -> dict[str, str]:
+    """The values in a cell, by the names in its heading, or by the usual names if their number differs."""
     parts: list[str] = []
     for word in cell.replace("/", " / ").split():
         if parts and (word == "/" or parts[-1].endswith("/")):
@@ -66,35 +66,38 @@ def _told(head: str, usual: str, cell: str) -> dict[str, str]:
 
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
-    """Whether a line that follows an NPU's is its chip's: numbers, and an address where an NPU has its
-    health. An NPU's name may be a number as well: "310".
+    """Whether a line after an NPU's is its chip's: numbers, and a PCI address in place of an NPU's health.
+    The
+    name of an NPU may be a number too: "310".
     """
     return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
 
 
-def _npu(words: Sequence[str], health: str, told: Mapping[str, str]) -> Row:
+def _npu(words: Sequence[str], health: str, values: Mapping[str, str]) -> Row:
     return {
         "npu": int(words[0]),
         "name": " ".join(words[1:]),
         "health": healthy(health),
-        "power": told.get("power", ""),
-        "temp": told.get("temp", ""),
+        "power": values.get("power", ""),
+        "temp": values.get("temp", ""),
     }
 
 
-def _chip(words: Sequence[str], address: str, told: Mapping[str, str]) -> Row:
-    """A chip with HBM tells 0 of 0 of its other memory; one without may tell 0 of 0 of that."""
-    row: Row = {"chip": int(words[0]), "pci": address, "load": told.get("aicore", "NA")}
+def _chip(words: Sequence[str], address: str, values: Mapping[str, str]) -> Row:
+    """A chip with HBM reports 0 of 0 for its other memory; one without may report 0 of 0 for HBM."""
+    row: Row = {"chip": int(words[0]), "pci": address, "load": values.get("aicore", "NA")}
     if len(words) > 1:
         row["index"] = words[1]
-    pairs = [told[name].split("/") for name in ("hbm-usage", "memory-usage") if "/" in told.get(name, "")]
+    pairs = [values[name].split("/") for name in ("hbm-usage", "memory-usage") if "/" in values.get(name, "")]
     if pairs:
         row["used"], row["total"] = pairs[0] if pairs[0][1] != "0" else pairs[-1]
     return row
 
 
 def _number(chips: list[Row]) -> None:
-    """Without physical ids, an NPU's number is the device's if each has one chip, as in /dev/davinci{N}."""
+    """Number the chips. Without physical ids, an NPU's index is used if each has one chip, as in
+    /dev/davinci{N}.
+    """
     if all("index" in chip for chip in chips):
         return
     npus = [chip["npu"] for chip in chips]
@@ -126,7 +129,7 @@ ASCEND = Vendor(
         Reading("healthy", "1", "health"),
     ),
     identity={"index": ("index",), "name": ("name",), "pci": ("pci",)},
-    missing={"powerPercent": "npu-smi tells no power limit"},
+    missing={"powerPercent": "npu-smi reports no power limit"},
 )
 
 

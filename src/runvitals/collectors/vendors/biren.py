@@ -1,4 +1,4 @@
-"""Biren: `brsmi gpu --query-gpu=…`, or the table of a release that does not know a column we ask for."""
+"""Biren: `brsmi gpu --query-gpu=…`, or the table of a release that does not support one of the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices of a vendor: their readings, what follows from those, and which devices are lost."""
+"""The devices of a vendor: their readings, derived values, and which devices are lost."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Tick
     from runvitals.collectors.vendors.formats import Row
 
-# The size of the device's memory: a fact about it, and what its used share is taken of; not a key.
+# The size of the device's memory. Not a key, but a fact, and the base of the used share.
 TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
-# More devices in one host, or a greater number of one, is nonsense.
+# More devices in one host, or a higher index, is invalid.
 MOST_DEVICES, GREATEST_INDEX = 512, 9999
-MOST_LETTERS = 200  # of a device's name, serial number and so on
+MOST_LETTERS = 200  # in a device's name, serial number etc.
 
 
 class Reading:
-    """One number of a device: its key's last part, its unit there, and the tool's names for it, best first.
+    """One reading of a device: the last part of its key, its unit, and the tool's names for it.
 
     Args:
         key: of ``gpu.{i}.{key}``, or `TOTAL`.
-        unit: of the key, as in the catalogue: ``%``, ``bytes``, ``°C``, ``W``, ``MHz``, ``J``, ``1``.
-        names: in the rows of the tool; the first with a number counts.
-        bare: unit of a number without one, where the tool's is another than the key's.
-        counter: a running total rather than a level.
-        most: a greater value is nonsense, and left out; 100 % of a share, if it is not given. So is one below
-            0 of all but temperatures.
+        unit: of the key, as in the metric definitions: ``%``, ``bytes``, ``°C``, ``W``, ``MHz``, ``J``,
+            ``1``.
+        names: in the rows of the tool, in order of preference; the first one with a number is used.
+        bare: the unit of a number without a unit, if it is not that of the key.
+        counter: whether it is a total.
+        most: higher values are invalid and left out; by default 100 for percentages. So are values below 0,
+            except for temperatures.
     """
 
     __slots__ = ("bare", "counter", "key", "least", "most", "names", "unit")
@@ -51,13 +52,13 @@ class Reading:
         self.names = names
         self.bare = bare
         self.counter = counter
-        share = unit == "%" and key != "fanSpeed"  # fans may turn faster than meant
+        share = unit == "%" and key != "fanSpeed"  # fans may exceed 100 %
         self.most = most if most is not None else 100.0 if share else float("inf")
-        # Nothing runs on 0 W: a tool that does not know says so.
+        # No device draws 0 W: tools report it if the power is unknown.
         self.least = float("-inf") if unit == "°C" else 1e-6 if key == POWER else 0.0
 
     def of(self, row: Row) -> float | None:
-        """Its value in a row, None where the tool has none: "N/A", blank, a sentinel, no such column."""
+        """Its value in a row; None if it is missing, blank, "N/A" or out of range."""
         for name in self.names:
             value = amount(row.get(name), self.unit, self.bare)
             if value is not None and self.least <= value <= self.most:
@@ -65,8 +66,8 @@ class Reading:
         return None
 
 
-class Device:
-    """One device in one answer: its number among the vendor's, who it is, and its readings."""
+class VendorDevice:
+    """One device in one output: its index within the vendor, identity, and readings."""
 
     __slots__ = ("counters", "gauges", "identity", "index")
 
@@ -77,8 +78,8 @@ class Device:
         self.counters: dict[str, float] = {}
 
     @property
-    def is_silent(self) -> bool:
-        """Whether it has no reading at all."""
+    def has_no_readings(self) -> bool:
+        """Whether it has no readings."""
         return not self.gauges and not self.counters
 
     def has(self, key: str) -> bool:
@@ -86,17 +87,16 @@ class Device:
 
 
 class KnownDevices:
-    """The devices of one vendor seen so far: numbers those whose tool gives no number, and tells which are
-    lost.
+    """The known devices of one vendor. Numbers devices without an index, and detects which are lost.
 
     Args:
         vendor: name of the source.
-        teller: who tells of them: a program, a folder.
+        origin: what reports them: a program or a folder.
     """
 
-    def __init__(self, vendor: str, teller: str) -> None:
+    def __init__(self, vendor: str, origin: str) -> None:
         self._vendor = vendor
-        self._teller = teller
+        self._origin = origin
         self._about: dict[int, dict[str, object]] = {}
         self._numbers: dict[str, int] = {}
         self._here: dict[int, str] | None = None
@@ -104,36 +104,36 @@ class KnownDevices:
 
     @property
     def count(self) -> int:
-        """How many devices the last answer told of."""
+        """The number of devices in the last output."""
         return len(self._here or ())
 
     def devices(
         self, rows: Iterable[Row], readings: Iterable[Reading], names: Mapping[str, Sequence[str]]
-    ) -> list[Device]:
-        """The rows as devices, by number; rows that are not devices are left out.
+    ) -> list[VendorDevice]:
+        """The rows as devices, by index. Rows that are not devices are left out.
 
         Args:
-            rows: what the tool printed.
-            readings: what is read of each device.
-            names: what a device's facts are called in a row, such as `{"index": ("id",)}`.
+            rows: from the tool's output.
+            readings: the readings of each device.
+            names: names of the identifying values in a row, such as `{"index": ("id",)}`.
         """
-        found: dict[int, Device] = {}
+        found: dict[int, VendorDevice] = {}
         identities = [(_identity(row, names), row) for row in rows]
         self._count([identity for identity, _ in identities])
         for position, (identity, row) in enumerate(identities):
             index = self._number(identity, position)
-            device = Device(index, identity)
+            device = VendorDevice(index, identity)
             for reading in readings:
                 value = reading.of(row)
                 if value is not None:
                     (device.counters if reading.counter else device.gauges)[reading.key] = value
             complete(device)
-            if index not in found or found[index].is_silent:
+            if index not in found or found[index].has_no_readings:
                 found[index] = device
         return [found[index] for index in sorted(found)]
 
-    def changes(self, devices: Iterable[Device], offset: int) -> list[dict[str, object]]:
-        """Events: which devices are missing since the last answer, and which have come back."""
+    def changes(self, devices: Iterable[VendorDevice], offset: int) -> list[dict[str, object]]:
+        """Events for devices that are missing since the last output, or have come back."""
         now = {device.index: _title(device, offset) for device in devices}
         before, self._here = self._here, now
         events: list[dict[str, object]] = []
@@ -141,15 +141,15 @@ class KnownDevices:
             return events
         for index in sorted(before.keys() - now.keys()):
             self._lost[index] = before[index]
-            text = f"{before[index]} is no longer reported by {self._teller}"
+            text = f"{before[index]} is no longer reported by {self._origin}"
             events.append(self._event("device_lost", "error", text))
         back = sorted(self._lost.keys() & now.keys())
         return events + [
             self._event("device_back", "info", f"{self._lost.pop(index)} is back") for index in back
         ]
 
-    def facts(self, devices: Iterable[Device], offset: int) -> dict[str, object]:
-        """What belongs to the facts about the machine: every device that was ever seen."""
+    def facts(self, devices: Iterable[VendorDevice], offset: int) -> dict[str, object]:
+        """The facts about all devices ever seen, for the facts about the machine."""
         for device in devices:
             about = {"index": device.index + offset, **device.identity}
             if TOTAL in device.gauges:
@@ -161,7 +161,7 @@ class KnownDevices:
         return {"name": name, "level": level, "source": self._vendor, "text": text}
 
     def _count(self, identities: Sequence[Mapping[str, object]]) -> None:
-        """Number devices without an index by address, those of later answers after those of earlier ones."""
+        """Number devices without an index by address. Devices in later outputs follow earlier ones."""
         unnumbered = [who for each in identities if "index" not in each and (who := _who(each))]
         for who in sorted(unnumbered):
             self._numbers.setdefault(who, len(self._numbers))
@@ -171,10 +171,10 @@ class KnownDevices:
         return index if isinstance(index, int) else self._numbers.get(_who(identity), position)
 
 
-def complete(device: Device) -> None:
-    """Add what follows from other readings: the used share of memory, the share of the power limit.
+def complete(device: VendorDevice) -> None:
+    """Add derived readings: percentages of memory used and of the power limit.
 
-    Used memory "0 of 0" is no reading.
+    Used memory "0 of 0" is removed.
     """
     gauges = device.gauges
     if gauges.get(TOTAL) == 0.0:
@@ -186,8 +186,8 @@ def complete(device: Device) -> None:
         gauges[POWER_SHARE] = gauges[POWER] * 100.0 / limit
 
 
-def write(tick: Tick, devices: Iterable[Device], offset: int) -> None:
-    """Put devices' readings into a tick. A limit of 0 W is none."""
+def write(tick: Tick, devices: Iterable[VendorDevice], offset: int) -> None:
+    """Write the devices' readings into a tick. A limit of 0 W is left out."""
     for device in devices:
         prefix = f"gpu.{device.index + offset}."
         for key, value in device.gauges.items():
@@ -216,7 +216,7 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
 
 
 def _printable(text: str) -> str:
-    """A text of a tool's, short and without what a terminal would obey."""
+    """A short text without control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS]).strip()
 
 
@@ -224,6 +224,6 @@ def _who(identity: Mapping[str, object]) -> str:
     return str(identity.get("pci") or identity.get("uuid") or identity.get("serial") or "")
 
 
-def _title(device: Device, offset: int) -> str:
+def _title(device: VendorDevice, offset: int) -> str:
     who = [str(device.identity[what]) for what in ("name", "pci") if what in device.identity]
     return f"gpu.{device.index + offset}" + (f" ({', '.join(who)})" if who else "")

@@ -1,6 +1,6 @@
-"""Enflame GCU: the sections of `efsmi -q`; else its monitor's one line a card; else its table.
+"""Enflame GCU: the sections of `efsmi -q`; else the one-line-per-card monitor; else the table.
 
-The table tells how much memory there is and not how much is in use, the monitor's line no power limit.
+The table reports the size of the memory but not its use, and the monitor no power limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What vendors' tools print, as rows: for each device a dictionary of the tool's own names and values.
+"""Parsers of vendors' output into rows: for each device a dictionary of the tool's names and values.
 
-Nested names are joined by dots. Values are texts or JSON values; `runvitals.collectors.plumbing.quantity`
-converts them to numbers.
+Nested names are joined by dots. Values are texts or JSON values, converted to numbers by
+`runvitals.collectors.plumbing.quantity`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def text_of(output: bytes) -> str:
-    """What a tool printed, as text. Bytes that are no UTF-8, and colours for a terminal, cost no reading."""
+    """The output as text, without terminal colours. Invalid UTF-8 is replaced."""
     first, *others = output.decode("utf-8", "replace").split("\x1b")
-    return first + "".join(_behind_escape(part) for part in others)
+    return first + "".join(_after_escape(part) for part in others)
 
 
-def _behind_escape(text: str) -> str:
-    """What follows an escape sequence: "[31mred" and "]0;title\a", or a letter alone."""
+def _after_escape(text: str) -> str:
+    """The text after an escape sequence: "[31mred", "]0;title\a", or a single letter."""
     if text[:1] == "]":
         return text.partition("\a")[2]
     end = 1
@@ -32,12 +32,13 @@ def _behind_escape(text: str) -> str:
 
 
 def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
-    """Rows of comma-separated values, in the tool's order. What is before the header or has another number of
-    cells (warnings, a line that breaks off) is left out, and so is a header nobody asked for.
+    """Rows of comma-separated values, in the tool's order. Lines before the header, lines with another
+    number of cells (warnings, an incomplete line) and repeated headers are left out.
 
     Args:
-        names: of the columns, where the tool prints no header.
-        key: else a column that the header is recognised by; units in the header's brackets are left out.
+        names: of the columns, if the tool prints no header.
+        key: otherwise, a column by which the header is recognized; units in the header's brackets are
+            removed.
 
     Example:
         >>> csv("index, memory.used [MiB]\\n0, 606 MiB\\n", key="index")
@@ -58,8 +59,9 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
 
 
 def commas(line: str, count: int) -> list[str]:
-    """The cells of a line between commas, but for commas in quotes, and those without a blank behind them
-    where only so there are as many cells as wanted: names and localised numbers have some.
+    """The cells of a line between commas. Commas in quotes do not separate, and commas without a space after
+    them
+    only if otherwise there are too few cells: names and localized numbers contain some.
 
     Example:
         >>> commas('0, "Acme, rev. 2", 54.00 W', 3), commas("0, 54,5 W, 61", 3)
@@ -92,12 +94,12 @@ _WELL = (
     "1",
     "1.0",
 )
-# What tools write for a text that they do not know.
+# Tools' texts for an unknown value.
 UNKNOWN = ("", "-", "--", "n/a", "na", "none", "null", "unknown", "not supported", "not available")
 
 
 def healthy(value: object) -> float | None:
-    """What a word on a device's state means: 1 for a good one, 0 for any other, None where there is none.
+    """The value of a health status: 1 for healthy, 0 for any other, None if there is none.
 
     Example:
         >>> healthy("OK"), healthy("Alarm"), healthy("NA"), healthy(True), healthy(False)
@@ -108,7 +110,7 @@ def healthy(value: object) -> float | None:
 
 
 def flat(value: object, prefix: str = "") -> Row:
-    """A tree of JSON objects as one row. Names lose the blanks around them ("Power Draw "); lists stay.
+    """A tree of JSON objects as one row. Names lose surrounding spaces ("Power Draw "); lists stay.
 
     Example:
         >>> flat({"Index": "0", "Power Readings": {"Power Draw ": "96W"}})
@@ -123,14 +125,14 @@ def flat(value: object, prefix: str = "") -> Row:
 
 
 def objects(value: object) -> list[Row]:
-    """The JSON objects of a list, or the one there is, each as one row."""
+    """The JSON objects of a list, or a single one, each as one row."""
     found = value if isinstance(value, list) else [value]
     return [flat(each) for each in found if isinstance(each, dict)]
 
 
 def tree(text: str, start: str) -> list[Row]:
-    """Devices of an indented tree of ``name : value`` lines. A line that begins with `start`, without an
-    indent and a value, begins a device; what follows `start` is its "" entry.
+    """Devices in an indented tree of ``name : value`` lines. An unindented line without a value that begins
+    with `start` begins a device; the rest of that line is its "" entry.
 
     Example:
         >>> tree("XPU 0000:01:00.0\\n    Temperature\\n        Current : 46 C\\n", "XPU ")
@@ -157,6 +159,6 @@ def tree(text: str, start: str) -> list[Row]:
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of one line of a table drawn with "|", [] of any other line."""
+    """The cells of a line of a table drawn with "|", [] for any other line."""
     line = line.strip()
     return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []

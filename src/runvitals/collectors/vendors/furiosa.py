@@ -1,6 +1,6 @@
 """FuriosaAI: `furiosa-smi status` (load, memory), `furiosa-smi info` (temperature, power), JSON or tables.
 
-Which of the two tells whether a device is alive, and its power limit, is up to the release.
+It depends on the release which of the two reports liveness and the power limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def rows(output: bytes) -> list[Row]:
     """A row for each device; `index` is the number in its name, "npu3"."""
     drawn = grid(text_of(output), ("device", "npu"))
     for row in drawn:
-        _judge(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
+        _add_derived(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
     if drawn:
         return drawn
     found = objects(lenient_json.find(output))
@@ -33,12 +33,12 @@ def rows(output: bytes) -> list[Row]:
         number = name.removeprefix("npu")
         if number.isdigit():
             row["index"] = number
-        _judge(row, _mean_load(row.get("pe_utilizations")))
+        _add_derived(row, _mean_load(row.get("pe_utilizations")))
     return found
 
 
-def _judge(row: Row, load: float | None) -> None:
-    """Put into a row what follows from its words: the load, and whether the device is alive."""
+def _add_derived(row: Row, load: float | None) -> None:
+    """Add derived values to a row: the load, and whether the device is alive."""
     if load is not None:
         row["load"] = load
     alive = next((row[name] for name in _LIVENESS if name in row), None)
@@ -47,8 +47,8 @@ def _judge(row: Row, load: float | None) -> None:
 
 
 def _mean_share(text: str) -> float | None:
-    """The mean over the elements in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -". One that nobody holds
-    has "-", and nothing to do.
+    """The mean over the cores in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -". Unallocated cores have
+    "-", which counts as 0.
     """
     words = text.replace(",", " ").split()
     parts = [split(word) for word in words]
@@ -58,7 +58,7 @@ def _mean_share(text: str) -> float | None:
 
 
 def _mean_load(elements: object) -> float | None:
-    """Load of a device: the mean over its processing elements, in per cent."""
+    """Load of a device: the mean over its processing elements, in percent."""
     loads = []
     for each in elements if isinstance(elements, list) else ():
         load = each.get("pe_utilization", each.get("pe_usage_percentage")) if isinstance(each, dict) else each
@@ -91,7 +91,7 @@ INFO = Vendor(
     name="furiosa",
     title="FuriosaAI NPU",
     programs=("furiosa-smi",),
-    # RNGD's tool says --format, Warboy's --output.
+    # RNGD's tool uses --format, Warboy's --output.
     commands=(("info", "--format", "json"), ("info", "--output", "json"), ("info",)),
     rows=rows,
     readings=(

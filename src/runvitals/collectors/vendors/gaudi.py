@@ -1,4 +1,4 @@
-"""Intel Gaudi (Habana): hl-smi, by query or, where it does not know a column we ask for, by its table."""
+"""Intel Gaudi (Habana): hl-smi queries, or its table if a release does not support one of the columns."""
 
 from __future__ import annotations
 

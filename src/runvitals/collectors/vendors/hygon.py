@@ -1,4 +1,4 @@
-"""Hygon DCU: `hy-smi … --json`, or the table of a release that cannot."""
+"""Hygon DCU: `hy-smi … --json`, or the table of a release without JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOAD = ("--showuse", "--showmemuse", "--showtemp")
 
 
 def rows(output: bytes) -> list[Row]:
-    """One for each "card{N}"; the object's order says nothing."""
+    """A row for each "card{N}"; the order in the object does not matter."""
     drawn = columns(text_of(output), ("hcu", "dcu"))
     if drawn:
         return drawn
@@ -32,7 +32,7 @@ def rows(output: bytes) -> list[Row]:
 
 
 def _named(card: Row) -> Row:
-    """Names as `heading` has them: releases differ in capitals, and tell memory in B or MiB."""
+    """Uniform names: releases differ in capitals, and report memory in B or MiB."""
     row: Row = {}
     for title, value in card.items():
         name, unit = heading(title)
@@ -45,7 +45,7 @@ HYGON = Vendor(
     title="Hygon DCU",
     programs=("hy-smi",),
     folders=("/opt/hyhal/bin", "/opt/dtk/bin"),
-    # Some releases refuse some of the options together.
+    # Some releases reject some of these options in combination.
     commands=(
         (*_LOAD, "--showpower", "--showmeminfo", "vram", "--showbus", "--json"),
         (*_LOAD, "--showpower", "--json"),

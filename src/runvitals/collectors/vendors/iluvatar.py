@@ -1,4 +1,4 @@
-"""Iluvatar CoreX: ixsmi, by query or, where it does not know a name we ask for, by its table."""
+"""Iluvatar CoreX: ixsmi queries, or its table if a release does not support one of the names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ILUVATAR = Vendor(
     title="Iluvatar GPU",
     programs=("ixsmi",),
     folders=("/usr/local/corex/bin",),
-    # The power's name changed with releases: CoreX 4, 3, and one more that documents show.
+    # Names of the power: CoreX 4, CoreX 3, and one found in documents.
     commands=(
         *((f"--query-gpu={_COMMON},{power},{_CLOCKS}", "--format=csv") for power in _POWER),
         (),

@@ -1,7 +1,7 @@
-"""Intel GPUs: what the drivers xe and i915 tell in sysfs, and `xpu-smi dump` for cards with own memory.
+"""Intel GPUs: the drivers xe and i915 in sysfs, and `xpu-smi dump` for cards with their own memory.
 
-Load from sysfs is the share of time in which the GPU was awake, which is at least the share in which it
-worked: xpu-smi's own number takes its place where there is one.
+The load from sysfs is the share of time in which the GPU was awake, an upper bound of the share in which it
+was busy. The value of xpu-smi is used instead if there is one.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from runvitals.collectors.plumbing import pci, sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors.detection import first_index, intel
-from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, USED, Device, complete, write
+from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, USED, VendorDevice, complete, write
 from runvitals.collectors.vendors.intel_xpu_smi import XpuSmi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Collector, Scope, Tick
 
-# Where a processor's own graphics are; cards are on other buses.
+# The PCI address of integrated graphics; cards are on other buses.
 INTEGRATED = "0000:00:02.0"
 XPU_SMI = ("/usr/bin/xpu-smi", "/usr/local/bin/xpu-smi", "/opt/intel/xpu-smi/bin/xpu-smi")
 
 
 def probe(scope: Scope) -> CompositeSource:
-    """sysfs, and xpu-smi where there is a card for it. Absent without a driver."""
+    """sysfs, and xpu-smi if a card needs it. Raises Absent without a driver."""
     cards = find_cards(scope)
     if not cards:
         on_bus = ", ".join(card.address for card in intel.cards(scope))
-        raise Absent(f"Intel's GPU at {on_bus} is driven by neither xe nor i915")
+        raise Absent(f"Intel's GPU at {on_bus} is used by neither of the drivers xe and i915")
     kernel = IntelSysfs(cards)
     parts: list[Collector] = [kernel]
     numbers = [card.device.index for card in cards if card.address != INTEGRATED]
@@ -36,7 +36,7 @@ def probe(scope: Scope) -> CompositeSource:
         tool = find("xpu-smi", *XPU_SMI)
         if tool is None:
             kernel.absent |= dict.fromkeys(
-                (USED, SHARE), "told by xpu-smi, which is not on PATH: install the package xpu-smi"
+                (USED, SHARE), "needs xpu-smi, which is not on PATH: install the package xpu-smi"
             )
         else:
             parts.append(XpuSmi(tool, numbers))
@@ -44,7 +44,7 @@ def probe(scope: Scope) -> CompositeSource:
 
 
 def find_cards(scope: Scope) -> list[IntelGpu]:
-    """The GPUs that xe or i915 drives, by PCI address."""
+    """The GPUs with the driver xe or i915, by PCI address."""
     drm = scope.path("/sys/class/drm")
     found: dict[str, tuple[str, str]] = {}
     for name in sysfs.names(drm):
@@ -70,7 +70,7 @@ class IntelGpu:
     def __init__(self, index: int, address: str, folder: str, driver: str) -> None:
         number = read_text(f"{folder}/device/device") or "?"
         self.address = address
-        self.device = Device(index, {"name": f"Intel GPU {number}", "pci": address, "driver": driver})
+        self.device = VendorDevice(index, {"name": f"Intel GPU {number}", "pci": address, "driver": driver})
         self._awake = [sysfs.SysfsRate(level) for level in _idle_files(folder)]
         self._levels = {
             "graphicsClock": sysfs.first(
@@ -92,8 +92,8 @@ class IntelGpu:
         self._levels["memoryTemp"] = sysfs.first(sensors, (f"{memory}_input",), 1e-3) if memory else None
         self._levels[LIMIT] = sysfs.first(sensors, ("power1_max", "power2_max"), 1e-6)
 
-    def read(self, mono_s: float) -> Device:
-        """The card's readings at this moment."""
+    def read(self, mono_s: float) -> VendorDevice:
+        """The card's current readings."""
         device = self.device
         device.gauges.clear()
         device.counters.clear()
@@ -108,7 +108,7 @@ class IntelGpu:
             watts = self._energy.of(joules, mono_s)
             if watts is not None:
                 device.gauges[POWER] = watts
-        # One that has never slept counts nothing: power saving is off, in a virtual machine for example.
+        # If it has never slept, this counts nothing: power saving is off, for example in a virtual machine.
         idle = [rate.of(rate.total.read() or None, mono_s) for rate in self._awake]
         known = [share for share in idle if share is not None]
         if known:
@@ -118,7 +118,7 @@ class IntelGpu:
 
 
 class IntelSysfs:
-    """Load, clock, power, energy, temperatures and power limit, as far as the driver tells them."""
+    """Load, clock, power, energy, temperatures and power limit, as available."""
 
     name = "sysfs"
 
@@ -134,7 +134,9 @@ class IntelSysfs:
 
 
 def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:
-    """Seconds asleep since the driver was loaded: of the first engine group of each tile, or of all."""
+    """Files with the seconds asleep since the driver was loaded: of the first engine group of each tile, or
+    of all.
+    """
     found = []
     for tile in sysfs.names(f"{folder}/device"):
         if tile.startswith("tile") and tile[4:].isdigit():

@@ -1,6 +1,7 @@
-"""`xpu-smi dump`, Intel's tool, as it goes on printing a line for each card every second.
+"""`xpu-smi dump`, Intel's tool, which prints a line for each card every second.
 
-Columns go by the header. Release 2.0 has other names for them than 1.x, and knows neither `-m` nor `-i`.
+Columns are identified by the header. Release 2.0 has other names than 1.x, and supports neither `-m` nor
+`-i`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from runvitals.collectors.plumbing.excerpt import MOST_LINES
 from runvitals.collectors.plumbing.quantity import heading
 from runvitals.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
 from runvitals.collectors.vendors.adapter import Reading
-from runvitals.collectors.vendors.devices import POWER, SHARE, USED, Device, write
+from runvitals.collectors.vendors.devices import POWER, SHARE, USED, VendorDevice, write
 from runvitals.collectors.vendors.formats import commas, text_of
 
 TYPE_CHECKING = False
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Tick
 
-# Load, power, clock, temperature of core and memory, memory used in per cent, energy, memory bandwidth,
+# Load, power, clock, temperature of core and memory, memory used in percent, energy, memory bandwidth,
 # memory used in MiB.
 METRICS = "0,1,2,3,4,5,8,17,18"
 WAYS = (
     ("dump", "-d", "-1", "-m", METRICS, "-i", "1"),
     ("dump", "-d", "-1", "--metrics", METRICS, "--interval", "1"),
 )
-# Names of columns, in lower case and without their units: 1.x, then 2.0.
+# Column names, in lower case and without units: 1.x, then 2.0.
 READINGS = (
     Reading("gpu", "%", "gpu utilization", "utilization.gpu"),
     Reading(POWER, "W", "gpu power", "power.draw"),
@@ -39,15 +40,15 @@ READINGS = (
 )
 _KNOWN = {name for reading in READINGS for name in reading.names}
 _DEVICE = ("deviceid", "device id")
-# Remarks before the header, before we say that it is not Intel's tool.
+# Lines before the header after which the tool is considered not Intel's.
 PATIENCE_LINES = 20
 
 
 class XpuSmi:
-    """The readings of `READINGS`; rates are "N/A" in the first line, and cells blank without permission.
+    """The readings in `READINGS`. Rates are "N/A" in the first line, and cells are blank without permission.
 
     Args:
-        path: where the tool lies.
+        path: of the tool.
         numbers: indices in keys ``gpu.{i}.…`` of its devices 0, 1, 2 …
     """
 
@@ -62,14 +63,14 @@ class XpuSmi:
         self._remarked = 0
         self._failed = ""
         self._works = False
-        # Energy that the driver tells as well: two totals that take turns in one key would make it jump.
+        # Energy that the driver reports too: two totals alternating in one key would make it jump.
         self._others: set[str] = set()
 
     def sample(self, tick: Tick) -> None:
-        """Write each card's newest line.
+        """Write the newest line of each card.
 
         Raises:
-            ToolFailed: it ended, or prints something else; again at each call until a line is understood.
+            ToolFailed: it exited or its output is invalid. Raised at each call until a valid line arrives.
         """
         self._others.update(key for key in tick.counters if key.endswith(".energyJoules"))
         try:
@@ -78,7 +79,7 @@ class XpuSmi:
             raise
         except ToolFailed as failed:
             self._failed = str(failed)
-            self._begin_again()
+            self._restart()
             raise
         if newest:
             self._works, self._failed = True, ""
@@ -90,23 +91,23 @@ class XpuSmi:
         for stream in self._streams:
             stream.close()
 
-    def _begin_again(self) -> None:
-        """The next one prints its own header; perhaps this release wants to be asked in another way."""
+    def _restart(self) -> None:
+        """The next process prints its own header; this release may also need other options."""
         self._columns = []
         self._remarks, self._remarked = [], 0
         if not self._works:
             self._streams[0].close()
             self._streams = [*self._streams[1:], self._streams[0]]
 
-    def _write(self, tick: Tick, devices: Sequence[Device]) -> None:
+    def _write(self, tick: Tick, devices: Sequence[VendorDevice]) -> None:
         for device in devices:
             if f"gpu.{device.index}.energyJoules" in self._others:
                 device.counters.clear()
         write(tick, devices, 0)
 
-    def _devices(self, lines: Sequence[bytes]) -> list[Device]:
-        """Of each card the newest line."""
-        newest: dict[int, Device] = {}
+    def _devices(self, lines: Sequence[bytes]) -> list[VendorDevice]:
+        """The devices from the newest line of each card."""
+        newest: dict[int, VendorDevice] = {}
         for line in lines:
             cells = commas(text_of(line), len(self._columns))
             if any(cell.lower() in _DEVICE for cell in cells):
@@ -121,9 +122,9 @@ class XpuSmi:
                 self._remark(line)
         return list(newest.values())
 
-    def _device(self, cells: Sequence[str]) -> Device | None:
+    def _device(self, cells: Sequence[str]) -> VendorDevice | None:
         if len(cells) > len(self._columns):
-            return None  # which cell is of which column is not known
+            return None  # the columns of the cells are unknown
         row: dict[str, object] = {}
         for (name, unit), cell in zip(self._columns, cells, strict=False):
             row[name] = {"value": cell, "unit": unit}
@@ -132,7 +133,7 @@ class XpuSmi:
         index = row.get("index")
         if not isinstance(index, int):
             return None
-        device = Device(index, {})
+        device = VendorDevice(index, {})
         for reading in READINGS:
             value = reading.of(row)
             if value is not None:

@@ -1,7 +1,7 @@
-"""NVIDIA Jetson: the kernel's files, and tegrastats for what they do not tell.
+"""NVIDIA Jetson: files of the kernel, and tegrastats for what they lack.
 
-Its memory is the host's, shared with the processor. Power is that of the whole module; that of the rail which
-feeds the GPU stands beside it.
+Its memory is the host's, shared with the CPU. Power is that of the whole module; the rail of the GPU has a
+key of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors import jetson_rails
 from runvitals.collectors.vendors.detection import first_index
-from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, Device, complete, write
+from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, VendorDevice, complete, write
 from runvitals.collectors.vendors.jetson_tegrastats import GPU_RAIL, Tegrastats
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ _ZONES = ("gpu-thermal", "GPU-therm", "tj-thermal")
 
 
 def probe(scope: Scope) -> CompositeSource:
-    """The board's GPU. Absent on other machines that have devfreq."""
+    """The board's GPU. Raises Absent on other machines with devfreq."""
     compatible = read_text(scope.path("/proc/device-tree/compatible")) or ""
     if "nvidia,tegra" not in compatible:
         raise Absent("no NVIDIA Jetson: /proc/device-tree/compatible names no nvidia,tegra")
@@ -41,7 +41,7 @@ def probe(scope: Scope) -> CompositeSource:
 
 
 class JetsonSysfs:
-    """Load, clock, temperature, memory, the power of the module and that of its GPU's rail."""
+    """Load, clock, temperature, memory, and power of the module and of the GPU's rail."""
 
     name = "sysfs"
 
@@ -59,19 +59,22 @@ class JetsonSysfs:
         self._meters = jetson_rails.find_meters(scope.path("/sys/class/hwmon"))
         missing = [key for key, level in self._levels.items() if level is None]
         missing += [] if self._meters else [POWER]
-        self.absent = dict.fromkeys(missing, "this kernel has no file for it")
+        self.absent = dict.fromkeys(missing, "no such file in this kernel")
         model = (read_text(scope.path("/proc/device-tree/model")) or "NVIDIA Jetson").rstrip("\0")
         self.facts = {"accelerator_jetson": [{"index": index, "name": model}]}
 
     def sample(self, tick: Tick) -> None:
-        device = Device(self._index, {})
+        device = VendorDevice(self._index, {})
         gauges = device.gauges
         for key, level in self._levels.items():
             value = None if level is None else level.read()
             if value is not None:
                 gauges[key] = value
         watts = {meter.name: meter.watts() for meter in self._meters}
-        for key, value in ((POWER, jetson_rails.whole(watts)), (GPU_RAIL, jetson_rails.of_gpu(watts))):
+        for key, value in (
+            (POWER, jetson_rails.module_watts(watts)),
+            (GPU_RAIL, jetson_rails.gpu_watts(watts)),
+        ):
             if value is not None:
                 gauges[key] = value
         if self._meminfo is not None:
@@ -89,7 +92,7 @@ def _devfreq(scope: Scope) -> str | None:
 
 
 def _zone(scope: Scope) -> sysfs.SysfsLevel | None:
-    """The GPU's thermal zone, or the hottest junction's."""
+    """The GPU's thermal zone, or that of the hottest junction."""
     folder = scope.path("/sys/class/thermal")
     kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}
     zone = next((kinds[kind] for kind in _ZONES if kind in kinds), None)
@@ -97,7 +100,7 @@ def _zone(scope: Scope) -> sysfs.SysfsLevel | None:
 
 
 def _memory(meminfo: PseudoFile) -> dict[str, float]:
-    """Total and used bytes, as /proc/meminfo counts what is available."""
+    """Total and used bytes, from /proc/meminfo."""
     fields: dict[str, float] = {}
     for line in meminfo.read_start(512).split(b"\n"):
         words = line.split()

@@ -1,7 +1,7 @@
-"""A Jetson's power rails: what the whole module takes, and what its GPU takes, by the names of the rails.
+"""The power rails of a Jetson: power of the module_watts module and of its GPU, by the names of the rails.
 
-Names are those of NVIDIA's device trees, in the meters' labels as in tegrastats' lines. A rail named "…5V0"
-is one of several that the module's input feeds: alone, it is not the module.
+The names are those of NVIDIA's device trees, in the labels of the meters and in tegrastats' lines. A rail
+named "…5V0" is one of several fed by the module's input: alone, it is not the power of the module.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What measures the input of all, best first. An INA238, which boards have for nothing else, counts as VIN.
+# Rails of the module's input, in order of preference. An INA238, which boards use for nothing else, is VIN.
 INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
-# What feeds the GPU, on some modules together with other parts of the chip.
+# Rails that feed the GPU, on some modules together with other parts of the chip.
 GPU_RAILS = ("VDD_GPU", "VDD_GPU_SOC", "VDD_CPU_GPU_CV", "VDD_SYS_GPU", "GPU", "POM_5V_GPU")
-# Fed by another measured rail (the memory's, by VIN_SYS_5V0): not to be counted twice.
+# Rails behind another measured rail (the memory's, behind VIN_SYS_5V0): not to be counted twice.
 _FED_BY_OTHERS = ("VDDQ",)
 _INPUT_METERS = ("ina238", "ina237", "ina228")
 
 
-def whole(watts: Mapping[str, float | None]) -> float | None:
-    """What the module takes: its input's meter, else the sum of the rails that the input feeds. None where
-    one of them is not known.
+def module_watts(watts: Mapping[str, float | None]) -> float | None:
+    """Power of the module: that of its input's meter, else the sum of the rails that the input feeds. None
+    if one of them is unknown.
 
     Example:
-        >>> whole({"VDD_IN": 9.0, "VDD_SOC": 2.0}), whole({"VDD_GPU_SOC": 5.0, "VIN_SYS_5V0": 4.0})
-        (9.0, 9.0)
-        >>> whole({"VDD_GPU_SOC": 5.0, "VDD_CPU_CV": None})
+        >>> module_watts({"VDD_IN": 9.0, "VDD_SOC": 2.0}), module_watts({"VDD_GPU_SOC": 5.0, "VIN_SYS_5V0":
+        4.0}) (9.0, 9.0)
+        >>> module_watts({"VDD_GPU_SOC": 5.0, "VDD_CPU_CV": None})
     """
     for name in INPUTS:
         if watts.get(name) is not None:
@@ -39,16 +39,16 @@ def whole(watts: Mapping[str, float | None]) -> float | None:
     return sum(known) if known and len(known) == len(parts) else None
 
 
-def of_gpu(watts: Mapping[str, float | None]) -> float | None:
-    """What the rail takes that feeds the GPU."""
+def gpu_watts(watts: Mapping[str, float | None]) -> float | None:
+    """Power of the rail that feeds the GPU."""
     return next((watts[name] for name in GPU_RAILS if watts.get(name) is not None), None)
 
 
 class RailMeter:
-    """One rail's files.
+    """The files of one rail.
 
     Args:
-        levels: volts and amperes, or watts alone.
+        levels: volts and amperes, or only watts.
     """
 
     __slots__ = ("_levels", "name")
@@ -68,8 +68,8 @@ class RailMeter:
 
 
 def find_meters(folder: str) -> list[RailMeter]:
-    """The meters that are of use under a folder of hardware monitors: the input's and the GPU rail's, or,
-    where none measures the input, those of all rails that it feeds. Each question goes over a slow bus.
+    """The useful meters in a folder of hardware monitors: those of the input and of the GPU's rail, or,
+    without a meter of the input, those of all rails that it feeds. Each read uses a slow bus.
     """
     found = _all_meters(folder)
     names = [name for name in INPUTS if name in found][:1]
@@ -80,7 +80,7 @@ def find_meters(folder: str) -> list[RailMeter]:
 
 
 def _all_meters(folder: str) -> dict[str, RailMeter]:
-    """INA3221s with three rails each, and the input's own meter, by the rails' names."""
+    """INA3221s with three rails each, and the input's meter, by the rails' names."""
     found: dict[str, RailMeter] = {}
     for name in sysfs.names(folder):
         sensors = f"{folder}/{name}"
@@ -96,7 +96,7 @@ def _all_meters(folder: str) -> dict[str, RailMeter]:
 
 
 def _rails(sensors: str) -> list[RailMeter]:
-    """The connected rails of one meter; what is no rail has no amperes, or is called "NC"."""
+    """The connected rails of one meter. Channels that are not rails have no current, or are called "NC"."""
     meters = []
     for file in sysfs.names(sensors):
         if not (file.startswith("in") and file.endswith("_label")):

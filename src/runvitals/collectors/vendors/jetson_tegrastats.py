@@ -1,4 +1,4 @@
-"""Lines of NVIDIA's tegrastats: load, memory, temperature and power of a Jetson."""
+"""Parses lines of NVIDIA's tegrastats: load, memory, temperature and power of a Jetson."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from runvitals.collectors.plumbing.quantity import amount
 from runvitals.collectors.plumbing.tool import StreamingTool
 from runvitals.collectors.vendors import jetson_rails
-from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, Device, complete, write
+from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, VendorDevice, complete, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 GPU_RAIL = "gpuRailWatts"
 
 
-def parse(line: str) -> Device:
-    """A line's readings. What a board or release does not print is left out.
+def parse(line: str) -> VendorDevice:
+    """The readings in a line. What a board or release does not print is left out.
 
     Example:
         >>> parse("RAM 4300/30698MB GR3D_FREQ 45% tj@52.4C VDD_IN 7171mW").gauges["powerWatts"]
         7.171
     """
-    device = Device(0, {})
+    device = VendorDevice(0, {})
     gauges = device.gauges
     watts: dict[str, float | None] = {}
     temperatures: dict[str, float] = {}
@@ -41,20 +41,20 @@ def parse(line: str) -> Device:
             watts[name] = amount(value.partition("/")[0], "W", "mW")
     for word in words:
         sensor, _, celsius = word.partition("@")
-        # Now and the mean: "47.6C/47.6C", since JetPack 7.
+        # The current value and the mean: "47.6C/47.6C", since JetPack 7.
         celsius = celsius.partition("/")[0]
         degrees = amount(celsius, "°C") if celsius.endswith("C") else None
         if degrees is not None and degrees > -200.0:  # -256C: the sensor is off
             temperatures[sensor.lower()] = degrees
     _set(gauges, "temp", next((temperatures[name] for name in ("gpu", "tj") if name in temperatures), None))
-    _set(gauges, POWER, jetson_rails.whole(watts))
-    _set(gauges, GPU_RAIL, jetson_rails.of_gpu(watts))
+    _set(gauges, POWER, jetson_rails.module_watts(watts))
+    _set(gauges, GPU_RAIL, jetson_rails.gpu_watts(watts))
     complete(device)
     return device
 
 
 def _is_rail(name: str, value: str) -> bool:
-    """Whether a word is followed by a rail's power, now and as a mean: "5139mW/5139mW", "5139mW", "0/144"."""
+    """Whether a value is a rail's power, current and mean: "5139mW/5139mW", "5139mW", "0/144"."""
     parts = value.split("/")
     watts = all(part.endswith("W") and part[:1].isdigit() for part in parts)
     return name[:1].isalpha() and (watts or (len(parts) > 1 and all(part.isdigit() for part in parts)))
@@ -66,10 +66,10 @@ def _set(gauges: dict[str, float], key: str, value: float | None) -> None:
 
 
 class Tegrastats:
-    """The newest line of a tegrastats that goes on printing.
+    """The newest line of a running tegrastats.
 
     Args:
-        path: where it lies.
+        path: of the tool.
         index: of the GPU in keys ``gpu.{i}.…``.
     """
 
@@ -80,13 +80,13 @@ class Tegrastats:
         self._stream = StreamingTool([path, "--interval", "1000"])
 
     def sample(self, tick: Tick) -> None:
-        """Write the newest line's readings.
+        """Write the readings of the newest line.
 
         Raises:
-            ToolFailed: it ended, or prints nothing that is understood; again at each call until it does.
+            ToolFailed: it exited or its output is invalid. Raised at each call until a valid line arrives.
         """
         lines = [line for line in self._stream.lines(tick.mono_s) if line.strip()]
-        for line in reversed(lines):  # the last may be a remark
+        for line in reversed(lines):  # the last one may be a message
             device = parse(line.decode("utf-8", "replace"))
             if device.gauges:
                 device.index = self._index

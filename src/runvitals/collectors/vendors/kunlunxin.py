@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def rows(output: bytes) -> list[Row]:
     text = text_of(output)
     if "XPU-RT Version" not in text:
-        raise ValueError(f"this xpu-smi is not Kunlunxin's: it says {' '.join(text.split())[:80]!r}")
+        raise ValueError(f"this xpu-smi is not Kunlunxin's: it printed {' '.join(text.split())[:80]!r}")
     return grid(text, ("xpu",)) or tree(text, "XPU ")
 
 

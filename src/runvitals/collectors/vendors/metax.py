@@ -1,4 +1,4 @@
-"""MetaX: the table that mx-smi prints, or its sister ht-smi."""
+"""MetaX: the table printed by mx-smi, or by its variant ht-smi."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moore Threads: `mthreads-gmi -q --json`, the same as sections, or the table, which tells no power."""
+"""Moore Threads: `mthreads-gmi -q` as JSON or as sections, or the table, which has no power."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOORE_THREADS = Vendor(
         Reading(TOTAL, "bytes", "FB Memory Usage.Total", "memory.total", bare="MiB"),
         Reading("temp", "°C", "Temperature.GPU Current Temp", "temp"),
         Reading(POWER, "W", "Power Readings.Power Draw", "power"),
-        # "Max Power Limit" is what could be set, not what is.
+        # "Max Power Limit" is the highest possible limit, not the current one.
         Reading(LIMIT, "W", "Power Readings.Current Power Limit", "limit"),
     ),
     identity={

@@ -1,11 +1,11 @@
-"""The NPU inside a processor: what the driver intel_vpu tells in sysfs. AMD's amdxdna tells nothing there."""
+"""The NPU of a processor: the driver intel_vpu in sysfs. AMD's amdxdna has nothing there."""
 
 from __future__ import annotations
 
 from runvitals.collectors.base import Absent
 from runvitals.collectors.plumbing import sysfs
 from runvitals.collectors.vendors.detection import first_index
-from runvitals.collectors.vendors.devices import USED, Device, write
+from runvitals.collectors.vendors.devices import USED, VendorDevice, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> Npu:
-    """The NPUs of intel_vpu. Absent where another driver's accelerators are all there is."""
+    """The NPUs of intel_vpu. Raises Absent if there are only accelerators of other drivers."""
     folder = scope.path("/sys/class/accel")
     devices = [
         f"{folder}/{name}/device"
@@ -21,7 +21,9 @@ def probe(scope: Scope) -> Npu:
         if sysfs.link_name(f"{folder}/{name}/device/driver") == "intel_vpu"
     ]
     if not devices:
-        raise Absent("/sys/class/accel has no device of intel_vpu, the one driver that tells its NPU's load")
+        raise Absent(
+            "/sys/class/accel has no device of intel_vpu, the only driver that reports an NPU's load"
+        )
     return Npu(devices, first_index(scope, "npu"))
 
 
@@ -29,7 +31,7 @@ class Npu:
     """`gpu.{i}.gpu`, `.memoryAllocatedBytes` (of the host's memory) and `.graphicsClock` of NPUs.
 
     Args:
-        folders: of the devices.
+        folders: the devices' folders.
         start: index of the first.
     """
 
@@ -59,8 +61,8 @@ class _Files:
             "graphicsClock": sysfs.first(folder, ("npu_current_frequency_mhz",)),
         }
 
-    def read(self, mono_s: float) -> Device:
-        device = Device(self._index, {})
+    def read(self, mono_s: float) -> VendorDevice:
+        device = VendorDevice(self._index, {})
         for key, level in self._levels.items():
             value = None if level is None else level.read()
             if value is not None:

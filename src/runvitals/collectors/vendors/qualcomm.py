@@ -1,6 +1,6 @@
 """Qualcomm Cloud AI 100: the sections of `qaic-util -q`, one for each chip; a card may have four.
 
-The tool tells how many of a chip's cores are given away, which is no load: a program may hold them and wait.
+The tool reports how many of a chip's cores are allocated, which is not a load: a program may hold them idle.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.collectors.vendors.formats import Row
 
-# Units as they stand behind names, "Board power(Watts)", and as they would stand behind a number.
+# Units after names, "Board power(Watts)", and as they would follow a number.
 _UNITS = {"degree c": "C", "celsius": "C", "watts": "W", "watt": "W", "milliwatts": "mW"}
-# From here on numbers are those of reservations, which are parts of the chips before.
+# The first name of the section on reservations, which are parts of the chips before.
 _FIRST_RESERVATION, _GREATEST = 100, 9999
 
 
 def rows(output: bytes) -> list[Row]:
-    """Names are in small letters, without the unit in brackets, which is put behind the number instead."""
+    """A row for each chip. Names are in lower case; the unit in brackets is moved behind the number."""
     found: list[tuple[int, Row]] = []
     for line in text_of(output).splitlines():
         words = line.split()
@@ -42,8 +42,8 @@ def rows(output: bytes) -> list[Row]:
 
 
 def _complete(row: Row) -> None:
-    """Used memory; the chip's own power and limit, or, where the release does not tell, the board's. Nothing
-    runs on 0 W: a release that does not know writes that.
+    """Add used memory, and the chip's power and limit, or the board's if the release lacks these. 0 W means
+    unknown.
     """
     total, free = amount(row.get("dram total"), "bytes"), amount(row.get("dram free"), "bytes")
     if total is not None and free is not None:
@@ -84,7 +84,7 @@ QUALCOMM = Vendor(
         "uuid": ("hw serial",),
         "serial": ("board serial",),
     },
-    missing={"gpu": "qaic-util tells which cores are given away, not how busy they are"},
+    missing={"gpu": "qaic-util reports how many cores are allocated, not how busy they are"},
 )
 
 

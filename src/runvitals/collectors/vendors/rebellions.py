@@ -1,6 +1,6 @@
 """Rebellions: `rbln-stat --json` (rbln-smi in newer SDKs), or its table.
 
-Of a card with several devices the table names the first one only, and tells the card's power there.
+For a card with several devices, the table lists only the first one, with the card's power.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ REBELLIONS = Vendor(
         "pci": ("pci.bus_id", "pci"),
         "serial": ("sid",),
     },
-    missing={"powerPercent": "the tool tells no power limit"},
+    missing={"powerPercent": "the tool reports no power limit"},
 )
 
 

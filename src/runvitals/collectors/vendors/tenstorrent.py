@@ -1,6 +1,6 @@
-"""Tenstorrent: the driver's sensors in sysfs, else a snapshot of `tt-smi -s`.
+"""Tenstorrent: the driver's sensors in sysfs, else `tt-smi -s`.
 
-tt-smi starts a Python interpreter and takes a lock on each chip, so it is asked four times a minute only.
+tt-smi starts a Python interpreter and locks each chip, so it is called only four times a minute.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from runvitals.collectors.base import read_text
 from runvitals.collectors.plumbing import lenient_json, pci, sysfs
 from runvitals.collectors.vendors.adapter import Reading, Vendor, watch
 from runvitals.collectors.vendors.detection import first_index
-from runvitals.collectors.vendors.devices import LIMIT, POWER, Device, complete, write
+from runvitals.collectors.vendors.devices import LIMIT, POWER, VendorDevice, complete, write
 from runvitals.collectors.vendors.formats import objects
 
 TYPE_CHECKING = False
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Collector, Scope, Tick
     from runvitals.collectors.vendors.formats import Row
 
-# Early firmware of p150 cards tells nonsense; no card takes as much.
+# Early firmware of p150 cards reports invalid values; no card draws as much.
 MOST_WATTS = 1500.0
 MISSING = {
-    "gpu": "Tenstorrent's firmware counts no load",
-    "memoryAllocatedBytes": "Tenstorrent's tools do not tell how much memory is in use",
+    "gpu": "Tenstorrent's firmware reports no load",
+    "memoryAllocatedBytes": "Tenstorrent's tools do not report used memory",
 }
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip, in the tool's order, which is its index. A chip without PCI is behind another."""
+    """A row for each chip, in the tool's order, which is the index. A chip without PCI is connected to
+    another.
+    """
     answer = lenient_json.find(output)
     chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)
     for index, chip in enumerate(chips):
@@ -67,7 +69,7 @@ TENSTORRENT = Vendor(
 
 
 def probe(scope: Scope) -> Collector:
-    """The sensors of a driver that has them, else tt-smi."""
+    """The sensors of the driver if it has them, else tt-smi."""
     start = first_index(scope, TENSTORRENT.name)
     folder = scope.path("/sys/class/tenstorrent")
     chips = [TenstorrentChip(start, f"{folder}/{name}", name) for name in sysfs.names(folder)]
@@ -76,7 +78,7 @@ def probe(scope: Scope) -> Collector:
 
 
 class TenstorrentChip:
-    """A chip's files.
+    """The files of a chip.
 
     Args:
         start: index of the first Tenstorrent chip.
@@ -106,9 +108,9 @@ class TenstorrentChip:
     def has_sensors(self) -> bool:
         return self._levels["temp"] is not None or self._levels[POWER] is not None
 
-    def read(self) -> Device:
-        """The chip's readings now."""
-        device = Device(self.index, self.identity)
+    def read(self) -> VendorDevice:
+        """The chip's current readings."""
+        device = VendorDevice(self.index, self.identity)
         for key, level in self._levels.items():
             value = None if level is None else level.read()
             if value is not None and not (key == POWER and value > MOST_WATTS):

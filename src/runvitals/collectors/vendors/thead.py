@@ -1,4 +1,4 @@
-"""T-Head PPU (Alibaba): ppu-smi, by query or, where it knows none of ours, by its table."""
+"""T-Head PPU (Alibaba): ppu-smi queries, or its table if a release supports none of the queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THEAD = Vendor(
     title="T-Head PPU",
     programs=("ppu-smi",),
     folders=("/usr/local/PPU_SDK/bin",),
-    # A release that does not know one of the names answers nothing at all. The table tells more than memory.
+    # A release rejects a query with an unknown name. The table has more than the memory query.
     commands=(
         (f"--query-ppu={_COMMON},gpu_bus_id,power.limit", "--format=csv"),
         (f"--query-ppu={_COMMON}", "--format=csv"),
