@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runvitals.journal.paths import run_dir
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch
@@ -132,7 +132,7 @@ def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]],
     """The delivery; `bytes` are those of scrapes."""
     page = exporter.acquire(PAGE) if case.destination.startswith("prometheus") else None
     about = {"run": "bench", "project": "bench", "host": "node1", "role": "monitor", "interval_s": 1.0}
-    journal = Writer(run_dir("bench", folder), "monitor.node1.1", about)
+    journal = JournalWriter(run_dir("bench", folder), "monitor.node1.1", about)
     cursor = Cursor(
         journal.folder, DestinationSpec(case.destination.format(url=url, folder=f"{folder}/out")), "node1"
     )

@@ -19,7 +19,7 @@ from functools import partial
 
 from runvitals.journal.reader import read_run
 from runvitals.journal.sealing import Sealer
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 ROUNDS = 7
 SAMPLES = 50_000
@@ -30,7 +30,7 @@ COUNTERS = PERCENTAGES = 18
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        journal = Writer(folder, "monitor.bench.1", {"run": "bench"})
+        journal = JournalWriter(folder, "monitor.bench.1", {"run": "bench"})
         readings = host_readings(SAMPLES // ROUNDS)
         written = len(readings) * ROUNDS
         write_s = best(lambda: write(journal, readings)) / len(readings)
@@ -59,7 +59,7 @@ def host_readings(count: int) -> list[dict[str, float]]:
     return found
 
 
-def write(journal: Writer, readings: list[dict[str, float]]) -> None:
+def write(journal: JournalWriter, readings: list[dict[str, float]]) -> None:
     for time_ms, values in enumerate(readings):
         journal.sample(time_ms, values)
 

@@ -21,7 +21,7 @@ import pytest
 from runvitals import cli
 from runvitals.cli import main
 from runvitals.journal import frames
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.terminal import Harmless, harmless, harmless_output
@@ -70,8 +70,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def evil_run(data: Path, run_id: str) -> None:
     where = str(data / "runs" / run_id)
     about = {"run": run_id, "project": BELOW, "host": BELOW, "labels": {EVIL: EVIL}, "boot_id": EVIL}
-    monitor = Writer(where, "monitor.node1.1", {**about, "role": "monitor", "pid": 6, "interval_s": 1.0})
-    train = Writer(where, "train.node1.7.1", {**about, "role": "train", "pid": 7, "rank": 0})
+    monitor = JournalWriter(
+        where, "monitor.node1.1", {**about, "role": "monitor", "pid": 6, "interval_s": 1.0}
+    )
+    train = JournalWriter(where, "train.node1.7.1", {**about, "role": "train", "pid": 7, "rank": 0})
     facts: dict[str, Any] = {
         "run": {
             "name": BELOW,

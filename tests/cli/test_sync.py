@@ -13,7 +13,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.journal import frames, paths
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from tests.relay.receiver import Receiver, now_ms
 
 
@@ -37,7 +37,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def record(data: Path, run: str, host: str) -> None:
     about = {"run": run, "project": "p", "host": host, "role": "monitor", "pid": 6, "interval_s": 1.0}
-    journal = Writer(paths.run_dir(run, str(data)), f"monitor.{host}.1", about)
+    journal = JournalWriter(paths.run_dir(run, str(data)), f"monitor.{host}.1", about)
     journal.sample(now_ms() - 5000, {"cpu": 1.0})
     journal.json(frames.LIFECYCLE, {"t": now_ms(), "what": "end", "state": "finished", "exit_code": 0})
     journal.close()

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 
 def fill_limit(folder: Path) -> Callable[[], None]:
@@ -34,7 +34,7 @@ def fill_tmpfs(folder: Path) -> Callable[[], None]:
 
 def main(method: str, when: str, folder: Path) -> None:
     values = {f"cpu.{i}.cpu_percent": 0.5 for i in range(50)}
-    journal = Writer(str(folder / "run"), "monitor.n1.1", {"run": "abc"})
+    journal = JournalWriter(str(folder / "run"), "monitor.n1.1", {"run": "abc"})
     free_space = {"limit": fill_limit, "tmpfs": fill_tmpfs}[method](folder)
     kept, rejected = [], []
     time_ms = 0

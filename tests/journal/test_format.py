@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.sealing import Sealer
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from tests.journal.minireader import FileContents
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "journal.md"
@@ -60,7 +60,7 @@ def test_our_frames_match_the_example_byte_by_byte() -> None:
 
 
 def test_a_reader_written_from_the_page_reads_raw_and_sealed_files(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "monitor.n1.18c", ABOUT, segment_bytes=6000)
+    journal = JournalWriter(str(tmp_path), "monitor.n1.18c", ABOUT, segment_bytes=6000)
     numbers = random.Random(1)
     for i in range(300):
         assert journal.sample(i, {f"gpu.{k}.powerWatts": numbers.gauss(300, 20) for k in range(8 + i % 3)})

@@ -90,7 +90,8 @@ def check(folder: Path, when: str, result: dict[str, Any]) -> None:
 
 @needs_mounts
 def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
-    program = f'from runvitals.journal.writer import Writer; Writer("{tmp_path}/run", "monitor.n1.1", {{}})'
+    folder = str(tmp_path / "run")
+    program = f"from runvitals.journal.writer import JournalWriter as W; W({folder!r}, 'monitor.n1.1', {{}})"
     script = 'mount -t tmpfs none "$2" && mkdir "$2/run" && mount -o remount,ro "$2" && exec "$0" -c "$1"'
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [*NAMESPACE, "sh", "-c", script, sys.executable, program, str(tmp_path)]

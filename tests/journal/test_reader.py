@@ -19,7 +19,7 @@ from runvitals.journal.frames import frame
 from runvitals.journal.reader import MAX_PROBLEMS, Tail, WriterTail, read_run
 from runvitals.journal.records import Record
 from runvitals.journal.sealing import BLOCK, Sealer
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 NAME = "monitor.n1.1.00000.rvj"
 
@@ -147,7 +147,7 @@ def test_rotation_and_sealing_while_readers_follow(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, int]]
 ) -> None:
     path = tmp_path_factory.mktemp("run")
-    journal = Writer(str(path), "monitor.n1.1", {}, segment_bytes=2000)
+    journal = JournalWriter(str(path), "monitor.n1.1", {}, segment_bytes=2000)
     eager, slow = Tail(str(path)), Tail(str(path))
     by_eager: list[int] = []
     by_slow: list[int] = []
@@ -374,7 +374,7 @@ def test_any_bytes_can_be_read(tmp_path_factory: pytest.TempPathFactory, noise: 
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_reader_that_starts_at_a_record_skips_earlier_files(tmp_path: Path, sealed: bool) -> None:
-    journal = Writer(str(tmp_path), "monitor.n1.1", {}, segment_bytes=2_000)
+    journal = JournalWriter(str(tmp_path), "monitor.n1.1", {}, segment_bytes=2_000)
     for t in range(200):
         journal.sample(t, {"cpu": float(t)})
     journal.close()

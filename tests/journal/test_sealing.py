@@ -12,12 +12,12 @@ import pytest
 from runvitals.journal import frames
 from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.sealing import MAX_BLOCK, Sealer, unpack_block, whole_records
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 
 def write(folder: Path, count: int = 500) -> str:
     """The path of a closed file of samples."""
-    journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"})
+    journal = JournalWriter(str(folder), "monitor.n1.1", {"run": "abc"})
     numbers = random.Random(1)
     for i in range(count):
         journal.sample(i, {f"cpu.{k}.cpu_percent": float(numbers.randrange(1000)) / 10 for k in range(30)})
@@ -107,7 +107,7 @@ def test_a_sealed_file_is_not_sealed_again(tmp_path: Path) -> None:
 
 
 def test_incompressible_records_are_stored_unchanged(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.7", {"run": "abc"})
+    journal = JournalWriter(str(tmp_path), "train.n1.7", {"run": "abc"})
     longest = b"\x01" + bytes(8) + os.urandom(frames.MAX_PAYLOAD - 9)
     for payload in (longest, b"\x01" + bytes(2_000_000), longest):
         assert journal.record(frames.CONSOLE, payload)

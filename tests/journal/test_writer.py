@@ -15,7 +15,7 @@ import pytest
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.records import Record
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 SRC = Path(__file__).parents[2] / "src"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -30,7 +30,7 @@ def samples(records: list[Record]) -> list[int]:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    journal = Writer(
+    journal = JournalWriter(
         str(tmp_path / "runs" / "abc"), "train.n1.7", {"run": "abc", "role": "train", "rank": None}
     )
     assert journal.json(frames.HISTORY, {"t": 5, "step": 1, "data": {"loss": 0.5}})
@@ -51,7 +51,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_each_file_of_a_writer_can_be_read_without_the_others(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "monitor.n1.1", {"run": "abc"}, segment_bytes=1000)
+    journal = JournalWriter(str(tmp_path), "monitor.n1.1", {"run": "abc"}, segment_bytes=1000)
     for i in range(30):
         assert journal.sample(i, {"cpu": 1.0, "memory_percent": 2.0})
     journal.close()
@@ -68,7 +68,7 @@ def test_each_file_of_a_writer_can_be_read_without_the_others(tmp_path: Path) ->
 
 
 def test_the_next_file_exists_already_after_an_interrupted_call(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.7", {"run": "abc"}, segment_bytes=1000)
+    journal = JournalWriter(str(tmp_path), "train.n1.7", {"run": "abc"}, segment_bytes=1000)
     Path(paths.segment_path(str(tmp_path), "train.n1.7", 1)).touch()
     assert all(journal.json(frames.HISTORY, {"t": n, "data": {"n": n}}) for n in range(100))
     assert journal.lost == 0
@@ -77,8 +77,8 @@ def test_the_next_file_exists_already_after_an_interrupted_call(tmp_path: Path) 
 
 
 def test_two_writers_share_a_folder(tmp_path: Path) -> None:
-    one = Writer(str(tmp_path), "monitor.n1.1", {})
-    other = Writer(str(tmp_path), "monitor.n2.1", {})
+    one = JournalWriter(str(tmp_path), "monitor.n1.1", {})
+    other = JournalWriter(str(tmp_path), "monitor.n2.1", {})
     for i in range(20):
         one.sample(i, {"cpu": 1.0})
         other.sample(100 + i, {"gpu.0.temp": 2.0})
@@ -90,9 +90,9 @@ def test_two_writers_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_writers_name_cannot_be_used_twice(tmp_path: Path) -> None:
-    first = Writer(str(tmp_path), "monitor.n1.1", {})
+    first = JournalWriter(str(tmp_path), "monitor.n1.1", {})
     with pytest.raises(FileExistsError, match=r"monitor\.n1\.1\.00000\.rvj"):
-        Writer(str(tmp_path), "monitor.n1.1", {})
+        JournalWriter(str(tmp_path), "monitor.n1.1", {})
     assert first.sample(1, {"cpu": 1.0})
     first.close()
     assert samples(read(tmp_path)) == [1]
@@ -102,16 +102,16 @@ def test_the_error_names_a_folder_that_cannot_be_written_to(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file" / "runs", Path("/proc/runvitals")):
         with pytest.raises(OSError, match=str(folder)):
-            Writer(str(folder), "monitor.n1.1", {})
+            JournalWriter(str(folder), "monitor.n1.1", {})
 
 
 def test_a_writers_name_cannot_contain_a_path(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"invalid writer '\.\./monitor'"):
-        Writer(str(tmp_path), "../monitor", {})
+        JournalWriter(str(tmp_path), "../monitor", {})
 
 
 def test_a_record_that_is_too_large_is_rejected_and_others_are_written(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.7", {})
+    journal = JournalWriter(str(tmp_path), "train.n1.7", {})
     with pytest.raises(ValueError, match="at most 16777216 are allowed"):
         journal.record(frames.INFO, bytes(frames.MAX_PAYLOAD + 1))
     assert journal.json(frames.EVENT, {"t": 1})
@@ -120,7 +120,7 @@ def test_a_record_that_is_too_large_is_rejected_and_others_are_written(tmp_path:
 
 
 def test_a_forked_child_closes_the_file_without_writing(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.7", {})
+    journal = JournalWriter(str(tmp_path), "train.n1.7", {})
     size = os.path.getsize(journal.path)
     journal.forget()
     assert not journal.json(frames.EVENT, {"t": 1})
@@ -129,8 +129,8 @@ def test_a_forked_child_closes_the_file_without_writing(tmp_path: Path) -> None:
 
 WRITE_UNTIL_KILLED = """
 import os, sys
-from runvitals.journal.writer import Writer
-journal = Writer(sys.argv[1], "monitor.n1." + sys.argv[2], {}, segment_bytes=20_000)
+from runvitals.journal.writer import JournalWriter
+journal = JournalWriter(sys.argv[1], "monitor.n1." + sys.argv[2], {}, segment_bytes=20_000)
 values = {f"cpu.{i}.cpu_percent": 0.5 for i in range(40)}
 n = 0
 while journal.sample(n, values):
@@ -166,7 +166,7 @@ def descriptor_of(path: str) -> int:
 
 @linux
 def test_the_next_file_begins_if_an_incomplete_record_cannot_be_removed(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.7", {})
+    journal = JournalWriter(str(tmp_path), "train.n1.7", {})
     # A pipe in place of the file: it accepts part of a long record and cannot be truncated.
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -184,7 +184,7 @@ def test_the_next_file_begins_if_an_incomplete_record_cannot_be_removed(tmp_path
 
 @linux
 def test_a_failed_sync_is_reported(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.7", {}, segment_bytes=1000)
+    journal = JournalWriter(str(tmp_path), "train.n1.7", {}, segment_bytes=1000)
     first = journal.path
     # `fdatasync` of a pipe fails when the next file begins.
     reading, writing = os.pipe()

@@ -21,7 +21,7 @@ import pytest
 from runvitals.collectors.base import Scope, Tick
 from runvitals.journal import clock, frames
 from runvitals.journal.reader import Tail, read_run
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.monitor.clients import Door
 from runvitals.monitor.loop import ENDING_RETRY_S, FIRST_ATTACH_S, Monitor
 from runvitals.monitor.oom_kills import MemoryKills
@@ -116,7 +116,7 @@ class Bench:
             wall_ns=lambda: int((T0_S + self.clock.now_s + self.suspended_s + self.set_by_s) * 1e9),
             steady_ns=lambda: int((self.clock.now_s + self.suspended_s) * 1e9),
         )
-        journal = Writer(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=of_day)
+        journal = JournalWriter(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=of_day)
         self.monitor = Monitor(
             journal,
             Door(door.detach()),

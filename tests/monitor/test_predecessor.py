@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.frames import frame
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.monitor.predecessor import Predecessor
 
 BOOT = "boot"
@@ -20,7 +20,7 @@ def _find(folder: Path) -> Predecessor:
 
 
 def test_a_monitor_that_died_left_its_baselines(tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "monitor.n1.1", {"boot_id": BOOT})
+    journal = JournalWriter(str(tmp_path), "monitor.n1.1", {"boot_id": BOOT})
     journal.json(frames.INFO, {"t": 1, "baselines": {"disk.in": 5.0}})
     found = _find(tmp_path)
     assert found.died_ms is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 from runvitals.journal import frames
 from runvitals.journal.paths import run_dir
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 T0 = 1_760_000_000_000  # 2025-10-09 08:53:20 UTC
 
@@ -38,7 +38,9 @@ class Monitor:
         about = {"run": run_id, "project": project, "host": host, "role": "monitor", "pid": 41, "t": start_ms}
         name = f"monitor.{host}.{start_ms:x}"
         folder = run_dir(run_id, str(directory))
-        self.journal = Writer(folder, name, {**about, "interval_s": interval_s, "boot_id": "b"}, **writer)
+        self.journal = JournalWriter(
+            folder, name, {**about, "interval_s": interval_s, "boot_id": "b"}, **writer
+        )
 
     def sample(self, time_ms: int, values: dict[str, float]) -> None:
         assert self.journal.sample(time_ms, values)
@@ -89,7 +91,7 @@ class Trainer:
     ) -> None:
         about = {"run": run_id, "project": project, "host": host, "role": "train", "pid": pid, "rank": rank}
         name = f"train.{host}.{pid}.{start_ms:x}"
-        self.journal = Writer(run_dir(run_id, str(directory)), name, {**about, "t": start_ms})
+        self.journal = JournalWriter(run_dir(run_id, str(directory)), name, {**about, "t": start_ms})
 
     def log(self, time_ms: int, step: int | None, **data: Any) -> None:
         assert self.journal.json(frames.HISTORY, {"t": time_ms, "step": step, "data": data})

@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.clock import Clock, boot_id, since_boot_ns
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
 
@@ -21,11 +21,11 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def write(directory: Path, clock: Clock, samples: int, boot: str | None = None) -> Writer:
+def write(directory: Path, clock: Clock, samples: int, boot: str | None = None) -> JournalWriter:
     """A monitor of one sample a second, the newest of them now."""
     about = {"run": "r1", "host": "n1", "role": "monitor", "interval_s": 1.0}
     about["boot_id"] = boot_id() if boot is None else boot
-    journal = Writer(str(directory / "runs" / "r1"), "monitor.n1.1", about, clock=clock)
+    journal = JournalWriter(str(directory / "runs" / "r1"), "monitor.n1.1", about, clock=clock)
     for age_s in reversed(range(samples)):
         journal.sample(clock.now_ms() - age_s * 1000, {"cpu": 1.0})
     return journal

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from runvitals.journal import frames, paths
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery
 from runvitals.relay.engine.destination_spec import DestinationSpec
@@ -23,10 +23,10 @@ class Journal:
         self.folder = paths.run_dir(RUN, str(directory))
         self.t0 = now_ms() - 60_000
         about = {"run": RUN, "project": "digits", "host": HOST}
-        self.monitor = Writer(
+        self.monitor = JournalWriter(
             self.folder, MONITOR, {**about, "role": "monitor", "pid": 6, "interval_s": 1.0, "boot_id": "b"}
         )
-        self.train = Writer(self.folder, TRAIN, {**about, "role": "train", "pid": 7, "rank": 0})
+        self.train = JournalWriter(self.folder, TRAIN, {**about, "role": "train", "pid": 7, "rank": 0})
 
     def sample(self, second: int, **values: float) -> None:
         self.monitor.sample(self.t0 + 1000 * second, values)

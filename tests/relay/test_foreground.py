@@ -16,7 +16,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.journal import frames, paths
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery_lag import DeliveryLag, delivery_lag
 from runvitals.relay.engine.destination_spec import DestinationSpec
@@ -119,7 +119,7 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
     tmp_path: Path, receiver: Receiver
 ) -> None:
     about = {"run": "live", "host": own_host(), "role": "monitor", "pid": 6, "interval_s": 1.0}
-    journal = Writer(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
+    journal = JournalWriter(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
     journal.sample(now_ms(), {"cpu": 1.0})
     journal.json(frames.EVENT, {"t": now_ms(), "name": "prompt", "level": "info", "text": ""})
     with command("--to", receiver.url, "--dir", str(tmp_path)) as relay:
@@ -140,7 +140,7 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
 
 def test_the_command_shows_runs_to_prometheus(tmp_path: Path) -> None:
     about = {"run": "live", "host": own_host(), "role": "monitor", "pid": 6, "interval_s": 1.0}
-    journal = Writer(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
+    journal = JournalWriter(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
     journal.sample(now_ms(), {"cpu": 50.0})
     journal.json(frames.EVENT, {"t": now_ms(), "name": "prompt", "level": "info", "text": ""})
     with command("--metrics", "127.0.0.1:0", "--dir", str(tmp_path)) as relay:

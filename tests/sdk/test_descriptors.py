@@ -10,7 +10,7 @@ import pytest
 
 from runvitals.journal import file_descriptor, frames
 from runvitals.journal.reader import read_run
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, finished
 
@@ -19,11 +19,11 @@ def rows(folder: Path) -> list[int]:
     return [r.value["n"] for r in read_run(str(folder)) if r.type == frames.HISTORY]
 
 
-def journal_of(path: Path, **more: int) -> Writer:
-    return Writer(str(path), "train.n1.1.1", {"run": "abc", "role": "train"}, guarded=True, **more)
+def journal_of(path: Path, **more: int) -> JournalWriter:
+    return JournalWriter(str(path), "train.n1.1.1", {"run": "abc", "role": "train"}, guarded=True, **more)
 
 
-def number_of(journal: Writer) -> int:
+def number_of(journal: JournalWriter) -> int:
     """The descriptor that the journal has, found as anybody could."""
     return next(
         int(name)

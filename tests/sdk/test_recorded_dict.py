@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.query.run_builder import MergedSection, RunBuilder
 from runvitals.query.run_handle import now_ms, open_run
 from runvitals.query.runs import RunList
@@ -60,7 +60,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None:
-    journal = Writer(str(tmp_path), "train.n1.1.1", {"run": "abc", "role": "train"})
+    journal = JournalWriter(str(tmp_path), "train.n1.1.1", {"run": "abc", "role": "train"})
 
     def write(changes: Any, removed: Any) -> None:
         record: dict[str, Any] = {"t": 1_760_000_000_000, "config": dict(changes)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from runvitals.journal import frames
 from runvitals.journal.clock import Clock, boot_id
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.query.runs import RunList
 from runvitals.sdk.run_clock import clock_of_run
 from tests.sdk.runs import Journals, Start, finished
@@ -14,8 +14,10 @@ from tests.sdk.runs import Journals, Start, finished
 YEAR_MS = 365 * 86_400_000
 
 
-def journal(folder: Path, clock: Clock, boot: str) -> Writer:
-    return Writer(str(folder), "train.n1.1.0", {"run": "run1", "role": "train", "boot_id": boot}, clock=clock)
+def journal(folder: Path, clock: Clock, boot: str) -> JournalWriter:
+    return JournalWriter(
+        str(folder), "train.n1.1.0", {"run": "run1", "role": "train", "boot_id": boot}, clock=clock
+    )
 
 
 def test_a_new_run_takes_the_system_s_clock(tmp_path: Path) -> None:

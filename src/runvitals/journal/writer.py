@@ -23,7 +23,7 @@ NO_ROOM = frozenset(
 SEGMENT_BYTES = 4 * 1024 * 1024
 
 
-class Writer:
+class JournalWriter:
     """Appends records to a run's folder.
 
     A record that cannot be written is counted and does not raise, because a full disk must not stop a
@@ -50,7 +50,7 @@ class Writer:
         ValueError: the writer's name is invalid.
 
     Example:
-        >>> journal = Writer("/data/runs/abc", "train.node1.4711", {"run": "abc", "role": "train"})
+        >>> journal = JournalWriter("/data/runs/abc", "train.node1.4711", {"run": "abc", "role": "train"})
         >>> journal.json(frames.HISTORY, {"t": 1700000000000, "step": 1, "data": {"loss": 0.5}})
         True
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runvitals.journal.sealing import Sealer
-    from runvitals.journal.writer import Writer
+    from runvitals.journal.writer import JournalWriter
 
 SYNC_EVERY_S = 10.0
 
@@ -34,7 +34,7 @@ class Disk:
 
     __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "reserve", "tend_at_s")
 
-    def __init__(self, journal: Writer, warn: Callable[[str, str], object], now_s: float) -> None:
+    def __init__(self, journal: JournalWriter, warn: Callable[[str, str], object], now_s: float) -> None:
         self._journal = journal
         self._warn = warn
         self._sync_at_s = now_s + SYNC_EVERY_S

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.collectors.base import Scope
-    from runvitals.journal.writer import Writer
+    from runvitals.journal.writer import JournalWriter
     from runvitals.monitor.cpu_affinity import Placement
     from runvitals.monitor.poller import Poller
     from runvitals.monitor.relay_connection import RelayLine
@@ -66,7 +66,7 @@ class Monitor:
 
     def __init__(
         self,
-        journal: Writer,
+        journal: JournalWriter,
         door: Door,
         sampler: Sampler,
         scope: Scope,

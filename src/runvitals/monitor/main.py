@@ -17,7 +17,7 @@ from runvitals.collectors.selection import Selection
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock
 from runvitals.journal.json_codec import loads
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.monitor.clients import Door
 from runvitals.monitor.cpu_affinity import Placement
 from runvitals.monitor.host_facts import Inquiry
@@ -102,7 +102,7 @@ def _place(error: Exception) -> str:
     return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
-def build(order: dict[str, Any], journal: Writer) -> Monitor:
+def build(order: dict[str, Any], journal: JournalWriter) -> Monitor:
     """A monitor as the order describes it, with all collectors that find something here."""
     settings = order["settings"]
     interval_s = float(settings["sampling_interval"])
@@ -133,9 +133,9 @@ def build(order: dict[str, Any], journal: Writer) -> Monitor:
     return monitor
 
 
-def _begin_journal(order: dict[str, Any]) -> Writer:
+def _begin_journal(order: dict[str, Any]) -> JournalWriter:
     clock = Clock(order["clock_ms"])
-    return Writer(
+    return JournalWriter(
         paths.run_dir(order["run"], order["directory"]),
         f"monitor.{paths.safe_name(order['host'])}.{clock.now_ms():x}",
         {
@@ -167,7 +167,7 @@ class Reporter:
 
     __slots__ = ("_journal",)
 
-    def __init__(self, journal: Writer) -> None:
+    def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
 
     def __call__(self, source: str, error: Exception | None) -> None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runvitals.journal.writer import Writer
+    from runvitals.journal.writer import JournalWriter
 
 # A file's first record, the report of lost records and the ending take 1 KB; file systems allocate 4 KiB.
 RESERVE_BYTES = 4096
@@ -30,7 +30,7 @@ class Reserve:
 
     __slots__ = ("_fd", "_journal")
 
-    def __init__(self, journal: Writer) -> None:
+    def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
         self._fd = -1
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, boot_id
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
 from runvitals.sdk.data_folder import working_folder
@@ -147,10 +147,10 @@ class Attachment:
             # Without a monitor, this process has to record the run's name and description.
             self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": spec["about"]})
 
-    def new_journal(self, extra: Mapping[str, object]) -> Writer:
+    def new_journal(self, extra: Mapping[str, object]) -> JournalWriter:
         """A new journal file for the calling process."""
         host = host_name()
-        return Writer(
+        return JournalWriter(
             self.folder,
             f"train.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
             {

@@ -16,7 +16,7 @@ import threading
 import time
 
 from runvitals.journal import frames
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 
 _CHUNK = 32 * 1024
 # Output beyond this size is passed through but not recorded, and an event reports that.
@@ -40,7 +40,7 @@ class ConsoleCapture:
         >>> output.finish()
     """
 
-    def __init__(self, journal: Writer) -> None:
+    def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
         self._kept = 0
         self._streams: dict[int, int] = {}  # our end → 1 (stdout) or 2 (stderr)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.journal import frames, paths
 from runvitals.journal.json_codec import dumps
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.model.limits import STEP
 from runvitals.model.names import name_fault
 from runvitals.model.summary import KINDS, Tally
@@ -307,7 +307,7 @@ class Run:
             self._report_loss(self._journal)
             self._journal.close()
 
-    def _report_loss(self, journal: Writer) -> None:
+    def _report_loss(self, journal: JournalWriter) -> None:
         if journal.lost:
             notify(f"{journal.lost} records of run {self.id} could not be written: {journal.error}")
 
@@ -416,14 +416,14 @@ class Run:
         elif not self._unwritable:
             self._tell_unwritable(journal)
 
-    def _tell_unwritable(self, journal: Writer) -> None:
+    def _tell_unwritable(self, journal: JournalWriter) -> None:
         self._unwritable = True
         notify(
             f"run {self.id} cannot be written ({journal.error}); "
             "the training continues and lost records are counted"
         )
 
-    def _reopen(self) -> Writer:
+    def _reopen(self) -> JournalWriter:
         """Open a journal file for this forked process."""
         assert self._attachment is not None
         self._journal = self._attachment.new_journal({"forked_from": self.opened_by})

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock, boot_id
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
 from runvitals.sdk.attachment import host_name, monitor_spec
 from runvitals.sdk.console_capture import ConsoleCapture
@@ -118,12 +118,12 @@ def _exec(program: str, command: Sequence[str]) -> NoReturn:
 
 def _journal(
     role: str, pid: int, values: Mapping[str, Any], run_id: str, directory: str, clock: Clock
-) -> Writer | None:
+) -> JournalWriter | None:
     """A journal file besides the monitor's; None if it could not be created."""
     host = host_name()
     about = {"run": run_id, "project": values["project"], "host": host, "role": role}
     try:
-        return Writer(
+        return JournalWriter(
             paths.run_dir(run_id, directory),
             f"{role}.{paths.safe_name(host)}.{pid}.{clock.now_ms():x}",
             {**about, "pid": pid, "boot_id": boot_id()},

@@ -10,7 +10,7 @@ import numpy as np
 from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.sealing import Sealer
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.simulate.block import ScenarioBlock
 from runvitals.simulate.host import SimulatedHost
 from runvitals.simulate.noise import Floats
@@ -47,7 +47,7 @@ class SimulatedProcess:
 
     rank: int
     pid: int
-    journal: Writer
+    journal: JournalWriter
 
 
 class Node:
@@ -89,13 +89,13 @@ class Node:
         self._sealer: Sealer | None = None
         self._pids = _FIRST_PID
 
-    def _writer(self, name: str, role: str, time_ms: int, **about: object) -> Writer:
+    def _writer(self, name: str, role: str, time_ms: int, **about: object) -> JournalWriter:
         location = self._location
         head = {"run": location.run_id, "project": location.project, "host": self.name, "role": role}
-        return Writer(location.folder, name, {**head, "t": time_ms, "simulated": True, **about})
+        return JournalWriter(location.folder, name, {**head, "t": time_ms, "simulated": True, **about})
 
     @property
-    def journals(self) -> list[Writer]:
+    def journals(self) -> list[JournalWriter]:
         """The open journals."""
         return [self._journal, self._console, *(process.journal for process in self.processes)]
 

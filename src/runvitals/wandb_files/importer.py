@@ -15,7 +15,7 @@ from typing import Any
 from runvitals.environment import redaction
 from runvitals.journal import frames, paths
 from runvitals.journal.records import CONSOLE_HEAD
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.metrics import DEFINITIONS
 from runvitals.model.ending import ProcessExit
 from runvitals.protobuf import Malformed
@@ -131,7 +131,7 @@ class _Importer:
         self._run = run
         self._interval_s = interval_s
         self._result = result
-        self._monitors: dict[str, Writer] = {}
+        self._monitors: dict[str, JournalWriter] = {}
         self._host = paths.safe_name(run.host or "unknown")
         self._last_ms = run.started_ms
         self._training = self._writer("train", self._host, pid=_PID)
@@ -228,7 +228,7 @@ class _Importer:
         for journal in self._monitors.values():
             journal.json(frames.LIFECYCLE, end)
 
-    def _monitor(self, label: str) -> Writer:
+    def _monitor(self, label: str) -> JournalWriter:
         """The journal of a machine. W&B distinguishes machines that log to one run by a label."""
         if label not in self._monitors:
             host = paths.safe_name(label) if label else self._host
@@ -239,12 +239,12 @@ class _Importer:
                 self._note(frames.LIFECYCLE, self._run.started_ms, what="attach", pid=_PID, **place)
         return self._monitors[label]
 
-    def _writer(self, role: str, host: str, pid: int | None = None, **about: object) -> Writer:
+    def _writer(self, role: str, host: str, pid: int | None = None, **about: object) -> JournalWriter:
         place = f"{host}.{pid}" if pid else host
         head = {"run": self._result.run, "project": self._result.project, "host": host, "role": role}
         began_ms = self._run.started_ms
         name = f"{role}.{place}.{began_ms:x}"
-        return Writer(self._folder, name, {**head, "t": began_ms, "pid": pid, "rank": None, **about})
+        return JournalWriter(self._folder, name, {**head, "t": began_ms, "pid": pid, "rank": None, **about})
 
     def _note(self, type: int, time_ms: int, **value: object) -> None:
         self._monitors[""].json(type, {"t": time_ms, **value})

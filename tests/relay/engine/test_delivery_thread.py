@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Destination, Rejected
 from runvitals.relay.destinations.runvitals import login
@@ -132,7 +132,7 @@ def test_a_run_that_is_not_let_in_holds_up_no_other(
     receiver.wanted = "rvt_right"
     for run, token in (("first", "rvt_wrong"), ("second", "rvt_right")):
         about = {"run": run, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 1.0}
-        writer = Writer(str(tmp_path / "runs" / run), MONITOR, about)
+        writer = JournalWriter(str(tmp_path / "runs" / run), MONITOR, about)
         writer.sample(now_ms(), {"cpu": 1.0})
         writer.close()
         theirs = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_TOKEN": token}
@@ -288,7 +288,7 @@ def test_a_week_offline(tmp_path: Path, environ: dict[str, str], monkeypatch: py
     """60,480 samples of 60 keys, 31 MB: a week at 10 s. The far side comes back, and gets it bit by bit."""
     folder = str(tmp_path / "runs" / RUN)
     about = {"run": RUN, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 10.0}
-    writer = Writer(folder, MONITOR, about)
+    writer = JournalWriter(folder, MONITOR, about)
     relay = Relay("http://127.0.0.1:1", environ)
     cursor = relay.serve(folder, live=True)
     far = Slow()

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 
 from runvitals.journal import frames
 from runvitals.journal.clock import Clock, boot_id
-from runvitals.journal.writer import Writer
+from runvitals.journal.writer import JournalWriter
 from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
@@ -242,7 +242,7 @@ def test_the_page_of_a_run_whose_machine_s_clock_was_set(
 ) -> None:
     behind = Clock(Clock().anchor_ms - YEAR_MS)
     about = {"run": "abc", "host": "node1", "role": "monitor", "interval_s": 1.0, "boot_id": boot_id()}
-    journal.monitor = Writer(journal.folder, "monitor.node1.2", about, clock=behind)
+    journal.monitor = JournalWriter(journal.folder, "monitor.node1.2", about, clock=behind)
     journal.monitor.sample(behind.now_ms(), {"cpu": 50.0})
     sender.send()
     assert b"runvitals_process_cpu" in get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)[0]

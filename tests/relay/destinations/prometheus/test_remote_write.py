@@ -212,14 +212,14 @@ def test_what_is_too_large_is_halved(journal: Journal, far_side: Collected, send
 def test_a_monitors_lives_come_one_after_the_other(
     journal: Journal, far_side: Collected, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runvitals.journal.writer import Writer
+    from runvitals.journal.writer import JournalWriter
     from runvitals.relay.engine import batch_reader
 
     monkeypatch.setattr(batch_reader, "MAX_BATCH_RECORDS", 2)
     for second in range(6):
         journal.sample(second, cpu=float(second))
     about = {"run": RUN, "host": "node1", "role": "monitor", "pid": 8, "interval_s": 1.0}
-    second_life = Writer(journal.folder, "monitor.node1.2", about)
+    second_life = JournalWriter(journal.folder, "monitor.node1.2", about)
     for second in range(6, 9):
         second_life.sample(journal.t0 + 1000 * second, {"cpu": float(second)})
     second_life.close()
