@@ -131,7 +131,7 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
     assert relay.returncode == 0
     lines = [line.partition(" ")[2] for line in said.splitlines()]
     assert lines == [
-        "delivering every run that goes on; Ctrl-C ends it",
+        "delivering all running runs; press Ctrl-C to stop",
         f"live ({own_host()}) to {receiver.url}: delivering",
         f"live ({own_host()}) to {receiver.url}: stopped, 2 samples, 0 log() rows",
     ]

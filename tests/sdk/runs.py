@@ -28,7 +28,9 @@ class Journals:
 
     def folders(self) -> list[Path]:
         runs = self.directory / "runs"
-        return sorted(runs.iterdir()) if runs.is_dir() else []
+        if not runs.is_dir():
+            return []
+        return sorted(run for run in runs.iterdir() if not run.name.startswith("."))
 
     def records(self, run_id: str | None = None) -> list[Record]:
         """All records of a run, or of the only one there is."""
