@@ -253,7 +253,8 @@ def test_pages_go_on(tmp_path: Path, server: Shared) -> None:
     assert first["total"] == 5
     second = server.ask("runs", limit=2, after=first["next"])
     assert [run["id"] for run in (*first["runs"], *second["runs"])] == ["run4", "run3", "run2", "run1"]
-    assert json.loads(server.get("/api/v1/runs?after=junk").content)["error"].startswith("invalid after='junk'")
+    error = json.loads(server.get("/api/v1/runs?after=junk").content)["error"]
+    assert error.startswith("invalid after='junk'")
 
 
 @pytest.mark.parametrize(
