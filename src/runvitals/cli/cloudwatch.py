@@ -29,18 +29,26 @@ def add(subparsers: Any) -> None:
         "CloudWatch, once a minute. To send the metrics of runs, use the destination `cloudwatch`; --run "
         "with --dry-run estimates its cost.",
     )
-    where = parser.add_argument_group("destination")
-    where.add_argument("--region", metavar="REGION", help="default: boto3's default region")
-    where.add_argument("--namespace", default="Neuron", metavar="NAME", help="default: Neuron")
-    where.add_argument(
+    _add_destination(parser.add_argument_group("destination"))
+    _add_selection(parser.add_argument_group("selection"))
+    _add_cost(parser.add_argument_group("cost"))
+    add_dir(parser)
+
+
+def _add_destination(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--region", metavar="REGION", help="default: boto3's default region")
+    group.add_argument("--namespace", default="Neuron", metavar="NAME", help="default: Neuron")
+    group.add_argument(
         "--emf",
         nargs="?",
         const="-",
         metavar="FILE",
         help="write the embedded metric format to FILE or stdout instead; does not need boto3",
     )
-    what = parser.add_argument_group("selection")
-    what.add_argument(
+
+
+def _add_selection(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--include",
         action="append",
         default=[],
@@ -48,10 +56,10 @@ def add(subparsers: Any) -> None:
         help="send only matching metrics: a name (NeuronCoreUtilization*), a field of neuron-monitor "
         "(neuroncore_utilization), or a group (memory_used); default: 25 metrics on an inf1.xlarge",
     )
-    what.add_argument(
+    group.add_argument(
         "--exclude", action="append", default=[], metavar="GLOB", help="do not send matching metrics"
     )
-    what.add_argument(
+    group.add_argument(
         "--dimension",
         action="append",
         default=[],
@@ -59,21 +67,22 @@ def add(subparsers: Any) -> None:
         help="add a dimension; InstanceId, ClusterName, ServiceName, TaskId, PodName, Host and others are "
         "looked up if no value is given",
     )
-    what.add_argument(
+    group.add_argument(
         "--resolution", type=int, choices=(1, 60), default=60, help="seconds; 1 is high resolution"
     )
-    what.add_argument(
+    group.add_argument(
         "--every", type=_seconds, default=60.0, metavar="SECONDS", help="how often to send; default: 60"
     )
-    money = parser.add_argument_group("cost")
-    money.add_argument(
+
+
+def _add_cost(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--dry-run", action="store_true", help="send nothing; print what would be sent and the monthly cost"
     )
-    money.add_argument(
+    group.add_argument(
         "--instances", type=_count, default=1, metavar="N", help="with --dry-run: number of instances"
     )
-    money.add_argument("--run", metavar="RUN", help="with --dry-run: use a run's metrics instead of reports")
-    add_dir(parser)
+    group.add_argument("--run", metavar="RUN", help="with --dry-run: use a run's metrics instead of reports")
 
 
 def _seconds(text: str) -> float:

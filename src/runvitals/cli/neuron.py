@@ -75,9 +75,9 @@ def _check(path: str) -> int:
             text = file.read()
     problems = neuron_config.check(text)
     for problem in problems:
-        place = name if problem.line is None else f"{name}:{problem.line}"
+        location = name if problem.line is None else f"{name}:{problem.line}"
         kind = "warning: " if problem.warning else ""
-        print(": ".join(part for part in (place, problem.where, kind + problem.text) if part))
+        print(": ".join(part for part in (location, problem.where, kind + problem.text) if part))
     if any(not problem.warning for problem in problems):
         return 1
     print(f"{name}: valid neuron-monitor configuration")

@@ -24,14 +24,14 @@ def run(arguments: argparse.Namespace) -> int:
     traced = trace({}, os.environ, os.getcwd())
     if arguments.json:
         rows = {
-            name: {"value": SETTINGS[name].shown(value), "from": place}
-            for name, (value, place) in traced.items()
+            name: {"value": SETTINGS[name].shown(value), "from": origin}
+            for name, (value, origin) in traced.items()
         }
         print(json.dumps(rows, indent=1))
         return 0
     width = max(map(len, SETTINGS))
-    for name, (value, place) in traced.items():
-        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].shown(value))}  ({place})")
+    for name, (value, origin) in traced.items():
+        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].shown(value))}  ({origin})")
     return 0
 
 

@@ -132,10 +132,10 @@ class Client:
             bucket_ms: bucket width; default: one bucket.
             group_by: default: aggregate all runs.
         """
-        asked: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
-        asked += [("bucket", bucket_ms), ("group_by", group_by)]
+        parameters: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
+        parameters += [("bucket", bucket_ms), ("group_by", group_by)]
         wanted = _filter(project, state, tag, text, where)
-        return responses.fleet(self._connection.get("/aggregate", [*asked, *wanted]))
+        return responses.fleet(self._connection.get("/aggregate", [*parameters, *wanted]))
 
     def close(self) -> None:
         """Close the connection. The next call opens a new one."""

@@ -146,8 +146,8 @@ def _json(ask: Callable[[], Any], scrub: Scrubber) -> str:
 def _settings(environ: Mapping[str, str]) -> dict[str, Any]:
     traced = trace({}, environ, os.getcwd())
     return {
-        name: {"value": SETTINGS[name].shown(value), "place": place}
-        for name, (value, place) in traced.items()
+        name: {"value": SETTINGS[name].shown(value), "origin": origin}
+        for name, (value, origin) in traced.items()
     }
 
 

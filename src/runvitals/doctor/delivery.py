@@ -32,7 +32,7 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
 
     Args:
         values: resolved settings.
-        directory: the data folder, whose relay is asked.
+        directory: the data folder, whose relay is contacted.
         environ: where the token comes from, or the file that holds it.
     """
     wanted = destinations(values)
@@ -96,19 +96,22 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
             return Finding("delivery", url, "FAIL", text, "check that this is the URL of a runvitals server")
         secret = login.token(url, environ)
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
-        asked = web.request("GET", "/api/v1/runs?limit=1", None, headers)
+        response = web.request("GET", "/api/v1/runs?limit=1", None, headers)
     finally:
         web.close()
-    return _judge(url, asked, secret is not None, f"responds in {took_ms:.0f} ms")
+    return _judge(url, response, secret is not None, f"responds in {took_ms:.0f} ms")
 
 
-def _judge(url: str, asked: HttpResponse, has_token: bool, text: str) -> Finding:
-    if asked.status in (401, 403):
+def _judge(url: str, response: HttpResponse, has_token: bool, text: str) -> Finding:
+    if response.status in (401, 403):
         why = "rejects our token" if has_token else "requires a token, and none is stored"
-        return Finding("delivery", url, "FAIL", f"{text}, {why} ({asked.status})", f"runvitals login {url}")
-    if asked.status != 200:
-        return Finding("delivery", url, "FAIL", f"{text}, but returned {asked.status}: {asked.text()}")
-    skew_s = _skew_s(asked)
+        return Finding(
+            "delivery", url, "FAIL", f"{text}, {why} ({response.status})", f"runvitals login {url}"
+        )
+    if response.status != 200:
+        text += f", but returned {response.status}: {response.text()}"
+        return Finding("delivery", url, "FAIL", text)
+    skew_s = _skew_s(response)
     if skew_s is not None and abs(skew_s) > _SKEW_S:
         text += f"; its clock is off by {skew_s:+.0f} s"
         return Finding("delivery", url, "PARTIAL", text, "synchronise both clocks (NTP)")

@@ -29,11 +29,10 @@ def findings(directory: str) -> Iterator[Finding]:
     Args:
         directory: absolute path.
     """
-    place = _existing(directory)
-    trial = _trial(directory, place)
-    yield trial
-    yield from _room(place)
-    yield _kind(place)
+    folder = _existing(directory)
+    yield _write_test(directory, folder)
+    yield from _free_space(folder)
+    yield _kind(folder)
     yield from _privacy(directory)
 
 
@@ -44,9 +43,9 @@ def _existing(directory: str) -> str:
     return directory
 
 
-def _trial(directory: str, place: str) -> Finding:
+def _write_test(directory: str, folder: str) -> Finding:
     """Write a file as a monitor would, and measure the disk's latency and clock."""
-    path = os.path.join(place, f".runvitals-doctor-{os.getpid()}")
+    path = os.path.join(folder, f".runvitals-doctor-{os.getpid()}")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
@@ -77,11 +76,11 @@ def _trial(directory: str, place: str) -> Finding:
     return Finding("storage", "data folder", "PASS", text)
 
 
-def _room(place: str) -> Iterator[Finding]:
+def _free_space(folder: str) -> Iterator[Finding]:
     if not hasattr(os, "statvfs"):
         return
-    room = os.statvfs(place)
-    free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
+    status = os.statvfs(folder)
+    free, size = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
     text = f"{free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
     remedy = "free disk space, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 90 MB"
     if free < TOO_LITTLE_BYTES:
@@ -90,13 +89,13 @@ def _room(place: str) -> Iterator[Finding]:
         yield Finding("storage", "free space", "PARTIAL", text, remedy)
     else:
         yield Finding("storage", "free space", "PASS", text)
-    if room.f_files and not room.f_favail:
+    if status.f_files and not status.f_favail:
         text = "no inodes left: no file can be created, even with free space"
         yield Finding("storage", "inodes", "FAIL", text, "delete unneeded files")
 
 
-def _kind(place: str) -> Finding:
-    mount = mount_of(read_mounts(Scope()), os.path.realpath(place))
+def _kind(folder: str) -> Finding:
+    mount = mount_of(read_mounts(Scope()), os.path.realpath(folder))
     if mount is None:
         return Finding("storage", "file system", "ABSENT", "unknown: the system does not report it")
     where = f"{mount.kind} at {mount.point}"

@@ -23,6 +23,11 @@ from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import SETTINGS
 
+_RECORDED_SETTINGS = (
+    "sampling_interval", "disk_paths", "process_tree", "gpu_ids", "collectors", "labels", "host_root",
+)  # fmt: skip
+_DESCRIBING_SETTINGS = ("name", "project", "group", "job_type", "tags", "notes")
+
 
 def host_name() -> str:
     return socket.gethostname() or "localhost"
@@ -68,15 +73,7 @@ def monitor_spec(
     Args:
         identity: what to record of the run besides its settings; see `Identity.about`.
     """
-    from runvitals.environment import redaction  # 1 ms that scripts which only import us need not pay
-
-    options = {setting.name: values[setting.name] for setting in SETTINGS.values() if setting.of_source}
-    options = {name: value for name, value in options.items() if value}
-    given = {key: values[key] for key in ("name", "project", "group", "job_type", "tags", "notes")}
-    about: dict[str, Any] = redaction.entries(given)
-    about.update(identity or {})
-    if any(place.partition(":")[0] == "wandb" for place in destinations(values)):
-        about["wandb"] = wandb_run()
+    options = _source_options(values)
     return {
         "run": run_id,
         "directory": directory,
@@ -85,24 +82,13 @@ def monitor_spec(
         "boot_id": boot_id(),
         "clock_ms": clock.anchor_ms,
         "settings": {
-            **{
-                key: values[key]
-                for key in (
-                    "sampling_interval",
-                    "disk_paths",
-                    "process_tree",
-                    "gpu_ids",
-                    "collectors",
-                    "labels",
-                    "host_root",
-                )
-            },
+            **{name: values[name] for name in _RECORDED_SETTINGS},
             # Recorded in redacted form; the monitor gets the real values, with secrets, in `options`.
             **{name: SETTINGS[name].shown(value) for name, value in options.items()},
         },
         "options": options,
         "destinations": destinations(values),
-        "about": {key: value for key, value in about.items() if value},
+        "about": _description(values, identity or {}),
         "attach": {"op": "attach", **attach},
         "trainer": {
             "python": sys.version.split()[0],
@@ -114,12 +100,29 @@ def monitor_spec(
     }
 
 
+def _source_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of single sources that are set."""
+    names = [setting.name for setting in SETTINGS.values() if setting.of_source]
+    return {name: values[name] for name in names if values[name]}
+
+
+def _description(values: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's names, tags, notes and identity, with secrets redacted; empty ones are omitted."""
+    from runvitals.environment import redaction  # 1 ms that scripts which only import us need not pay
+
+    about: dict[str, Any] = redaction.entries({name: values[name] for name in _DESCRIBING_SETTINGS})
+    about.update(identity)
+    if any(destination.partition(":")[0] == "wandb" for destination in destinations(values)):
+        about["wandb"] = wandb_run()
+    return {name: value for name, value in about.items() if value}
+
+
 class Attachment:
     """This process's part in a run: its journal file and its connection to the monitor.
 
     Args:
         values: the resolved settings.
-        identity: the run, and this process's place in it.
+        identity: the run, and this process's ranks.
         directory: the data folder.
         about: what to record of the run besides its settings; see `Identity.about`.
 
@@ -135,11 +138,11 @@ class Attachment:
         self.folder = paths.run_dir(run_id, directory)
         self._run_id = run_id
         self._values = values
-        self._place = dict(identity.place)
+        self._ranks = dict(identity.ranks)
         self._boot_id = boot_id()
         self.clock = clock_of_run(self.folder, self._boot_id)
         self.journal = self.new_journal({})
-        attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._place}
+        attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._ranks}
         argv = list(sys.orig_argv or ())
         spec = monitor_spec(values, run_id, directory, attach, argv, self.clock, about)
         self._monitor = MonitorConnection(spec)
@@ -161,7 +164,7 @@ class Attachment:
                 "pid": os.getpid(),
                 "boot_id": self._boot_id,
                 "labels": self._values["labels"],
-                **self._place,
+                **self._ranks,
                 **extra,
             },
             guarded=True,
@@ -179,7 +182,7 @@ class Attachment:
             self._write_end(message)
         elif not answered and timeout_s:
             notify(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
-        say = not self._values["quiet"] and not self._place.get("rank")
+        say = not self._values["quiet"] and not self._ranks.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)
 
     def _write_end(self, message: Mapping[str, object]) -> None:

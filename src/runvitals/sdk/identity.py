@@ -22,19 +22,19 @@ _begun: dict[str, int] = {}
 
 
 class Identity(NamedTuple):
-    """The run a process belongs to, and its place in it.
+    """The run a process belongs to, and its ranks.
 
     Args:
         run_id: the run.
         shared: other processes of the job derive the same id.
-        place: rank, local_rank and world_size of this process.
+        ranks: rank, local_rank and world_size of this process.
         job: what the id was derived from: launcher, key, name; empty for a process without a job.
         number: counts the runs that this process has started in its job, from 1.
     """
 
     run_id: str
     shared: bool
-    place: dict[str, int | None]
+    ranks: dict[str, int | None]
     job: dict[str, str]
     number: int = 1
 
@@ -61,22 +61,22 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> Identity:
     so on.
     """
     job = launcher.identity(environ)
-    place: dict[str, int | None] = {}
+    ranks: dict[str, int | None] = {}
     if job is not None:
-        place = {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
+        ranks = {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
     given = values["run_id"]
     if given and environ.get(SETTINGS["run_id"].variable) != given:
-        return Identity(str(given), False, place, {})
+        return Identity(str(given), False, ranks, {})
     derived_from: dict[str, str] = {}
     if job is not None and job.key is not None:
         derived_from = {"launcher": job.launcher, "key": job.key}
         if job.name:
             derived_from["name"] = _printable(job.name)
     if not given and not derived_from:
-        return Identity(new_run_id(), False, place, {})
+        return Identity(new_run_id(), False, ranks, {})
     base = str(given) if given else short_id(derived_from["key"])
     number = _begun[base] = _begun.get(base, 0) + 1
-    return Identity(base if number == 1 else f"{base}-{number}", True, place, derived_from, number)
+    return Identity(base if number == 1 else f"{base}-{number}", True, ranks, derived_from, number)
 
 
 def short_id(key: str) -> str:
@@ -106,8 +106,8 @@ def as_run_id(key: str) -> str:
 def _letters(number: int) -> str:
     letters = []
     for alphabet in (_LETTERS[10:], *[_LETTERS] * (_LENGTH - 1)):
-        number, place = divmod(number, len(alphabet))
-        letters.append(alphabet[place])
+        number, digit = divmod(number, len(alphabet))
+        letters.append(alphabet[digit])
     return "".join(letters)
 
 

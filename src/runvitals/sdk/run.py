@@ -14,8 +14,9 @@ from runvitals.journal.json_codec import dumps
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.limits import STEP
 from runvitals.model.names import name_fault
-from runvitals.model.summary import KINDS, Tally
+from runvitals.model.summary import KINDS
 from runvitals.sdk.attachment import Attachment
+from runvitals.sdk.logged_summary import LoggedSummary
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.messages import notify
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130  # Python then exits by SIGINT; shells report that as 128 + 2
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
 LEVELS = ("info", "warning", "error")
-# Write the running summary after this many logged bytes. Run lists read only the last 64 KiB of a file.
-_SUMMARY_EVERY_BYTES = 48 * 1024
-# Also wait for at least this many times the size of the last summary, so that summaries stay below 5 % of
-# what is written. One summary takes at most `_SUMMARY_BYTES`.
-_SUMMARY_SHARE = 20
-_SUMMARY_BYTES = 32 * 1024
 
 
 class Run:
@@ -53,12 +48,12 @@ class Run:
     """
 
     def __init__(
-        self, values: Mapping[str, Any], run_id: str, place: Mapping[str, Any], attachment: Attachment | None
+        self, values: Mapping[str, Any], run_id: str, ranks: Mapping[str, Any], attachment: Attachment | None
     ) -> None:
         self.id = run_id
         self.project: str = values["project"]
         self.name: str = values["name"] or run_id
-        self.rank: int | None = place.get("rank")
+        self.rank: int | None = ranks.get("rank")
         self.disabled = attachment is None
         self.finished = False
         self.dir = paths.run_dir(run_id, attachment.directory) if attachment else ""
@@ -76,16 +71,13 @@ class Run:
         self._journal = attachment.journal if attachment else None
         self._journal_pid = self.opened_by
         self._unwritable = False
-        self._told_finished = False
+        self._warned_finished = False
         if self._journal is not None and self._journal.error is not None:
-            self._tell_unwritable(self._journal)
+            self._notify_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
         self._inner: dict[tuple[str, str], Any] = {}  # nested values of config and summary, as last written
-        self._tally = Tally()
-        self._unsummed_bytes = 0  # logged since the summary was last written
-        self._sum_up_at_bytes = _SUMMARY_EVERY_BYTES
-        self._summed_segment = 0
+        self._logged = LoggedSummary()
 
     # -- public API
 
@@ -164,7 +156,7 @@ class Run:
         self._must_be_open("define_metric")
         definition = {name: {"summary": summary}}
         self._write(frames.INFO, metrics=definition)
-        self._serial.run(lambda: self._tally.definitions.define(definition))
+        self._serial.run(lambda: self._logged.define(definition))
 
     def alert(self, title: str, text: str = "", level: str = "info") -> None:
         """Record an event that a user should notice.
@@ -275,7 +267,7 @@ class Run:
     def after_fork(self) -> None:
         """In a forked child: release what belongs to the parent. The child may `log()`, into its own file."""
         self._serial = SerialExecutor()  # the lock may be held by a thread that does not exist here
-        self._tally = Tally()  # the parent records what it logged itself
+        self._logged = LoggedSummary()  # the parent records what it logged itself
         if self._attachment is not None:
             self._attachment.after_fork()
         if self._journal is not None:
@@ -292,14 +284,14 @@ class Run:
             "closing": closing,
         }
         if self._stop is not None:
-            message["stopped"] = self._stop.asked
+            message["stopped"] = self._stop.requested
             self._stop.restore()
         self._write_inner_changes()
         self._serial.run(lambda: self._close_journal(message))
 
     def _close_journal(self, message: Mapping[str, object]) -> None:
         if self._journal is not None:
-            self._sum_up()
+            self._write_logged_summary()
             self._count_faults()
         if self._attachment is not None:
             self._attachment.finish(message, self._finish_timeout_s)
@@ -332,8 +324,8 @@ class Run:
         if self.disabled:
             return
         if self.finished:
-            if not self._told_finished:
-                self._told_finished = True
+            if not self._warned_finished:
+                self._warned_finished = True
                 notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
             return
         record: dict[str, Any] = {}
@@ -376,27 +368,21 @@ class Run:
 
     def _record_row(self, payload: bytes, row: dict[str, Any], now_ms: int) -> None:
         self._record(frames.HISTORY, payload)
-        self._tally.add(row, now_ms)
-        self._summary.update_logged(self._tally.shown(row) if self._tally.definitions else row)
-        self._unsummed_bytes += len(payload)
-        begun = self._journal is not None and self._journal.segment != self._summed_segment
-        if begun or self._unsummed_bytes > self._sum_up_at_bytes:
-            self._sum_up()
+        self._summary.update_logged(self._logged.add(row, now_ms, len(payload)))
+        if self._logged.is_due(0 if self._journal is None else self._journal.segment):
+            self._write_logged_summary()
 
-    def _sum_up(self) -> None:
-        """Write the summary so far, so that listing runs need not read all rows."""
-        if not self._unsummed_bytes:
-            return
-        payload = dumps({"t": self._now_ms(), "logged": self._tally.state(_SUMMARY_BYTES)})
-        self._record(frames.INFO, payload)
-        self._summed_segment = 0 if self._journal is None else self._journal.segment
-        self._unsummed_bytes = 0
-        self._sum_up_at_bytes = max(_SUMMARY_EVERY_BYTES, _SUMMARY_SHARE * len(payload))
+    def _write_logged_summary(self) -> None:
+        """Write the aggregates of logged metrics so far, so that listing runs need not read all rows."""
+        record = self._logged.record(self._now_ms())
+        if record is not None:
+            self._record(frames.INFO, record)
+            self._logged.written(len(record), 0 if self._journal is None else self._journal.segment)
 
     def _report_fault(self, fault: str) -> None:
         """Warn once that a value had to be changed to be recorded."""
         text = f"{fault}: recorded as far as possible"
-        notify(f"run {self.id} was given {text}")
+        notify(f"run {self.id}: {text}")
         self._write(frames.EVENT, name="values_mended", level="warning", text=text, count=1)
 
     def _count_faults(self) -> None:
@@ -414,9 +400,9 @@ class Run:
         if not journal.lost:
             self._unwritable = False
         elif not self._unwritable:
-            self._tell_unwritable(journal)
+            self._notify_unwritable(journal)
 
-    def _tell_unwritable(self, journal: JournalWriter) -> None:
+    def _notify_unwritable(self, journal: JournalWriter) -> None:
         self._unwritable = True
         notify(
             f"run {self.id} cannot be written ({journal.error}); "

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runvitals.journal import frames, paths
-from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.clock import boot_id
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
 from runvitals.sdk.attachment import host_name, monitor_spec
 from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
-from runvitals.sdk.identity import identify
+from runvitals.sdk.identity import Identity, identify
 from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
@@ -53,90 +53,124 @@ def run_command(command: Sequence[str], values: Mapping[str, Any]) -> int:
     if values["mode"] == "disabled":
         _exec(program, command)
     identity = identify(values, os.environ)
-    run_id = identity.run_id
     try:
-        directory = usable_directory(values["dir"], run_id, values["resume"])
+        directory = usable_directory(values["dir"], identity.run_id, values["resume"])
     except OSError as error:
         notify(f"this command is not recorded: {error}")
         _exec(program, command)
-    environ = {
-        **os.environ,
-        "RUNVITALS_RUN_ID": run_id,
-        "RUNVITALS_DIR": directory,
-        "RUNVITALS_PROJECT": values["project"],
-    }
-    waited_for = {signal.SIGCHLD, *_FORWARDED}
-    signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
-    clock = clock_of_run(paths.run_dir(run_id, directory), boot_id())
-    journal = (
-        _journal("console", os.getpid(), values, run_id, directory, clock) if values["console"] else None
-    )
-    output = ConsoleCapture(journal) if journal is not None else None
-    pid = os.posix_spawn(
-        program,
-        list(command),
-        environ,
-        file_actions=output.actions if output is not None else (),
-        setsigmask=(),
-        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores these two
-    )
-    if output is not None:
-        output.start()
-    about = identity.about(values, directory)
-    attach = {"pid": pid, "role": "command", **identity.place}
-    spec = monitor_spec(values, run_id, directory, attach, list(command), clock, about)
-    monitor = MonitorConnection(spec)
-    # Without a monitor, this process has to record the run's name and how it ends.
-    fallback = None if monitor.was_connected else _journal("train", pid, values, run_id, directory, clock)
-    if fallback is not None:
-        fallback.json(frames.INFO, {"t": clock.now_ms(), "run": spec["about"]})
-    name = values["name"] or about["default_name"]
-    folder = paths.run_dir(run_id, directory)
-    _say(values, f"run {run_id} ({name}) of project {values['project']}, recorded in {folder}")
-    exit_code, by_signal = _wait(pid, waited_for, monitor, output)
-    if output is not None:
-        output.finish()
-    ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
-    answer = monitor.ask(ended, values["finish_timeout"])
-    if fallback is not None:
+    return _CommandRun(program, command, values, identity, directory).run()
+
+
+class _CommandRun:
+    """A run that consists of one command."""
+
+    def __init__(
+        self,
+        program: str,
+        command: Sequence[str],
+        values: Mapping[str, Any],
+        identity: Identity,
+        directory: str,
+    ) -> None:
+        self._program = program
+        self._command = list(command)
+        self._values = values
+        self._identity = identity
+        self._directory = directory
+        self._run_id = identity.run_id
+        self._folder = paths.run_dir(identity.run_id, directory)
+        self._clock = clock_of_run(self._folder, boot_id())
+
+    def run(self) -> int:
+        """Start the command, wait for its end, and record how it ended; returns the exit code."""
+        waited_for = {signal.SIGCHLD, *_FORWARDED}
+        signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+        journal = self._journal("console", os.getpid()) if self._values["console"] else None
+        output = ConsoleCapture(journal) if journal is not None else None
+        pid = self._start(output)
+        about = self._identity.about(self._values, self._directory)
+        monitor, fallback = self._monitor(pid, about)
+        name = self._values["name"] or about["default_name"]
+        project = self._values["project"]
+        self._notify(f"run {self._run_id} ({name}) of project {project}, recorded in {self._folder}")
+        exit_code, by_signal = _wait(pid, waited_for, monitor, output)
+        if output is not None:
+            output.finish()
+        ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
+        answer = monitor.ask(ended, self._values["finish_timeout"])
+        if fallback is not None:
+            self._record_end(fallback, exit_code, by_signal)
+        os.waitpid(pid, 0)
+        wait_for_delivery(self._values, self._run_id, self._directory, say=not self._values["quiet"])
+        state = answer["state"] if answer else "ended"
+        code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
+        show = f"`runvitals show {self._run_id}` or `runvitals ui`"
+        self._notify(f"run {self._run_id} {state}, {code}; see {show}")
+        return 128 + by_signal if by_signal else exit_code or 0
+
+    def _start(self, output: ConsoleCapture | None) -> int:
+        """Start the command; returns its PID."""
+        environ = {
+            **os.environ,
+            "RUNVITALS_RUN_ID": self._run_id,
+            "RUNVITALS_DIR": self._directory,
+            "RUNVITALS_PROJECT": self._values["project"],
+        }
+        pid = os.posix_spawn(
+            self._program,
+            self._command,
+            environ,
+            file_actions=output.actions if output is not None else (),
+            setsigmask=(),
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores these two
+        )
+        if output is not None:
+            output.start()
+        return pid
+
+    def _monitor(self, pid: int, about: Mapping[str, Any]) -> tuple[MonitorConnection, JournalWriter | None]:
+        """The connection to the monitor. If no monitor could be started, also a journal file, in which this
+        process records the run's name and how it ends.
+        """
+        attach = {"pid": pid, "role": "command", **self._identity.ranks}
+        spec = monitor_spec(
+            self._values, self._run_id, self._directory, attach, self._command, self._clock, about
+        )
+        monitor = MonitorConnection(spec)
+        fallback = None if monitor.was_connected else self._journal("train", pid)
+        if fallback is not None:
+            fallback.json(frames.INFO, {"t": self._clock.now_ms(), "run": spec["about"]})
+        return monitor, fallback
+
+    def _record_end(self, journal: JournalWriter, exit_code: int | None, by_signal: int | None) -> None:
         ending = ProcessExit(exit_code, by_signal).ending()
-        fallback.json(frames.LIFECYCLE, {"t": clock.now_ms(), "what": "end", **ending.as_dict()})
-        fallback.close()
-    os.waitpid(pid, 0)
-    wait_for_delivery(values, run_id, directory, say=not values["quiet"])
-    code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
-    state = answer["state"] if answer else "ended"
-    _say(values, f"run {run_id} {state}, {code}; see `runvitals show {run_id}` or `runvitals ui`")
-    return 128 + by_signal if by_signal else exit_code or 0
+        journal.json(frames.LIFECYCLE, {"t": self._clock.now_ms(), "what": "end", **ending.as_dict()})
+        journal.close()
+
+    def _journal(self, role: str, pid: int) -> JournalWriter | None:
+        """A journal file besides the monitor's; None if it could not be created."""
+        host = host_name()
+        about = {"run": self._run_id, "project": self._values["project"], "host": host, "role": role}
+        try:
+            return JournalWriter(
+                self._folder,
+                f"{role}.{paths.safe_name(host)}.{pid}.{self._clock.now_ms():x}",
+                {**about, "pid": pid, "boot_id": boot_id()},
+                clock=self._clock,
+            )
+        except OSError as error:
+            notify(f"run {self._run_id} cannot be written: {error}")
+            return None
+
+    def _notify(self, text: str) -> None:
+        if not self._values["quiet"]:
+            notify(text)
 
 
 def _exec(program: str, command: Sequence[str]) -> NoReturn:
     """Replace this process with the command, without a run."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and exec preserves ignored signals
     os.execv(program, list(command))
-
-
-def _journal(
-    role: str, pid: int, values: Mapping[str, Any], run_id: str, directory: str, clock: Clock
-) -> JournalWriter | None:
-    """A journal file besides the monitor's; None if it could not be created."""
-    host = host_name()
-    about = {"run": run_id, "project": values["project"], "host": host, "role": role}
-    try:
-        return JournalWriter(
-            paths.run_dir(run_id, directory),
-            f"{role}.{paths.safe_name(host)}.{pid}.{clock.now_ms():x}",
-            {**about, "pid": pid, "boot_id": boot_id()},
-            clock=clock,
-        )
-    except OSError as error:
-        notify(f"run {run_id} cannot be written: {error}")
-        return None
-
-
-def _say(values: Mapping[str, Any], text: str) -> None:
-    if not values["quiet"]:
-        notify(text)
 
 
 def _wait(
@@ -156,11 +190,11 @@ def _wait(
             monitor.ensure()
         elif received.si_signo == signal.SIGWINCH and output is not None:
             output.resize()
-        elif received.si_signo != signal.SIGCHLD and _sent_to_us_alone(received):
+        elif received.si_signo != signal.SIGCHLD and _sent_to_this_process_only(received):
             os.kill(pid, received.si_signo)
 
 
-def _sent_to_us_alone(received: signal.struct_siginfo) -> bool:
+def _sent_to_this_process_only(received: signal.struct_siginfo) -> bool:
     """False for a signal from the terminal, which the kernel (positive si_code) sends to every process of the
     foreground process group.
     """

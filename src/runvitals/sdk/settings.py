@@ -8,14 +8,11 @@ that the user has not trusted only harmless settings apply (see `trust`). All se
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from runvitals.environment import launcher
-from runvitals.journal import paths
-from runvitals.journal.json_codec import loads
-from runvitals.model import limits
+from runvitals.sdk import setting_checks as checks
 from runvitals.sdk import source_settings, trust
 from runvitals.sdk.setting_definition import Setting
 from runvitals.sdk.setting_definition import SettingError as SettingError
@@ -25,219 +22,93 @@ MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
 
 
-def _number(low: float, high: float) -> Callable[[Any], float]:
-    def check(value: Any) -> float:
-        if isinstance(value, bool):
-            raise TypeError
-        number = float(value)
-        if not low <= number <= high:
-            raise ValueError
-        return number
-
-    return check
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in ("1", "true", "yes", "on"):
-        return True
-    if word in ("0", "false", "no", "off"):
-        return False
-    raise ValueError
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _name(value: Any) -> str:
-    text = _text(value).strip()
-    if not text or len(text) > 128 or any(ord(c) < 32 or c in "/\\" for c in text):
-        raise ValueError
-    return text
-
-
-def _run_id(value: Any) -> str:
-    return paths.check_run_id(_text(value))
-
-
-def _one_of(*words: str) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
-        if value not in words:
-            raise ValueError
-        return str(value)
-
-    return check
-
-
-def _listed(item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """A list; as a string either JSON or comma-separated items."""
-
-    def check(value: Any) -> list[Any]:
-        if isinstance(value, str):
-            value = (
-                loads(value)
-                if value.lstrip().startswith("[")
-                else [part.strip() for part in value.split(",")]
-            )
-        if not isinstance(value, (list, tuple)):
-            raise TypeError
-        return [item(part) for part in value if part != ""]
-
-    return check
-
-
-def _index(value: Any) -> int:
-    if isinstance(value, (bool, float)) or int(value) < 0:
-        raise ValueError
-    return int(value)
-
-
-def _absolute(value: Any) -> str:
-    path = os.path.expanduser(_text(value))
-    if not os.path.isabs(path):
-        raise ValueError
-    return path
-
-
-def _server(value: Any) -> str:
-    """A server URL. Passwords are rejected, because the URL is written into the run's folder."""
-    text = _text(value).strip().rstrip("/")
-    scheme, mark, rest = text.partition("://")
-    host = rest.partition("/")[0]
-    if scheme not in ("http", "https") or not mark or not host or "@" in host or any(c <= " " for c in text):
-        raise ValueError
-    return text
-
-
-def _destination(value: Any) -> str:
-    text = _text(value).strip()
-    return _server(text) if text.startswith(("http:", "https:")) else _destination_name(text)
-
-
-def _destination_name(text: str) -> str:
-    """`NAME` or `NAME:ADDRESS`. As with servers, a URL must not contain a password."""
-    name = text.partition(":")[0]
-    if not name or not name.isascii() or not name.replace("_", "").replace("-", "").isalnum():
-        raise ValueError
-    if "@" in text.partition("://")[2].partition("/")[0]:
-        raise ValueError
-    return text
-
-
-def _labels(value: Any) -> dict[str, str]:
-    if isinstance(value, str):
-        value = loads(value) if value.lstrip().startswith("{") else _pairs(value)
-    if not isinstance(value, Mapping):
-        raise TypeError
-    # Redact secrets now: labels are written to every journal and shown to every reader. Keep one character
-    # more than a record can hold, so that a label that is too long is reported where it is recorded.
-    texts = {_name(key): str(text)[: limits.TEXT_CHARACTERS + 1] for key, text in value.items()}
-    labels: dict[str, str] = source_settings.hidden(texts)
-    return labels
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise ValueError
-        pairs[key.strip()] = value.strip()
-    return pairs
-
-
-def _optional(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else check(value)
-
-
 _NAME_ALLOWED = "1 to 128 characters without / \\ or control characters"
 SETTINGS: dict[str, Setting] = {
     setting.name: setting
     for setting in (
-        Setting("project", "default", _name, _NAME_ALLOWED, "Project the run belongs to."),
+        Setting("project", "default", checks.name, _NAME_ALLOWED, "Project the run belongs to."),
         Setting(
             "name",
             None,
-            _optional(_name),
+            checks.optional(checks.name),
             _NAME_ALLOWED,
             "Display name of the run; default: the job's name, or one such as `brave-otter-417`.",
         ),
         Setting(
             "run_id",
             None,
-            _optional(_run_id),
+            checks.optional(checks.run_id),
             "1 to 128 of A-Z a-z 0-9 _ . -, not starting with a dot or a dash",
             "Id of the run. Processes with the same id belong to one run, on one host or many.",
         ),
         Setting(
             "resume",
             "allow",
-            _one_of(*RESUMES),
+            checks.one_of(*RESUMES),
             f"one of {', '.join(RESUMES)}",
             "What to do if a run with this id already exists.",
         ),
-        Setting("group", None, _optional(_name), _NAME_ALLOWED, "Groups the runs of one experiment."),
-        Setting("job_type", None, _optional(_name), _NAME_ALLOWED, "Kind of run: train, eval …"),
+        Setting(
+            "group", None, checks.optional(checks.name), _NAME_ALLOWED, "Groups the runs of one experiment."
+        ),
+        Setting("job_type", None, checks.optional(checks.name), _NAME_ALLOWED, "Kind of run: train, eval …"),
         Setting(
             "tags",
             [],
-            _listed(_name),
+            checks.list_of(checks.name),
             "a list of strings, or comma-separated strings",
             "Tags to find the run by.",
         ),
-        Setting("notes", None, _optional(_text), "a string", "A longer description."),
-        Setting("dir", None, _optional(_text), "a path", "Data folder; default: the user's data home."),
+        Setting("notes", None, checks.optional(checks.text), "a string", "A longer description."),
+        Setting(
+            "dir", None, checks.optional(checks.text), "a path", "Data folder; default: the user's data home."
+        ),
         Setting(
             "mode",
             "online",
-            _one_of(*MODES),
+            checks.one_of(*MODES),
             f"one of {', '.join(MODES)}",
             "`offline` records without delivering; `disabled` does nothing at all.",
         ),
         Setting(
             "sampling_interval",
             1.0,
-            _number(0.1, 3600.0),
+            checks.number(0.1, 3600.0),
             "a number of seconds from 0.1 to 3600",
             "Seconds between two samples.",
         ),
         Setting(
             "disk_paths",
             ["/"],
-            _listed(_absolute),
+            checks.list_of(checks.absolute_path),
             "absolute paths: a list, or comma-separated",
             "File systems whose usage is recorded.",
         ),
         Setting(
             "process_tree",
             True,
-            _flag,
+            checks.boolean,
             "true or false",
             "Measure all descendants of the process, not just the process itself.",
         ),
         Setting(
             "gpu_ids",
             None,
-            _optional(_listed(_index)),
+            checks.optional(checks.list_of(checks.index)),
             "indices from 0: a list, or comma-separated",
             "Record only these GPUs; default: all.",
         ),
         Setting(
             "collectors",
             ["all"],
-            _listed(_text),
+            checks.list_of(checks.text),
             "names of sources, `all`, or `-name` to exclude one; a list, or comma-separated",
             "Sources to read.",
         ),
         Setting(
             "labels",
             {},
-            _labels,
+            checks.labels,
             "a table of strings, or comma-separated key=value pairs",
             "Labels of this writer.",
             hide=source_settings.hidden,
@@ -245,23 +116,25 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "host_root",
             "",
-            lambda value: value and _absolute(value),
+            lambda value: value and checks.absolute_path(value),
             "an absolute path",
             "Where the host's /proc, /sys and disks are mounted in a container.",
         ),
-        Setting("console", False, _flag, "true or false", "`runvitals run`: record the command's output."),
-        Setting("quiet", False, _flag, "true or false", "Print only warnings to stderr."),
+        Setting(
+            "console", False, checks.boolean, "true or false", "`runvitals run`: record the command's output."
+        ),
+        Setting("quiet", False, checks.boolean, "true or false", "Print only warnings to stderr."),
         Setting(
             "finish_timeout",
             5.0,
-            _number(0.0, 600.0),
+            checks.number(0.0, 600.0),
             "a number of seconds from 0 to 600",
             "How long `finish()` may wait for the last sample.",
         ),
         Setting(
             "server",
             None,
-            _optional(_server),
+            checks.optional(checks.server),
             "http://host[:port] or https://…, without a password",
             "Server to deliver the run to while it is running; `runvitals login` stores the token.",
             hide=source_settings.without_secrets,
@@ -269,7 +142,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "destinations",
             [],
-            _listed(_destination),
+            checks.list_of(checks.destination),
             "NAME, NAME:ADDRESS or a server's URL, without a password; a list, or comma-separated",
             "Additional destinations to deliver the run to; see docs/guides/destinations.md.",
             hide=source_settings.without_secrets,
@@ -277,7 +150,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "delivery_timeout",
             5.0,
-            _number(0.0, 600.0),
+            checks.number(0.0, 600.0),
             "a number of seconds from 0 to 600",
             "How long `finish()` may wait for delivery; the relay continues in the background.",
         ),
@@ -312,7 +185,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "dcgm_exporter",
             None,
-            _optional(source_settings.url),
+            checks.optional(source_settings.url),
             "a URL (http, https, http+unix)",
             "DCGM exporter to read (`http://localhost:9400/metrics`), or a Prometheus that reads it"
             " (`http://prometheus:9090/api/v1/query?query=…`).",
@@ -322,7 +195,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "neuron_monitor_config",
             None,
-            _optional(source_settings.file),
+            checks.optional(source_settings.file),
             "the absolute path of a readable file",
             "Configuration file for neuron-monitor; default: runvitals' own.",
             of_source=True,
@@ -394,8 +267,8 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
     for setting in SETTINGS.values():
         text = environ.get(setting.variable)
         if text:
-            place = f"environment variable {setting.variable}"
-            values[setting.name] = (setting.parse(text, place), place)
+            origin = f"environment variable {setting.variable}"
+            values[setting.name] = (setting.parse(text, origin), origin)
     values.update({name: (value, "argument") for name, value in given.items()})
     if projects is not None:
         _bind_headers(values, projects, environ)
@@ -406,14 +279,14 @@ def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Map
     """Send headers only to exporters that the same source or the user configured, and never to exporters from
     a project file that sets no headers itself, trusted or not.
     """
-    headers, place = values["openmetrics_headers"]
+    headers, origin = values["openmetrics_headers"]
     named = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]
-    if headers and place != project and named:
+    if headers and origin != project and named:
         values["openmetrics_headers"] = ({}, "default")
         if _is_reporting_rank(environ):
             trust.warn_once(
-                f"{project} sets {' and '.join(named)}, so openmetrics_headers ({place}) are not sent there; "
-                "set both in the same place"
+                f"{project} sets {' and '.join(named)}, so openmetrics_headers ({origin}) are not sent "
+                "there; set both in the same place"
             )
 
 

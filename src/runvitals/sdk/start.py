@@ -137,7 +137,7 @@ def _begin(given: Mapping[str, Any]) -> Run:
     about = {} if before is not None else identity.about(values, directory)
     attachment = Attachment(values, identity, directory, about)
     name = values["name"] or (before.name if before is not None else about.get("default_name"))
-    run = Run({**values, "name": name}, identity.run_id, identity.place, attachment)
+    run = Run({**values, "name": name}, identity.run_id, identity.ranks, attachment)
     run.step = 0 if before is None else before.next_step
     _hook()
     if not values["quiet"] and not run.rank:

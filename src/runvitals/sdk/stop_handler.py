@@ -18,20 +18,20 @@ class StopHandler:
     """Calls the registered functions on the first SIGINT. Later ones go to the previous handler.
 
     Args:
-        over: returns whether the run has finished; SIGINT then goes to the previous handler.
+        is_finished: returns whether the run has finished; SIGINT then goes to the previous handler.
 
     Attributes:
-        asked: whether the run was asked to stop.
+        requested: whether the run was asked to stop.
 
     Raises:
         ValueError: not created in the main thread, the only one in which Python sets signal handlers.
     """
 
-    def __init__(self, over: Callable[[], bool]) -> None:
+    def __init__(self, is_finished: Callable[[], bool]) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise ValueError("on_stop() must be called in the main thread, which handles signals")
-        self.asked = False
-        self._over = over
+        self.requested = False
+        self._is_finished = is_finished
         self._pid = os.getpid()
         self._callbacks: list[Callable[[], object]] = []
         self._before: Any = signal.signal(signal.SIGINT, self._interrupted)
@@ -50,10 +50,10 @@ class StopHandler:
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
         # A forked child, such as a data loader's worker, inherits the handler but is not attached to the run.
-        if self.asked or self._over() or os.getpid() != self._pid:
+        if self.requested or self._is_finished() or os.getpid() != self._pid:
             self._forward(number, frame)
             return
-        self.asked = True
+        self.requested = True
         for callback in self._callbacks:
             callback()
 
