@@ -18,7 +18,7 @@ def doctor(folder: Path, *options: str, **more: str) -> subprocess.CompletedProc
     )
 
 
-def test_for_people_with_a_bundle(tmp_path: Path) -> None:
+def test_text_output_and_bundle(tmp_path: Path) -> None:
     path = tmp_path / "help.tar.gz"
     done = doctor(tmp_path, "--bundle", str(path), RUNVITALS_TOKEN="rvt_planted_secret")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -31,7 +31,7 @@ def test_for_people_with_a_bundle(tmp_path: Path) -> None:
         assert "runvitals-doctor/doctor.json" in tar.getnames()
 
 
-def test_a_fault_is_exit_code_1_and_nothing_commands_the_terminal(tmp_path: Path) -> None:
+def test_failure_gives_exit_code_1_and_escape_sequences_are_escaped(tmp_path: Path) -> None:
     done = doctor(tmp_path, "--json", RUNVITALS_COLLECTORS="cpu,\x1b[31mred")
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)

@@ -111,7 +111,10 @@ def test_a_collector_of_another_package_is_found_and_works(tmp_path: Path, site:
         ),
         ("def probe(scope): return 1 / 0", "the probe failed: ZeroDivisionError: division by zero"),
         ("def probe(scope): return None", "not available on this machine"),
-        ("def probe(scope): return 5", "the probe fridge:probe returned 5, which lacks `name` or `sample()`"),
+        (
+            "def probe(scope): return 5",
+            "the probe returned an invalid collector: fridge:probe gave 5, which lacks `name` or `sample()`",
+        ),
         ("other = 1", "the probe failed: AttributeError: module 'fridge' has no attribute 'probe'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A bundle holds what helps, and none of the secrets that were planted everywhere."""
+"""A support bundle contains the diagnosis, and none of the secrets planted in all its sources."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]
     monitor = Monitor(data, "abc")
     text = f"nvidia: failed with AWS_SECRET_ACCESS_KEY={SECRETS['in an event']}"
     monitor.event(T0 + 1, "collector_failed", "warning", text)
-    monitor.event(T0 + 2, "alert", "error", "what the user says to herself")
+    monitor.event(T0 + 2, "alert", "error", "the user's own text")
     monitor.end(T0 + 10, "finished")
-    (data / "relay.log").write_text(f"ConnectionError: token {SECRETS['kept by login']} was not taken\n")
+    (data / "relay.log").write_text(f"ConnectionError: token {SECRETS['kept by login']} was rejected\n")
     path = tmp_path / name
     finding = Finding("storage", "data folder", "PASS", f"{environ['HOME']}/runs, {environ['WANDB_API_KEY']}")
     reading = MachineReading(metrics={"cpu": 3.5}, states={"cpu": {"state": "on"}})
@@ -79,7 +79,7 @@ def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]
 
 
 @pytest.mark.parametrize("name", ["help.tar.gz", "help.zip"])
-def test_no_planted_secret_is_in_it(tmp_path: Path, environ: dict[str, str], name: str) -> None:
+def test_bundle_contains_no_secrets(tmp_path: Path, environ: dict[str, str], name: str) -> None:
     found = packed(tmp_path, environ, name)
     leaked = [
         (what, file) for what, secret in SECRETS.items() for file, text in found.items() if secret in text
@@ -88,7 +88,7 @@ def test_no_planted_secret_is_in_it(tmp_path: Path, environ: dict[str, str], nam
     assert not any(environ["HOME"] in text for text in found.values())
 
 
-def test_what_helps_is_in_it(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_bundle_contains_the_diagnosis(tmp_path: Path, environ: dict[str, str]) -> None:
     found = packed(tmp_path, environ, "help.tgz")
     assert "CUDA_VISIBLE_DEVICES=0,1" in found["environment.txt"]
     assert "RUNVITALS_TOKEN=***" in found["environment.txt"]
@@ -101,11 +101,11 @@ def test_what_helps_is_in_it(tmp_path: Path, environ: dict[str, str]) -> None:
     assert [event["name"] for event in run["events"]] == ["collector_failed"]  # alerts are the user's own
     assert json.loads(found["settings.json"])["server"]["value"] == "http://runs.example.org"
     assert "kernel" in json.loads(found["machine.json"])
-    assert "token *** was not taken" in found["relay.log"]
+    assert "token *** was rejected" in found["relay.log"]
     assert all(name in found["README.txt"] for name in found if name.endswith(".json"))
 
 
-def test_a_name_that_says_no_form_and_one_that_is_taken(tmp_path: Path) -> None:
+def test_unsupported_and_existing_file_names_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"ending in \.tar\.gz"):
         bundle.check_name(str(tmp_path / "help.doc"))
     taken = tmp_path / "help.zip"
@@ -114,7 +114,7 @@ def test_a_name_that_says_no_form_and_one_that_is_taken(tmp_path: Path) -> None:
         bundle.check_name(str(taken))
 
 
-def test_homes_and_command_lines() -> None:
+def test_home_folders_and_command_lines() -> None:
     scrub = Scrubber({"HOME": "/home/anna"}, [])
     assert scrub.text("/home/anna and /home/annabel, /home/anna/x") == "~ and /home/annabel, ~/x"
     assert scrub.value(["train.py", "--token", "abc", "/home/anna"]) == ["train.py", "--token", "***", "~"]

@@ -1,4 +1,4 @@
-"""Storage, the trial of a monitor, destinations, the terminal: with real files, processes and servers."""
+"""Checks of storage, monitor, destinations and terminal, with real files, processes and servers."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ def by_name(findings: Iterator[Finding]) -> dict[str, Finding]:
     return {one.name: one for one in findings}
 
 
-def test_a_folder_that_does_not_exist_yet_can_be_made(tmp_path: Path) -> None:
+def test_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
     found = by_name(storage.findings(str(tmp_path / "not" / "yet")))
     assert found["data folder"].state == "PASS"
     assert found["free space"].text.endswith("GiB free")
     assert not list(tmp_path.iterdir())  # nothing is left behind
 
 
-def test_a_folder_that_nobody_can_write() -> None:
+def test_folder_that_is_not_writable() -> None:
     found = by_name(storage.findings("/proc/runvitals"))
     assert found["data folder"].state == "FAIL"
     assert "RUNVITALS_DIR" in found["data folder"].remedy
 
 
-def test_a_real_monitor_is_started_and_ended(tmp_path: Path) -> None:
+def test_trial_run_of_a_monitor(tmp_path: Path) -> None:
     found = by_name(trial_run.findings(settings()))
     assert found["start"].state == "PASS", found["start"]
     assert found["cost"].text.endswith("of memory")
     assert not list(tmp_path.iterdir())
 
 
-def test_this_machine_is_described() -> None:
+def test_checks_of_the_system() -> None:
     found = by_name(system.findings(settings()))
     assert {"runvitals", "python", "kernel", "container", "PID namespace", "clock"} <= set(found)
     assert "GiB" in found["cgroup memory"].text or found["cgroup memory"].state == "ABSENT"
 
 
 class Answering(BaseHTTPRequestHandler):
-    """A server that lets in whoever has the right token."""
+    """A server that accepts one token."""
 
     def do_GET(self) -> None:
         known = self.headers.get("Authorization") == "Bearer rvt_good"
@@ -63,7 +63,7 @@ class Answering(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Tests are quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[st
     return by_name(delivery.findings(settings(**given), str(folder), environ))
 
 
-def test_a_server_that_knows_our_token(server: str, tmp_path: Path) -> None:
+def test_server_that_accepts_our_token(server: str, tmp_path: Path) -> None:
     found = delivered(tmp_path, {"RUNVITALS_TOKEN": "rvt_good"}, server=server)
     assert found[server].state == "PASS", found[server]
     assert "accepts our token" in found[server].text
@@ -91,34 +91,36 @@ def test_a_server_that_knows_our_token(server: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environ", "why"), [({}, "none is stored"), ({"RUNVITALS_TOKEN": "rvt_old"}, "rejects our token")]
 )
-def test_a_server_that_does_not(server: str, tmp_path: Path, environ: dict[str, str], why: str) -> None:
+def test_server_that_rejects_our_token(
+    server: str, tmp_path: Path, environ: dict[str, str], why: str
+) -> None:
     found = delivered(tmp_path, environ, server=server)[server]
     assert found.state == "FAIL"
     assert why in found.text
     assert found.remedy == f"runvitals login {server}"
 
 
-def test_nobody_listens_there(tmp_path: Path) -> None:
+def test_unreachable_server(tmp_path: Path) -> None:
     found = delivered(tmp_path, {}, server="http://127.0.0.1:1")["http://127.0.0.1:1"]
     assert found.state == "FAIL"
     assert "refused" in found.text
 
 
-def test_a_destination_that_does_not_exist(tmp_path: Path) -> None:
+def test_unknown_destination(tmp_path: Path) -> None:
     found = delivered(tmp_path, {}, destinations=["fridge:shelf"])["fridge:shelf"]
     assert (found.state, "unknown destination 'fridge'" in found.text) == ("FAIL", True)
 
 
-def test_runs_that_go_nowhere(tmp_path: Path) -> None:
+def test_no_destination(tmp_path: Path) -> None:
     assert delivered(tmp_path, {})["destinations"].state == "ABSENT"
 
 
-def test_a_terminal_that_knows_ascii_only() -> None:
+def test_ascii_terminal() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "ascii")
     assert by_name(terminal.findings(stream, {}))["signs"].state == "PARTIAL"
 
 
-def test_a_check_that_breaks_is_a_finding_and_hurts_no_other() -> None:
+def test_check_that_raises_is_reported_as_a_failure() -> None:
     def broken() -> Iterator[Finding]:
         yield Finding("system", "python", "PASS", "3.11")
         raise RuntimeError("out of luck")

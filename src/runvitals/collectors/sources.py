@@ -81,6 +81,13 @@ PORTABLE = {
     "openmetrics": "runvitals.collectors.openmetrics.collector:probe",
 }
 
+# How a reason starts that reports a fault, not something that this machine lacks.
+UNKNOWN = "unknown collector"
+NAME_TAKEN = "a built-in collector has this name"
+PROBE_FAILED = "the probe failed"
+INVALID = "the probe returned an invalid collector"
+FAULTS = (UNKNOWN, NAME_TAKEN, PROBE_FAILED, INVALID)
+
 
 class Sources:
     """The result of the probes.
@@ -110,7 +117,7 @@ class Sources:
             if name not in states:
                 states[name] = {"state": "absent", "reason": reason}
         for word in selection.unknown((*built_in(), *states)):
-            reason = f"unknown collector; expected one of {', '.join(built_in())}"
+            reason = f"{UNKNOWN}; expected one of {', '.join(built_in())}"
             states[word] = {"state": "absent", "reason": reason}
         return states
 
@@ -141,7 +148,7 @@ def probe_all(
     others, clashes = third_party(site_folders)
     for name, place in others.items():
         if name in table:
-            clashes[f"{name} ({place})"] = "a built-in collector has this name"
+            clashes[f"{name} ({place})"] = NAME_TAKEN
         else:
             table[name] = place
     if others or sys.platform != "linux":
@@ -227,13 +234,13 @@ def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
         found.reasons[name] = str(absent)
         return
     except Exception as error:  # noqa: BLE001 -- whatever a driver or plugin does, the other collectors work
-        found.reasons[name] = f"the probe failed: {type(error).__name__}: {error}"
+        found.reasons[name] = f"{PROBE_FAILED}: {type(error).__name__}: {error}"
         return
     if collector is None:
         found.reasons[name] = "not available on this machine"
         return
     if not hasattr(collector, "name") or not hasattr(collector, "sample"):
-        found.reasons[name] = f"the probe {place} returned {collector!r}, which lacks `name` or `sample()`"
+        found.reasons[name] = f"{INVALID}: {place} gave {collector!r}, which lacks `name` or `sample()`"
         return
     found.collectors.append(collector)
     missing = _missing_parts(collector)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runvitals.collectors.base import Scope
+from runvitals.collectors.sources import FAULTS
 from runvitals.doctor.finding import Finding, State
 from runvitals.doctor.remedies import remedy
 from runvitals.environment import hardware
@@ -37,12 +38,11 @@ _SOURCES_OF = {
     "Qualcomm": ("qualcomm",),
 }
 # Settings that request a source. If they are set, its absence is an error.
-_WANTED_BY = {
+_REQUESTED_BY = {
     "openmetrics": "openmetrics_endpoints",
     "dcgm": "dcgm_exporter",
     "trainium": "neuron_monitor_config",
 }
-_BROKEN = ("the probe failed", "unknown collector", "a built-in collector has this name")
 _NODES = (
     "/dev/nvidiactl", "/dev/kfd", "/dev/neuron0", "/dev/accel0", "/dev/hl0", "/dev/davinci_manager",
     "/dev/gcu0", "/dev/biren/card_0",
@@ -71,17 +71,12 @@ def _source(
     if state["state"] == "failing":
         return Finding("sources", name, "FAIL", reason, remedy(reason))
     if state["state"] == "absent":
-        asked = values.get(_WANTED_BY.get(name, ""))
-        broken = reason.startswith(_BROKEN) or bool(asked) or _is_named(name, values)
+        requested = name in values["collectors"] or bool(values.get(_REQUESTED_BY.get(name, "")))
+        broken = reason.startswith(FAULTS) or requested
         return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
     found: State = "PARTIAL" if reason or not count else "PASS"
     text = f"{read}; {reason}" if reason else read
     return Finding("sources", name, found, text, remedy(reason))
-
-
-def _is_named(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether the settings name this source, so that its absence is an error."""
-    return name in values["collectors"]
 
 
 def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
