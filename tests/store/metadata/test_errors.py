@@ -1,0 +1,43 @@
+"""Errors of the metadata store: its callers do not know SQLAlchemy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, insert
+
+from runvitals.store.errors import MetadataStoreUnavailable, QueryFailed
+from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata.tables import project
+from tests.store.metadata.runs import joined
+
+
+def test_a_failed_write_changes_nothing(catalogue: MetadataStore) -> None:
+    def twice(connection: Connection) -> None:
+        for _ in range(2):
+            connection.execute(insert(project).values(name="digits", created_ms=0))
+
+    with pytest.raises(QueryFailed) as raised:
+        catalogue.write(twice)
+    assert not isinstance(raised.value, MetadataStoreUnavailable)
+    assert "UNIQUE" in str(raised.value).upper()
+    joined(catalogue, "abc", project="digits")
+
+
+def test_a_taken_project_name_is_no_failure(catalogue: MetadataStore) -> None:
+    for name in ("digits", "letters"):
+        joined(catalogue, name, project=name)
+    with pytest.raises(ValueError, match="the project 'letters' already exists"):
+        catalogue.projects.rename(catalogue.projects.id("digits"), "letters")
+
+
+def test_a_deleted_file_is_unavailable(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.db"
+    with open_metadata_store(str(path)) as store:
+        os.unlink(path)
+        with pytest.raises(MetadataStoreUnavailable, match=r"metadata\.db"):
+            store.projects.all(0)
+        with pytest.raises(MetadataStoreUnavailable, match=r"metadata\.db"):
+            joined(store, "abc")
