@@ -103,7 +103,7 @@ def test_damage_is_a_problem_and_the_rest_is_read(tmp_path: Path) -> None:
     path.write_bytes(data)
     run = open_run("abc", str(tmp_path))
     assert len(run.metrics("cpu")["cpu"]) == 9
-    assert "no valid record" in run.problems[0]
+    assert "are damaged and were skipped" in run.problems[0]
 
 
 def test_without_numpy_columns_are_lists(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_record_of_unexpected_content_is_a_problem_and_the_rest_is_read(tmp_pa
     assert run.config == {"lr": 0.5}
     assert len(run.problems) == 3
     assert run.problems[0] == "skipped 2 damaged records"
-    assert "config is a list" in run.problems[1]
+    assert "invalid config: expected an object, not a list" in run.problems[1]
     assert "'exploded'" in run.problems[2]
     assert run.state == "running"
 

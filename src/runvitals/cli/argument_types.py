@@ -6,7 +6,7 @@ import argparse
 import re
 
 from runvitals.model.limits import INT64
-from runvitals.model.numbers import decimal
+from runvitals.model.numbers import parse_number
 
 _HOUR_MS = 3_600_000
 _TIMES_MS = {"h": _HOUR_MS, "d": 24 * _HOUR_MS, "w": 168 * _HOUR_MS, "y": 8766 * _HOUR_MS}
@@ -40,7 +40,7 @@ def _parsed(text: str, units: dict[str, int], expected: str) -> int:
     found = _QUANTITY.fullmatch(text.strip())
     by_name = {name.lower(): factor for name, factor in units.items()}
     factor = by_name.get(found[2].lower()) if found else None
-    number = decimal(found[1], 0.0, _MOST) if found else None
+    number = parse_number(found[1], 0.0, _MOST) if found else None
     value = round(number * factor) if number is not None and factor is not None else 0
     if not 0 < value < INT64:
         raise argparse.ArgumentTypeError(f"invalid value {text!r:.80}: expected {expected}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.server import add_store, places
 from runvitals.model.limits import INT64
-from runvitals.model.numbers import whole
+from runvitals.model.numbers import parse_integer
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
 
 
 def _number(text: str) -> int:
-    number = whole(text, INT64 - 1)
+    number = parse_integer(text, INT64 - 1)
     if number is None:
         shown = "`runvitals token list` shows them"
         raise argparse.ArgumentTypeError(f"{text!r:.80} is not a token number; {shown}")

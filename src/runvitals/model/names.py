@@ -1,4 +1,4 @@
-"""Names of metrics and of facts: which are valid, and what becomes of those that are not."""
+"""Names of metrics and facts: which are valid, and what invalid ones are replaced by."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from zlib import crc32
 from runvitals.model.limits import NAME_CHARACTERS
 
 STEP = "_step"
-"""The column in which a server keeps the step of `log()` rows."""
+"""The column in which the server stores the step of `log()` rows."""
 TRUE_TIME = "_time"
-"""The column of the times that rows really had, where two of them had the same one."""
+"""The column of the original times of rows that had the same time as another row."""
 RESERVED = frozenset((STEP, TRUE_TIME))
 EMPTY = "(empty)"
-"""What stands for the name without a letter."""
-_SUM_CHARACTERS = 9  # "~" and eight hexadecimal digits
-_KEPT = NAME_CHARACTERS - _SUM_CHARACTERS
-_HALVES = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+"""Replaces the empty name."""
+_CHECKSUM_CHARACTERS = 9  # "~" and eight hexadecimal digits
+_KEPT = NAME_CHARACTERS - _CHECKSUM_CHARACTERS
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
 
 
 def name_fault(name: str) -> str | None:
-    """What is wrong with a metric's name and what is allowed, or None where it is valid.
+    """Why a metric's name is invalid and what is allowed; None if it is valid.
 
     Example:
         >>> name_fault("train/loss"), name_fault("")
@@ -31,33 +31,33 @@ def name_fault(name: str) -> str | None:
 
 
 def key_fault(name: str) -> str | None:
-    """The same of a key within facts, where no name is reserved."""
+    """The same for a key in facts, where no name is reserved."""
     if not name:
         return "an empty name"
     if len(name) > NAME_CHARACTERS:
         return f"a name of {len(name)} characters, where {NAME_CHARACTERS} are allowed"
     if "\0" in name or not is_unicode(name):
-        return f"the name {plain_text(name)[:60]!r} with a NUL or half a surrogate pair"
+        return f"the name {plain_text(name)[:60]!r} with a NUL or a lone surrogate"
     return None
 
 
-def mended_name(name: str) -> str:
-    """A metric's name itself where it is valid, else one that says as much as possible of it.
+def sanitized_name(name: str) -> str:
+    """A metric's name if it is valid, else a valid name as close to it as possible.
 
-    Two different long names stay different, by a sum of all their characters. What was mended is valid, so
-    mending it again changes nothing.
+    Different long names stay different: the new name ends in a checksum of the whole one. Sanitizing a
+    sanitized name changes nothing.
 
     Example:
-        >>> mended_name(""), mended_name("_step"), mended_name("loss")
+        >>> sanitized_name(""), sanitized_name("_step"), sanitized_name("loss")
         ('(empty)', '_step_', 'loss')
     """
     if name in RESERVED:
         return name + "_"
-    return mended_key(name)
+    return sanitized_key(name)
 
 
-def mended_key(name: str) -> str:
-    """The same for a key within facts, where no name is reserved."""
+def sanitized_key(name: str) -> str:
+    """The same for a key in facts, where no name is reserved."""
     if not name:
         return EMPTY
     name = plain_text(name)
@@ -67,7 +67,7 @@ def mended_key(name: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """A text as UTF-8 and databases can hold it: NUL and halves of surrogate pairs become signs.
+    """A text that UTF-8 and databases can represent: NUL and lone surrogates are replaced.
 
     Example:
         >>> plain_text("caf\\u00e9\\0")
@@ -77,12 +77,12 @@ def plain_text(text: str) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """The beginning of a text, for a copy that is only searched or sorted by."""
+    """The beginning of a text, for a copy that is only used to search or sort."""
     return plain_text(text[:longest])
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be UTF-8: it has no half of a surrogate pair, as Python's texts may."""
+    """Whether a text can be encoded as UTF-8: it contains no lone surrogate, as Python strings may."""
     if text.isascii():
         return True
     try:
@@ -93,5 +93,5 @@ def is_unicode(text: str) -> bool:
 
 
 def unicode_text(text: str) -> str:
-    """A text with the replacement character for each half of a surrogate pair."""
-    return text if is_unicode(text) else text.translate(_HALVES)
+    """A text with each lone surrogate replaced by the replacement character."""
+    return text if is_unicode(text) else text.translate(_SURROGATES)

@@ -1,16 +1,16 @@
-"""Numbers that others write: headers, variables, options. What is no sane number is none."""
+"""Parses numbers that others write: headers, environment variables, options."""
 
 from __future__ import annotations
 
 _DIGITS = 20
 
 
-def whole(text: str | bytes, most: int) -> int | None:
-    """The whole number from 0 to `most` that a text is in ASCII digits, else None.
+def parse_integer(text: str | bytes, most: int) -> int | None:
+    """The integer from 0 to `most` in ASCII digits, else None.
 
     Example:
-        >>> whole("12", 100), whole("101", 100), whole("²", 100), whole("-1", 100)
-        (12, None, None, None)
+        >>> [parse_integer(text, 100) for text in ("12", "101", "²", "-1")]
+        [12, None, None, None]
     """
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
         return None
@@ -18,11 +18,11 @@ def whole(text: str | bytes, most: int) -> int | None:
     return number if number <= most else None
 
 
-def decimal(text: str, low: float, high: float) -> float | None:
-    """The number from `low` to `high` that a text is, else None: for NaN, infinities and other words.
+def parse_number(text: str, low: float, high: float) -> float | None:
+    """The number from `low` to `high`, else None: also for NaN and infinities.
 
     Example:
-        >>> decimal("1.5", 0.0, 10.0), decimal("nan", 0.0, 10.0), decimal("1e400", 0.0, 10.0)
+        >>> parse_number("1.5", 0.0, 10.0), parse_number("nan", 0.0, 10.0), parse_number("1e400", 0.0, 10.0)
         (1.5, None, None)
     """
     try:

@@ -1,31 +1,31 @@
 """Records with JSON payloads: their fields and allowed values, as `docs/concepts/journal.md` describes them.
 
-A reader calls `decoded` once for each record, and may then rely on the types of all fields that are described
-there. A field that is missing or null says nothing.
+Readers call `decoded` once for each record, and may then rely on the types of all fields described there. A
+null field is the same as a missing one.
 """
 
 from __future__ import annotations
 
 from runvitals.model.limits import DEPTH, INT64, STEP, TIME_MS
-from runvitals.model.names import mended_name
+from runvitals.model.names import sanitized_name
 from runvitals.model.state import ENDED_STATES, is_ended
-from runvitals.model.summary import is_state
-from runvitals.model.values import Mending, is_time, mended_step
+from runvitals.model.summary import is_summary_state
+from runvitals.model.values import Sanitizer, is_time, valid_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    Rule = tuple[str, Callable[[Any], bool]]  # what is allowed, in words, and whether a value is
+    Rule = tuple[str, Callable[[Any], bool]]  # what is expected, in words, and whether a value is valid
 
 START, SCHEMA, HISTORY, EVENT, LIFECYCLE, INFO = "start", "schema", "history", "event", "lifecycle", "info"
 LOST = "records_lost"
-"""The name of the event in which a writer says how many records it could not write."""
+"""The name of the event with which a writer reports how many records it could not write."""
 _NO_FAULTS: dict[str, int] = {}
 _LONGEST_INTERVAL_S = 366 * 86_400.0
 _MOST_SCHEMAS = 1 << 32
-# A payload that is shorter need not be looked through for what is too long.
+# A shorter payload cannot contain anything that is too long.
 _SHORT_BYTES = 300
 
 
@@ -71,17 +71,18 @@ def _are_removed(value: Any) -> bool:
 
 def _is_sources(value: Any) -> bool:
     return isinstance(value, dict) and all(
-        isinstance(one, dict) and all(isinstance(told, str) for told in one.values() if told is not None)
-        for one in value.values()
+        isinstance(source, dict)
+        and all(isinstance(text, str) for text in source.values() if text is not None)
+        for source in value.values()
     )
 
 
 _TEXT: Rule = ("a text", _is_text)
-_INTEGER: Rule = ("an integer of 64 bits", _is_integer)
+_INTEGER: Rule = ("a 64-bit integer", _is_integer)
 _COUNT: Rule = ("a number of records, 0 to 2⁵³", _is_count)
 _FLAG: Rule = ("true or false", _is_flag)
 _TIME: Rule = ("a time in ms UTC, 1970 to 9998", is_time)
-_INTERVAL: Rule = ("seconds, over 0 to a year", _is_interval)
+_INTERVAL: Rule = ("seconds, more than 0 and at most a year", _is_interval)
 _MAPPING: Rule = ("an object", _is_mapping)
 
 _FIELDS: dict[str, dict[str, Rule]] = {
@@ -108,29 +109,27 @@ _FIELDS: dict[str, dict[str, Rule]] = {
         "t": _TIME,
         **dict.fromkeys(("run", "config", "summary", "machine", "settings", "metrics"), _MAPPING),
         "removed": ("an object of lists of names", _are_removed),
-        "logged": ("an object of the objects values, times and counts", is_state),
+        "logged": ("an object of the objects values, times and counts", is_summary_state),
         "sources": ("an object of objects of texts", _is_sources),
         "baselines": ("an object of numbers", _are_numbers),
     },
 }
-_NEEDED = {"attach": ("pid",), "finish": ("pid",), "exit": ("pid",), "gap": ("since",), "end": ("state",)}
+_REQUIRED = {"attach": ("pid",), "finish": ("pid",), "exit": ("pid",), "gap": ("since",), "end": ("state",)}
 
 
 def check(kind: str, value: Mapping[str, Any]) -> None:
-    """Whether the fields of a record are what docs/concepts/journal.md says.
+    """Check the types of the fields that docs/concepts/journal.md describes.
 
     Raises:
-        ValueError: naming the field, what it is, and what is allowed.
+        ValueError: names the first invalid field, its value, and what is expected.
 
     Example:
         >>> check(LIFECYCLE, {"t": 1760000000000, "what": "exit", "pid": "4711"})
         Traceback (most recent call last):
-        ValueError: pid is '4711'; an integer of 64 bits is allowed
+        ValueError: invalid pid: expected a 64-bit integer, not '4711'
     """
-    for name, (allowed, is_valid) in _FIELDS[kind].items():
-        given = value.get(name)
-        if given is not None and not is_valid(given):
-            raise ValueError(f"{name} is {_shown(given)}; {allowed} is allowed")
+    for name, rule in _FIELDS[kind].items():
+        _check_field(value, name, rule)
     if kind == EVENT and value.get("name") == LOST:
         _check_field(value, "count", _COUNT)
         _check_field(value, "since", _TIME)
@@ -139,32 +138,34 @@ def check(kind: str, value: Mapping[str, Any]) -> None:
 
 
 def _check_field(value: Mapping[str, Any], name: str, rule: Rule) -> None:
-    allowed, is_valid = rule
-    given = value.get(name)
-    if given is not None and not is_valid(given):
-        raise ValueError(f"{name} is {_shown(given)}; {allowed} is allowed")
+    expected, is_valid = rule
+    field = value.get(name)
+    if field is not None and not is_valid(field):
+        raise ValueError(f"invalid {name}: expected {expected}, not {_shown(field)}")
 
 
 def _check_lifecycle(value: Mapping[str, Any]) -> None:
     what = value.get("what")
-    for name in ("what", *_NEEDED.get(what, ())) if isinstance(what, str) else ("what",):
+    for name in ("what", *_REQUIRED.get(what, ())) if isinstance(what, str) else ("what",):
         if value.get(name) is None:
-            raise ValueError(f"{name} is missing")
+            raise ValueError(f"missing {name}")
     if what == "end" and not is_ended(value["state"]):
-        raise ValueError(f"state is {_shown(value['state'])}; {', '.join(ENDED_STATES)} are allowed")
+        raise ValueError(
+            f"invalid state: expected one of {', '.join(ENDED_STATES)}, not {_shown(value['state'])}"
+        )
 
 
 def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dict[str, Any], dict[str, int]]:
-    """A record's object as every reader may take it, and what had to be mended in it, with how often.
+    """A record's object, checked and sanitized, and what was invalid in it, with how often it occurred.
 
     Args:
-        payload: its JSON text, if at hand: short and simple ones need not be looked through.
+        payload: its JSON text, if available. It saves inspecting short and simple records.
 
     Raises:
-        ValueError: it is no such record.
+        ValueError: invalid record.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"an object is expected, not {_shown(value)}")
+        raise ValueError(f"invalid record: expected an object, not {_shown(value)}")
     simple = payload is not None and _is_simple(payload)
     if simple and kind == HISTORY and _is_plain_row(value):
         return value, _NO_FAULTS
@@ -172,31 +173,31 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
     value = _without_nulls(kind, value)
     if simple and kind != HISTORY:
         return value, _NO_FAULTS
-    mending = Mending()
+    sanitizer = Sanitizer()
     if kind != HISTORY:
-        return mending.value(value, DEPTH + 1), mending.faults
+        return sanitizer.value(value, DEPTH + 1), sanitizer.faults
     step = value.get("step")
-    mended = {**value, "step": mended_step(step), "data": mending.row(value.get("data") or {})}
-    if mended["step"] != step:
-        mending.fault(f"a step that is no number from -2⁵³ to 2⁵³: {_shown(step)}")
-    return mended, mending.faults
+    sanitized = {**value, "step": valid_step(step), "data": sanitizer.row(value.get("data") or {})}
+    if sanitized["step"] != step:
+        sanitizer.fault(f"a step that is not a number from -2⁵³ to 2⁵³: {_shown(step)}")
+    return sanitized, sanitizer.faults
 
 
 def _without_nulls(kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    """A record without the described times, texts and objects that are null, so that readers have their
-    defaults. Integers and flags stay: our writers say `"signal": null`.
+    """A record without the described times, texts and objects that are null, so that readers apply their
+    defaults. Integers and flags are kept: our writers write `"signal": null`.
     """
     nulls = [
         name
         for name, rule in _FIELDS[kind].items()
         if name in value and value[name] is None and rule not in (_INTEGER, _FLAG)
     ]
-    return {name: one for name, one in value.items() if name not in nulls} if nulls else value
+    return {name: item for name, item in value.items() if name not in nulls} if nulls else value
 
 
 def _is_simple(payload: bytes) -> bool:
-    """Whether a short look at a record's text tells that nothing is to be mended: no empty name, none that
-    may be reserved, no escape, no list, and too short for whatever is too long.
+    """Whether a record's text shows that nothing needs to be sanitized: no empty or reserved name, no escape,
+    no list, and too short to contain anything that is too long.
     """
     return (
         len(payload) < _SHORT_BYTES
@@ -208,7 +209,7 @@ def _is_simple(payload: bytes) -> bool:
 
 
 def _is_plain_row(value: dict[str, Any]) -> bool:
-    """Whether a row of `log()` is as our own writers write it: there are many, so this is quick."""
+    """Whether a row of `log()` has the form that our own writers write. Fast, because there are many."""
     t, step = value.get("t"), value.get("step")
     return (
         type(t) is int
@@ -223,29 +224,29 @@ def schema(value: object) -> tuple[int, list[str]]:
     """(id, keys) of a SCHEMA record's object.
 
     Raises:
-        ValueError: anything else than a whole number of 32 bits and a list of different texts.
+        ValueError: invalid id or keys, or a key that occurs twice.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"an object is expected, not {_shown(value)}")
+        raise ValueError(f"invalid schema: expected an object, not {_shown(value)}")
     schema_id, keys = value.get("id"), value.get("keys")
     if not isinstance(schema_id, int) or isinstance(schema_id, bool) or not 0 <= schema_id < _MOST_SCHEMAS:
-        raise ValueError(f"id is {_shown(schema_id)}; an unsigned integer of 32 bits is allowed")
+        raise ValueError(f"invalid id: expected an unsigned 32-bit integer, not {_shown(schema_id)}")
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise ValueError(f"keys is {_shown(keys)}; a list of texts is allowed")
-    mended = [mended_name(key) for key in keys]
-    if len(set(mended)) != len(mended):
-        raise ValueError("keys: one of them occurs twice")
-    return schema_id, mended
+        raise ValueError(f"invalid keys: expected a list of texts, not {_shown(keys)}")
+    sanitized = [sanitized_name(key) for key in keys]
+    if len(set(sanitized)) != len(sanitized):
+        raise ValueError("invalid keys: one of them occurs twice")
+    return schema_id, sanitized
 
 
 def lost_records(event: Mapping[str, Any]) -> int:
-    """How many records a `records_lost` event tells of: one at least."""
+    """How many records a `records_lost` event reports: at least one."""
     count = event.get("count")
     return count if isinstance(count, int) and _is_count(count) and count else 1
 
 
 def _shown(value: object) -> str:
-    """A value for an error's text, however large or deep it is."""
+    """A value in the text of an error, however large or deep it is."""
     if value is None or isinstance(value, (bool, float)):
         return repr(value)
     if isinstance(value, int):

@@ -1,5 +1,5 @@
-"""A run's summary: one value for each metric, from the rows of `log()`. The one rule of trainings, readers of
-journals, and the server.
+"""A run's summary: one value for each metric, computed from the rows of `log()`. Training processes, readers
+of journals and the server all compute it here.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from typing import Any, TypeGuard
 
 KINDS = ("last", "min", "max", "mean", "none")
-"""What of a metric's values the summary has: `define_metric(name, summary=…)`."""
+"""Which of a metric's values the summary holds: `define_metric(name, summary=…)`."""
 MAX_NAMES = 10_000
-"""Metrics in a writer's summary: those that are logged first."""
-_BYTES_OF_VALUE = 45  # with its time, as JSON
+"""Maximum number of metrics in a writer's summary; metrics logged later are left out."""
+_BYTES_PER_VALUE = 45  # with its time, as JSON
 TEXT_CHARACTERS = 1000
-"""Longer texts, lists and mappings are no part of a summary."""
+"""Longer texts are left out of a summary, as are lists and mappings."""
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is one that a pattern stands for; `*` stands for any letters. In linear time.
+    """Whether a name matches a pattern, in which `*` matches any text. Takes linear time.
 
     Example:
         >>> matches("val/*", "val/loss"), matches("*loss", "loss/a")
@@ -40,14 +40,14 @@ def matches(pattern: str, name: str) -> bool:
     return True
 
 
-class Definitions:
-    """What the summary has of each metric, as `define_metric()` says; of others the last value. A name itself
-    goes before patterns, a longer pattern before shorter ones.
+class SummaryRules:
+    """Which value of each metric the summary holds, from `define_metric()`; by default the last one. An exact
+    name takes precedence over patterns, a longer pattern over shorter ones.
 
     Example:
-        >>> definitions = Definitions()
-        >>> definitions.define({"val/*": {"summary": "max"}, "val/loss": {"summary": "min"}})
-        >>> definitions.kind("val/acc"), definitions.kind("val/loss"), definitions.kind("lr")
+        >>> rules = SummaryRules()
+        >>> rules.define({"val/*": {"summary": "max"}, "val/loss": {"summary": "min"}})
+        >>> rules.kind("val/acc"), rules.kind("val/loss"), rules.kind("lr")
         ('max', 'min', 'last')
     """
 
@@ -61,19 +61,19 @@ class Definitions:
         return bool(self._kinds)
 
     def define(self, metrics: Mapping[str, Any]) -> None:
-        """Take in names or patterns with their definitions; what is not understood is passed over."""
-        for pattern, said in metrics.items():
-            kind = said.get("summary") if isinstance(said, dict) else None
+        """Add rules by name or pattern. Unknown kinds are ignored."""
+        for pattern, definition in metrics.items():
+            kind = definition.get("summary") if isinstance(definition, dict) else None
             if kind in KINDS:
                 self._kinds[pattern] = kind
         self._known = {}
 
     def kind(self, name: str) -> str:
-        """One of `KINDS`: what the name itself was defined as, else the longest pattern that matches."""
+        """One of `KINDS`: by the name itself, else by the longest pattern that matches."""
         kind = self._known.get(name)
         if kind is None:
-            found = (pattern for pattern in self._kinds if matches(pattern, name))
-            pattern = name if name in self._kinds else max(found, key=_by_length, default="")
+            matching = (pattern for pattern in self._kinds if matches(pattern, name))
+            pattern = name if name in self._kinds else max(matching, key=_by_length, default="")
             kind = self._known[name] = self._kinds.get(pattern, "last")
         return kind
 
@@ -82,35 +82,36 @@ def _by_length(pattern: str) -> tuple[int, str]:
     return len(pattern), pattern
 
 
-class Tally:
-    """What one writer's rows come to so far.
+class WriterSummary:
+    """The summary of one writer's rows so far.
 
     Attributes:
-        values: name → value, by the definitions that held when the rows came; of a mean the sum.
-        times: name → when it came last, in ms.
-        counts: name → how many values a mean is of.
+        rules: that apply to rows added from now on.
+        values: name → value; for a mean, the sum.
+        times: name → when it was last logged, in ms.
+        counts: name → number of values in a mean.
     """
 
-    __slots__ = ("counts", "definitions", "times", "values")
+    __slots__ = ("counts", "rules", "times", "values")
 
     def __init__(self) -> None:
-        self.definitions = Definitions()
+        self.rules = SummaryRules()
         self.values: dict[str, Any] = {}
         self.times: dict[str, int] = {}
         self.counts: dict[str, int] = {}
 
     def add(self, row: Mapping[str, Any], time_ms: int) -> None:
-        """Take in one row of `log()`."""
+        """Add one row of `log()`."""
         if len(self.values) + len(row) > MAX_NAMES:
             room = max(0, MAX_NAMES - len(self.values))
-            fresh = set([name for name in row if name not in self.values][:room])
-            row = {name: value for name, value in row.items() if name in self.values or name in fresh}
-        if not self.definitions:
+            new = set([name for name in row if name not in self.values][:room])
+            row = {name: value for name, value in row.items() if name in self.values or name in new}
+        if not self.rules:
             self.values.update(row)
             self.times.update(dict.fromkeys(row, time_ms))
             return
         for name, value in row.items():
-            kind = self.definitions.kind(name)
+            kind = self.rules.kind(name)
             if kind == "last":
                 self.values[name] = value
             elif kind == "none" or not is_number(value) or value != value:
@@ -128,8 +129,8 @@ class Tally:
     def add_many(
         self, name: str, count: int, total: float, least: float, greatest: float, last: float, last_ms: int
     ) -> None:
-        """Take in what some rows, of whichever writer, have of a metric."""
-        kind = self.definitions.kind(name)
+        """Add several values of a metric, from any writer, by their aggregates."""
+        kind = self.rules.kind(name)
         if kind == "last":
             if last_ms < self.times.get(name, last_ms):
                 return
@@ -146,25 +147,25 @@ class Tally:
             self.values[name] = best
         self.times[name] = max(last_ms, self.times.get(name, last_ms))
 
-    def shown(self, names: Iterable[str]) -> dict[str, Any]:
+    def values_of(self, names: Iterable[str]) -> dict[str, Any]:
         """The summary's values of some metrics."""
-        found = {}
+        summary = {}
         for name in names:
-            if name in self.values and self.definitions.kind(name) != "none":
-                count = self.counts.get(name) if self.definitions.kind(name) == "mean" else None
-                found[name] = self.values[name] / count if count else self.values[name]
-        return found
+            if name in self.values and self.rules.kind(name) != "none":
+                count = self.counts.get(name) if self.rules.kind(name) == "mean" else None
+                summary[name] = self.values[name] / count if count else self.values[name]
+        return summary
 
     def state(self, most_bytes: int = 1 << 30) -> dict[str, Any]:
-        """All of it but the definitions, as JSON can hold it; see `restore`.
+        """Everything but the rules, as JSON values; see `restore`.
 
         Args:
-            most_bytes: that it takes, about: the metrics that were logged first go before others.
+            most_bytes: approximate limit of its size as JSON; metrics logged first take precedence.
         """
         values: dict[str, Any] = {}
         for name, value in self.values.items():
             if is_short(value):
-                most_bytes -= 2 * len(name) + _BYTES_OF_VALUE + (len(value) if isinstance(value, str) else 0)
+                most_bytes -= 2 * len(name) + _BYTES_PER_VALUE + (len(value) if isinstance(value, str) else 0)
                 if most_bytes < 0:
                     break
                 values[name] = value
@@ -175,61 +176,61 @@ class Tally:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave, and what of it is as it should be; see `is_state`. Of metrics that are
-        not in it nothing changes.
+        """Restore a `state`, which `is_summary_state` has accepted; invalid values in it are ignored. Metrics
+        that are not in it are unchanged.
         """
         values, times, counts = state["values"], state["times"], state["counts"]
         self.values.update((name, value) for name, value in values.items() if is_short(value))
         self.times.update((name, time) for name, time in times.items() if type(time) is int)
-        self.counts.update((name, one) for name, one in counts.items() if type(one) is int and one > 0)
+        self.counts.update((name, n) for name, n in counts.items() if type(n) is int and n > 0)
 
 
-def is_state(value: object) -> bool:
-    """Whether a value can be what `Tally.state` gave."""
+def is_summary_state(value: object) -> bool:
+    """Whether a value has the form that `WriterSummary.state` returns."""
     return isinstance(value, dict) and all(
         isinstance(value.get(part), dict) for part in ("values", "times", "counts")
     )
 
 
-def combined(tallies: Iterable[Tally], definitions: Definitions) -> dict[str, Any]:
-    """The summary of all writers of a run: the newest of last values, the least of the least …
+def combined_summary(writers: Iterable[WriterSummary], rules: SummaryRules) -> dict[str, Any]:
+    """The summary of a run: of the last values the newest, of the minima the least, and so on.
 
     Args:
-        definitions: of the whole run.
+        rules: of the whole run.
     """
-    found: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     newest: dict[str, int] = {}
     counts: dict[str, int] = {}
-    for tally in tallies:
-        for name, value in tally.values.items():
-            kind = definitions.kind(name)
+    for writer in writers:
+        for name, value in writer.values.items():
+            kind = rules.kind(name)
             if kind == "none" or not is_short(value):
                 continue
-            time_ms = tally.times.get(name, 0)
-            if name not in found:
-                found[name], newest[name] = value, time_ms
-                counts[name] = tally.counts.get(name, 1)
+            time_ms = writer.times.get(name, 0)
+            if name not in summary:
+                summary[name], newest[name] = value, time_ms
+                counts[name] = writer.counts.get(name, 1)
             elif kind == "last":
                 if time_ms >= newest[name]:
-                    found[name], newest[name] = value, time_ms
-            elif not is_number(value) or not is_number(found[name]):
+                    summary[name], newest[name] = value, time_ms
+            elif not is_number(value) or not is_number(summary[name]):
                 continue
             elif kind == "mean":
-                found[name] += value
-                counts[name] += tally.counts.get(name, 1)
+                summary[name] += value
+                counts[name] += writer.counts.get(name, 1)
             else:
-                found[name] = min(value, found[name]) if kind == "min" else max(value, found[name])
+                summary[name] = min(value, summary[name]) if kind == "min" else max(value, summary[name])
     return {
-        name: value / counts[name] if definitions.kind(name) == "mean" and is_number(value) else value
-        for name, value in found.items()
+        name: value / counts[name] if rules.kind(name) == "mean" and is_number(value) else value
+        for name, value in summary.items()
     }
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value counts in a least, greatest or mean one."""
+    """Whether a value counts towards a minimum, maximum or mean."""
     return isinstance(value, float) or (type(value) is int and value.bit_length() < 1024)
 
 
 def is_short(value: object) -> bool:
-    """Whether a value may be in a summary: a number, a truth value, a short text."""
+    """Whether a value may be in a summary: a number, true or false, a short text."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS)

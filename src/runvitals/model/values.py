@@ -1,4 +1,4 @@
-"""Values of `log()` rows and facts: which are valid, and what becomes of those that are not."""
+"""Values of `log()` rows and facts: which are valid, and what invalid ones are replaced by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from runvitals.model.limits import (
     TEXT_CHARACTERS,
     TIME_MS,
 )
-from runvitals.model.names import is_unicode, key_fault, mended_key, mended_name, name_fault, unicode_text
+from runvitals.model.names import (
+    is_unicode,
+    key_fault,
+    name_fault,
+    sanitized_key,
+    sanitized_name,
+    unicode_text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +34,11 @@ _TOO_LARGE = f"more than {RECORD_BYTES} bytes in a record"
 _SCALARS = frozenset((bool, float, type(None)))
 
 
-def mended_step(step: object) -> int | float | None:
-    """A row's step itself where it is a number from -2⁵³ to 2⁵³, else None: it has none.
+def valid_step(step: object) -> int | float | None:
+    """The step of a row if it is a number from -2⁵³ to 2⁵³, else None.
 
     Example:
-        >>> mended_step(3), mended_step(10**400), mended_step(float("nan"))
+        >>> valid_step(3), valid_step(10**400), valid_step(float("nan"))
         (3, None, None)
     """
     if isinstance(step, (int, float)) and not isinstance(step, bool) and -STEP <= step <= STEP:
@@ -40,27 +47,27 @@ def mended_step(step: object) -> int | float | None:
 
 
 def is_time(value: object) -> bool:
-    """Whether a value is a time in ms UTC that a calendar can show."""
+    """Whether a value is a time in ms UTC that calendars can represent."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < TIME_MS
 
 
-class Mending:
-    """Makes the values of one record valid, and counts what it had to change.
+class Sanitizer:
+    """Makes the values of one record valid, and counts what it changed.
 
-    It takes a time that is linear in what it keeps, however large or cyclic the value is.
+    Takes time linear in what it keeps, however large or cyclic the value is.
 
     Args:
-        other: called with a value that JSON does not know; what it returns is mended in its place, so it may
-            return lists and mappings. By default its type stands for it. It must not raise.
+        other: called with a value that JSON does not know; the result is sanitized in turn, so it may be a
+            list or mapping. By default the value is replaced by the name of its type. It must not raise.
 
     Attributes:
-        faults: what was wrong, for a person, with how often it was.
+        faults: description of a fault → how often it occurred.
 
     Example:
-        >>> mending = Mending()
-        >>> mending.row({"loss": 0.5, "": 1, "huge": 10**400})
+        >>> sanitizer = Sanitizer()
+        >>> sanitizer.row({"loss": 0.5, "": 1, "huge": 10**400})
         {'loss': 0.5, '(empty)': 1, 'huge': '(an integer of 1329 bits)'}
-        >>> sorted(mending.faults)
+        >>> sorted(sanitizer.faults)
         ['an empty name', 'an integer of more than 1023 bits']
     """
 
@@ -73,8 +80,7 @@ class Mending:
         self.faults: dict[str, int] = {}
 
     def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of `log()`: valid names with valid values. Where a mended name is another one's, its value
-        is left out."""
+        """A row of `log()` with valid names and values. A value whose corrected name is taken is left out."""
         row: dict[str, Any] = {}
         for name, value in data.items():
             if len(row) >= ROW_NAMES:
@@ -82,7 +88,7 @@ class Mending:
                 break
             if fault := name_fault(name):
                 self.fault(fault)
-                name = mended_name(name)
+                name = sanitized_name(name)
                 if name in row or name in data:
                     self.fault(f"a second value for the name {name[:60]!r}")
                     continue
@@ -92,10 +98,10 @@ class Mending:
         return row
 
     def value(self, value: object, levels: int = DEPTH) -> Any:
-        """A value that JSON can hold and every reader takes.
+        """A value that JSON can represent and every reader accepts.
 
         Args:
-            levels: how many levels of mappings and lists it may have.
+            levels: maximum depth of nested mappings and lists.
         """
         kind = type(value)
         if kind in _SCALARS:
@@ -108,10 +114,10 @@ class Mending:
             return float(value)
         if isinstance(value, (dict, list, tuple)):
             return self._inner(value, levels)
-        made = self._other(value)
-        if isinstance(made, (str, int, float, dict, list, tuple)) or made is None:
-            return self.value(made, levels)
-        return _type_of(made)
+        replacement = self._other(value)
+        if isinstance(replacement, (str, int, float, dict, list, tuple)) or replacement is None:
+            return self.value(replacement, levels)
+        return _type_of(replacement)
 
     def fault(self, text: str, count: int = 1) -> None:
         self.faults[text] = self.faults.get(text, 0) + count
@@ -124,7 +130,7 @@ class Mending:
             self.fault(_TOO_LARGE)
             text = text[: self._room // _ESCAPED]
         if not is_unicode(text):
-            self.fault("a text with half a surrogate pair")
+            self.fault("a text with a lone surrogate")
             text = unicode_text(text)
         if not self._has_room(text):
             text = text[: self._room // _ESCAPED]
@@ -132,7 +138,7 @@ class Mending:
         return str(text)
 
     def _has_room(self, text: str) -> bool:
-        """Whether a text fits in the record; then its room is taken."""
+        """Whether a text fits in the record; if so, reserve room for it."""
         size = len(text) * (1 if text.isascii() else _ESCAPED)
         if size > self._room:
             self.fault(_TOO_LARGE)
@@ -154,7 +160,7 @@ class Mending:
 
     def _inner(self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], levels: int) -> Any:
         if levels < 1:
-            self.fault(f"mappings and lists more than {DEPTH} deep in each other")
+            self.fault(f"mappings and lists nested more than {DEPTH} levels deep")
             return "(nested too deeply)"
         kept = min(len(value), max(self._left, 0))
         self._left -= kept
@@ -162,24 +168,24 @@ class Mending:
             self.fault(f"more than {RECORD_VALUES} values in a record", len(value) - kept)
         if isinstance(value, dict):
             return self._mapping(_first(value.items(), kept), levels)
-        return [self.value(one, levels - 1) for one in value[:kept]]
+        return [self.value(item, levels - 1) for item in value[:kept]]
 
     def _mapping(self, items: Iterable[tuple[object, object]], levels: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, one in items:
+        mapping: dict[str, Any] = {}
+        for name, item in items:
             if not isinstance(name, str):
                 name = self._key_text(name)
             key = name
             if fault := key_fault(name):
                 self.fault(fault)
-                key = mended_key(name)
+                key = sanitized_key(name)
             if not self._has_room(key):
                 break
-            found[key] = self.value(one, levels - 1)
-        return found
+            mapping[key] = self.value(item, levels - 1)
+        return mapping
 
     def _key_text(self, key: object) -> str:
-        """A key that is no text, as JSON writes it; of a tuple its parts."""
+        """A key that is not a string, as JSON writes it; a tuple by its parts."""
         if key is None:
             return "null"
         if isinstance(key, bool):
@@ -198,5 +204,5 @@ def _type_of(value: object) -> str:
 
 
 def _first(items: Iterable[tuple[object, object]], count: int) -> list[tuple[object, object]]:
-    # One call of C code: no other thread changes the mapping in the midst of it.
+    # A single call of C code, so no other thread can change the mapping meanwhile.
     return list(islice(items, count))

@@ -16,7 +16,7 @@ from runvitals.model.host import Host, hosts_of
 from runvitals.model.records import LOST, lost_records
 from runvitals.model.run import Rank, Run
 from runvitals.model.state import MONITOR, RUNNING, TRAIN, silence_ms, worst
-from runvitals.model.summary import Definitions, Tally, combined
+from runvitals.model.summary import SummaryRules, WriterSummary, combined_summary
 
 DEFAULT_PROJECT = "default"
 # Programs usually write few events. Of more than this, the first half and the newest are kept.
@@ -97,7 +97,7 @@ class RunBuilder:
         self._sections: dict[str, MergedSection] = {}
         self._machines: dict[str, MergedSection] = {}
         self._sources: dict[str, MergedSection] = {}
-        self._tallies: dict[str, Tally] = {}
+        self._logged: dict[str, WriterSummary] = {}
         self._ranks: dict[tuple[str, int], Rank] = {}
         self._project = ""
 
@@ -144,10 +144,10 @@ class RunBuilder:
             if not isinstance(content, dict) or section == "removed":
                 continue  # the time, or a field of a newer version
             if section == "logged":
-                self._tally(writer).restore(content)
+                self._logged_summary(writer).restore(content)
                 continue
             if section == "metrics":
-                self._tally(writer).definitions.define(content)
+                self._logged_summary(writer).rules.define(content)
             if section == "machine":
                 merged = self._machines.setdefault(writer.host, MergedSection())
             elif section == "sources":
@@ -157,16 +157,16 @@ class RunBuilder:
             merged.update(content, time_ms)
 
     def _history(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
-        self._tally(writer).add(value.get("data") or {}, time_ms)
+        self._logged_summary(writer).add(value.get("data") or {}, time_ms)
 
-    def _tally(self, writer: WriterFacts) -> Tally:
-        return self._tallies.setdefault(writer.name, Tally())
+    def _logged_summary(self, writer: WriterFacts) -> WriterSummary:
+        return self._logged.setdefault(writer.name, WriterSummary())
 
     def _summary(self) -> dict[str, Any]:
         """The aggregates of logged values, overridden by entries that were set by hand."""
-        definitions = Definitions()
-        definitions.define(self._section("metrics"))
-        return {**combined(self._tallies.values(), definitions), **self._section("summary")}
+        rules = SummaryRules()
+        rules.define(self._section("metrics"))
+        return {**combined_summary(self._logged.values(), rules), **self._section("summary")}
 
     def _event(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
         rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}

@@ -21,7 +21,7 @@ from typing import Any
 from runvitals.environment import redaction
 from runvitals.journal import paths
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.model.numbers import decimal
+from runvitals.model.numbers import parse_number
 from runvitals.monitor.relay_connection import DOOR_FD, own_variables
 from runvitals.monitor.socket_address import is_ours
 from runvitals.relay.engine.credentials import named_here, of_left_behind
@@ -229,7 +229,7 @@ class Relay:
             for text in message["destinations"]:
                 self.serve(str(message["run"]), DestinationSpec(str(text)), str(message.get("cwd", "")))
         elif op == "flush":
-            timeout_s = decimal(str(message.get("timeout_s")), 0.0, KEEP_TRYING_S)
+            timeout_s = parse_number(str(message.get("timeout_s")), 0.0, KEEP_TRYING_S)
             arguments = (line, str(message["run"]), _FLUSH_S if timeout_s is None else timeout_s)
             threading.Thread(target=self._flush, args=arguments, daemon=True).start()
         elif op == "hello":

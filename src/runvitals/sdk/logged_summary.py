@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runvitals.journal.json_codec import dumps
-from runvitals.model.summary import Tally
+from runvitals.model.summary import WriterSummary
 
 # Write the aggregates after this many logged bytes. Run lists read only the last 64 KiB of a file.
 _EVERY_BYTES = 48 * 1024
@@ -25,23 +25,23 @@ class LoggedSummary:
         {'loss': 0.5}
     """
 
-    __slots__ = ("_due_at_bytes", "_pending_bytes", "_segment", "_tally")
+    __slots__ = ("_due_at_bytes", "_pending_bytes", "_segment", "_summary")
 
     def __init__(self) -> None:
-        self._tally = Tally()
+        self._summary = WriterSummary()
         self._pending_bytes = 0  # logged since the aggregates were last written
         self._due_at_bytes = _EVERY_BYTES
         self._segment = 0
 
     def define(self, definition: Mapping[str, Any]) -> None:
         """Choose how metrics are aggregated; see `Run.define_metric`."""
-        self._tally.definitions.define(definition)
+        self._summary.rules.define(definition)
 
     def add(self, row: dict[str, Any], now_ms: int, size: int) -> dict[str, Any]:
         """Add a row whose record has `size` bytes; returns the aggregates of its metrics."""
-        self._tally.add(row, now_ms)
+        self._summary.add(row, now_ms)
         self._pending_bytes += size
-        return self._tally.shown(row) if self._tally.definitions else row
+        return self._summary.values_of(row) if self._summary.rules else row
 
     def is_due(self, segment: int) -> bool:
         """Whether to write the aggregates now: at the start of each journal segment, and after many rows."""
@@ -51,7 +51,7 @@ class LoggedSummary:
         """The record to write; None if nothing was logged since the last one."""
         if not self._pending_bytes:
             return None
-        return dumps({"t": now_ms, "logged": self._tally.state(_RECORD_BYTES)})
+        return dumps({"t": now_ms, "logged": self._summary.state(_RECORD_BYTES)})
 
     def written(self, size: int, segment: int) -> None:
         """The record was written, with this size, to this segment."""

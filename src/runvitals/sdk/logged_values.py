@@ -13,7 +13,7 @@ from typing import Any
 
 from runvitals.model.limits import DEPTH, INT64, RECORD_VALUES, ROW_NAMES
 from runvitals.model.names import name_fault
-from runvitals.model.values import Mending
+from runvitals.model.values import Sanitizer
 from runvitals.sdk.arrays import as_plain, is_masked
 
 _SHORT_TEXT = 1000
@@ -61,29 +61,29 @@ class Values:
                 return row
         elif not isinstance(data, Mapping):
             raise TypeError(f"log(): expected a mapping of names to values, not {_type_name(data)}")
-        mending = _mending()
+        sanitizer = _sanitizer()
         flat: dict[str, Any] = {}
-        for name, value in _leaves(data, mending):
-            flat[name] = _value(value, mending)
-        names = Mending()
+        for name, value in _leaves(data, sanitizer):
+            flat[name] = _value(value, sanitizer)
+        names = Sanitizer()
         row = names.row(flat)
-        self._note({**mending.faults, **names.faults})
+        self._note({**sanitizer.faults, **names.faults})
         return row
 
     def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
         """Convert entries of `config` or `summary`; nested mappings stay nested."""
-        mending = _mending()
-        found = {name: _value(value, mending) for name, value in _named(changes, mending)}
-        whole = Mending()
+        sanitizer = _sanitizer()
+        found = {name: _value(value, sanitizer) for name, value in _named(changes, sanitizer)}
+        whole = Sanitizer()
         kept: dict[str, Any] = whole.value({"facts": found, "t": 0}, DEPTH + 1)["facts"]  # as in a record
-        self._note({**mending.faults, **whole.faults})
+        self._note({**sanitizer.faults, **whole.faults})
         return kept
 
     def event(self, event: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
         """An event's fields, and additional values that do not replace them."""
         row = {**event, **self.row(extra), **event}
         row.pop("t", None)  # reserved for the time
-        whole = Mending()
+        whole = Sanitizer()
         kept: dict[str, Any] = whole.value({"t": 0, **row}, DEPTH + 1)  # as in a record
         self._note(whole.faults)
         del kept["t"]
@@ -91,10 +91,10 @@ class Values:
 
     def text(self, value: object) -> str:
         """Convert anything to a string."""
-        mending = _mending()
-        made = _value(value, mending)
-        text: str = mending.value(made if isinstance(made, str) else str(made))
-        self._note(mending.faults)
+        sanitizer = _sanitizer()
+        made = _value(value, sanitizer)
+        text: str = sanitizer.value(made if isinstance(made, str) else str(made))
+        self._note(sanitizer.faults)
         return text
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
@@ -155,55 +155,55 @@ def _number(value: object) -> float | int | None:
     return number if kind is float or kind is bool or (kind is int and -INT64 <= number < INT64) else None
 
 
-def _value(value: object, mending: Mending) -> Any:
+def _value(value: object, sanitizer: Sanitizer) -> Any:
     """A value that JSON can represent, even if accessing the original raises."""
     for _ in range(_ATTEMPTS):
         try:
-            return mending.value(value, DEPTH - 1)
+            return sanitizer.value(value, DEPTH - 1)
         except RuntimeError:  # "dictionary changed size during iteration": of another thread
             continue
         except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
-            return _placeholder(value, error, mending)
-    return _placeholder(value, RuntimeError("modified concurrently"), mending)
+            return _placeholder(value, error, sanitizer)
+    return _placeholder(value, RuntimeError("modified concurrently"), sanitizer)
 
 
-def _placeholder(value: object, error: Exception, mending: Mending) -> str:
-    mending.fault(f"a value of type {_type_name(value)} that raises {_type_name(error)}")
+def _placeholder(value: object, error: Exception, sanitizer: Sanitizer) -> str:
+    sanitizer.fault(f"a value of type {_type_name(value)} that raises {_type_name(error)}")
     return f"({_type_name(value)}: {_type_name(error)})"
 
 
-def _mending() -> Mending:
-    mending = Mending(lambda value: _known_to_json(value, mending))
-    return mending
+def _sanitizer() -> Sanitizer:
+    sanitizer = Sanitizer(lambda value: _known_to_json(value, sanitizer))
+    return sanitizer
 
 
-def _known_to_json(value: object, mending: Mending) -> object:
+def _known_to_json(value: object, sanitizer: Sanitizer) -> object:
     """Convert a value of a type that JSON does not know."""
     try:
         if isinstance(value, Mapping):
-            return dict(entries(value, mending.fault))
+            return dict(entries(value, sanitizer.fault))
         if isinstance(value, (set, frozenset, deque)):
             return list(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
             return f"({len(value)} bytes)"
         return as_plain(value)
     except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
-        return _placeholder(value, error, mending)
+        return _placeholder(value, error, sanitizer)
 
 
-def _leaves(data: Mapping[Any, Any], mending: Mending) -> Iterable[tuple[str, object]]:
+def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str, object]]:
     """The values of a row by dotted name, in order; at most one more than a row may have."""
     left = ROW_NAMES + 1
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", data, ())]
     while pending and left:
         prefix, value, above = pending.pop()
         if id(value) in above:
-            mending.fault("a mapping that contains itself")
+            sanitizer.fault("a mapping that contains itself")
             value = "(contains itself)"
         elif len(above) < _NESTED and (type(value) is dict or _is_mapping(value)):
             inner = [
                 (f"{prefix}.{name}" if above else name, item, (*above, id(value)))
-                for name, item in _named(value, mending)
+                for name, item in _named(value, sanitizer)
             ]
             pending.extend(reversed(inner))
             continue
@@ -211,19 +211,19 @@ def _leaves(data: Mapping[Any, Any], mending: Mending) -> Iterable[tuple[str, ob
         yield prefix, value
 
 
-def _named(mapping: Any, mending: Mending) -> list[tuple[str, object]]:
+def _named(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
     """The entries of a mapping, with names as strings."""
-    found = entries(mapping, mending.fault)
-    return [(name if type(name) is str else _name(name, mending), value) for name, value in found]
+    found = entries(mapping, sanitizer.fault)
+    return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in found]
 
 
-def _name(key: object, mending: Mending) -> str:
+def _name(key: object, sanitizer: Sanitizer) -> str:
     try:
         if isinstance(key, str):
             return str.__str__(key)  # a subclass may override comparison
-        return str(next(iter(mending.value({key: None}))))
+        return str(next(iter(sanitizer.value({key: None}))))
     except Exception as error:  # noqa: BLE001 - the key's own code
-        return _placeholder(key, error, mending)
+        return _placeholder(key, error, sanitizer)
 
 
 def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MOST_ENTRIES) -> Entries:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runvitals.journal import paths
-from runvitals.model.values import Mending
+from runvitals.model.values import Sanitizer
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
@@ -147,15 +147,15 @@ def _begin(given: Mapping[str, Any]) -> Run:
 
 def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with texts shortened to what a record can hold."""
-    mending = Mending()
-    bounded = {key: mending.value(values[key]) for key in ("notes", "labels")}
+    sanitizer = Sanitizer()
+    bounded = {key: sanitizer.value(values[key]) for key in ("notes", "labels")}
     tags = list(dict.fromkeys(values["tags"]))
     if len(tags) > _MOST_TAGS:
-        mending.fault(f"more than {_MOST_TAGS} tags", len(tags) - _MOST_TAGS)
-    bounded["tags"] = [mending.value(tag) for tag in tags[:_MOST_TAGS]]
+        sanitizer.fault(f"more than {_MOST_TAGS} tags", len(tags) - _MOST_TAGS)
+    bounded["tags"] = [sanitizer.value(tag) for tag in tags[:_MOST_TAGS]]
     for key in ("project", "name", "group", "job_type"):
-        bounded[key] = mending.value(values[key])
-    for fault in mending.faults:
+        bounded[key] = sanitizer.value(values[key])
+    for fault in sanitizer.faults:
         notify(f"the run's description has {fault}: recorded as far as possible")
     return {**values, **bounded}
 

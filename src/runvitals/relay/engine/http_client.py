@@ -13,7 +13,7 @@ from email.message import Message
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from runvitals.model.numbers import decimal
+from runvitals.model.numbers import parse_number
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.terminal import inert
 from runvitals.version import __version__
@@ -48,7 +48,7 @@ class HttpResponse:
         text = self.headers.get("Retry-After", "").strip()
         if not text:
             return None
-        seconds = decimal(text, 0.0, _MOST_SECONDS)
+        seconds = parse_number(text, 0.0, _MOST_SECONDS)
         if seconds is not None:
             return seconds
         from time import time

@@ -7,7 +7,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.model.numbers import whole
+from runvitals.model.numbers import parse_integer
 from runvitals.server.ingest.admission import Admission
 from runvitals.server.ingest.errors import RequestRejected
 from runvitals.server.ingest.limits import MIB, Limits
@@ -58,7 +58,7 @@ def _declared_length(scope: Scope) -> int | None:
     length: int | None = 0
     for name, value in scope["headers"]:
         if name == b"content-length":
-            length = whole(value, _MOST_TOLD)
+            length = parse_integer(value, _MOST_TOLD)
         elif name == b"transfer-encoding":
             return None
     return length

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from runvitals.model.fields import MAX_FIELDS
-from runvitals.model.summary import Definitions, Tally, is_state
+from runvitals.model.summary import WriterSummary, is_summary_state
 from runvitals.store.metadata import search_columns
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.search_columns import LOGGED
@@ -85,11 +85,10 @@ def _folded(
     known: SectionDocument, every: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:
     """The state and the summary after adding some rows."""
-    tally = Tally()
-    tally.definitions = Definitions()
-    tally.definitions.define(defined)
-    if is_state(known.values.get(_STATE)):
-        tally.restore(known.values[_STATE])
+    summary = WriterSummary()
+    summary.rules.define(defined)
+    if is_summary_state(known.values.get(_STATE)):
+        summary.restore(known.values[_STATE])
     seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
     set_ms = known.set_ms
     for rows in every:
@@ -97,14 +96,14 @@ def _folded(
         if rows.seq > of_writer.get(str(rows.names), -1):
             of_writer[str(rows.names)] = rows.seq
             for name, values in rows.metrics.items():
-                if name in tally.values or len(tally.values) < MAX_FIELDS:
-                    tally.add_many(name, *values)
+                if name in summary.values or len(summary.values) < MAX_FIELDS:
+                    summary.add_many(name, *values)
                     set_ms = max(set_ms, values.last_ms)
         seqs[rows.writer] = of_writer  # keeps the order of last use
     while len(seqs) > _MOST_WRITERS:
         del seqs[next(iter(seqs))]
-    said = SectionDocument({_STATE: tally.state(), _SEQS: seqs}, set_ms)
-    return said, SectionDocument(tally.shown(tally.values), set_ms)
+    state = SectionDocument({_STATE: summary.state(), _SEQS: seqs}, set_ms)
+    return state, SectionDocument(summary.values_of(summary.values), set_ms)
 
 
 def summary_of(sections: RunSections) -> dict[str, Any]:

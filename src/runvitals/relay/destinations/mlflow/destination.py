@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from runvitals.model.numbers import decimal, whole
+from runvitals.model.numbers import parse_integer, parse_number
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.destinations.mlflow import naming
@@ -180,7 +180,7 @@ class MlflowDestination(Destination):
     def _samples(self, batch: Batch) -> int:
         """How many samples make a window: the run's setting, else as many as give MLflow's interval."""
         said = batch.writer.labels.get(SAMPLES_LABEL, "")
-        if samples := whole(said, _MOST_SAMPLES):
+        if samples := parse_integer(said, _MOST_SAMPLES):
             return samples
         environ = self._context.environ
         interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
@@ -291,7 +291,7 @@ def _amd(batch: Batch) -> frozenset[int]:
 
 def _number(text: str | None) -> float:
     """The value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
-    return decimal(text or "", 0.0, 1e9) or 0.0
+    return parse_number(text or "", 0.0, 1e9) or 0.0
 
 
 def _parts(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.model.numbers import decimal
+from runvitals.model.numbers import parse_number
 from runvitals.relay.destination import Gone, Rejected, Retry
 from runvitals.relay.destinations.mlflow.address import complete, is_trusted
 from runvitals.relay.destinations.mlflow.tracking_store import (
@@ -58,7 +58,7 @@ class RestStore:
         self._uri = uri
         self._environ = environ
         wanted = environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
-        timeout_s = decimal(wanted, 0.001, _LONGEST_TIMEOUT_S) or TIMEOUT_S
+        timeout_s = parse_number(wanted, 0.001, _LONGEST_TIMEOUT_S) or TIMEOUT_S
         self._web = HttpClient(
             uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from runvitals.model.numbers import decimal
+from runvitals.model.numbers import parse_number
 from runvitals.relay.destinations.timeseries.naming import Labels, MetricFamily
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -31,7 +31,9 @@ def content_type(accept: str) -> str:
         kind, *parameters = (part.strip() for part in one.split(";"))
         quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         if kind in liked:
-            liked[kind] = max(liked[kind], decimal(quality, 0.0, 1.0) or 0.0)  # an invalid quality is ignored
+            liked[kind] = max(
+                liked[kind], parse_number(quality, 0.0, 1.0) or 0.0
+            )  # an invalid quality is ignored
     openmetrics = liked["application/openmetrics-text"]
     return OPENMETRICS if openmetrics and openmetrics >= liked["text/plain"] else TEXT
 

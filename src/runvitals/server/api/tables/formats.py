@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Header, HTTPException, Query
 
-from runvitals.model.numbers import decimal
+from runvitals.model.numbers import parse_number
 from runvitals.server.api import models
 
 Format = Literal["json", "csv", "arrow", "parquet"]
@@ -72,7 +72,9 @@ def _range(text: str) -> tuple[str, float]:
     name, *parameters = (part.strip().lower() for part in text.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):
-            return name, decimal(parameter[2:], 0.0, 1.0) or 0.0  # no such number: as if it were not there
+            return name, parse_number(
+                parameter[2:], 0.0, 1.0
+            ) or 0.0  # no such number: as if it were not there
     return name, 1.0
 
 
