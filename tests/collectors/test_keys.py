@@ -9,7 +9,7 @@ import pytest
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.host import portable
 from runvitals.collectors.host.ena import Ena
-from runvitals.collectors.host.process import Processes
+from runvitals.collectors.host.process import RunProcessUsage
 from runvitals.collectors.sources import probe_all
 from runvitals.metrics import DEFINITIONS
 from tests.collectors import trees
@@ -93,7 +93,7 @@ def linux(folder: Path) -> list[tuple[str, str]]:
                 "usage_usec 9\nnr_periods 200\nnr_throttled 20\n",
             )
         found += written(
-            [*collectors, Processes(scope, f"{root}/proc", excluded=1), Ena(["eth0"], Card(COUNTS))]
+            [*collectors, RunProcessUsage(scope, f"{root}/proc", excluded=1), Ena(["eth0"], Card(COUNTS))]
         )
     return found
 

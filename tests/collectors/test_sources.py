@@ -61,8 +61,8 @@ def test_available_sources_and_reasons_for_the_others(tmp_path: Path) -> None:
         found.reasons["energy"]
         == f"{tmp_path}/sys/class/powercap cannot be listed: No such file or directory"
     )
-    assert found.reasons["ena"] == "no network interface is driven by ena"
-    assert found.reasons["infiniband"] == "i40iw0 port 1: has no counters"  # the other ports have counters
+    assert found.reasons["ena"] == "no network interface uses the driver ena"
+    assert found.reasons["infiniband"] == "i40iw0 port 1: no counters"  # the other ports have counters
     assert set(names) | found.reasons.keys() == set(LINUX)
 
 

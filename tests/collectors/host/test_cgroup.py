@@ -31,7 +31,7 @@ def test_v2_use_of_the_quota(tmp_path: Path) -> None:
         "proc.cpu.throttledSeconds": 2.5,
         "proc.memory.oomKills": 1.0,
     }
-    # In two seconds 20 periods, 5 of them throttled; 2.4 s of CPU time of the 3 s that 1.5 CPUs have.
+    # In two seconds 20 periods, 5 of them throttled; 2.4 s of the 3 s of CPU time of 1.5 CPUs.
     put(tmp_path, V2_STAT, cpu_stat(9.0 + 2.4, 120, 15, 3.25))
     assert sample(use, 12.0) == {
         "cgroup.cpu.limit": 1.5,
@@ -55,7 +55,7 @@ def test_v1_use_of_the_quota(tmp_path: Path) -> None:
     assert sample(use, 20.0)["proc.memory.oomKills"] == 2.0
 
 
-def test_too_few_periods_to_tell_a_share_count_later(tmp_path: Path) -> None:
+def test_too_few_periods_count_later(tmp_path: Path) -> None:
     use = probe(plant(tmp_path, trees.LIMITED_SLICE))
     put(tmp_path, V2_STAT, cpu_stat(9.1, 101, 11, 2.6))
     assert "proc.cpu.throttledPercent" not in sample(use, 1.0)
@@ -63,11 +63,11 @@ def test_too_few_periods_to_tell_a_share_count_later(tmp_path: Path) -> None:
     assert sample(use, 2.0)["proc.cpu.throttledPercent"] == 25.0
 
 
-def test_without_a_quota_nothing_is_said_about_one(tmp_path: Path) -> None:
+def test_no_keys_without_a_quota(tmp_path: Path) -> None:
     assert sample(probe(plant(tmp_path, trees.BARE_VM)), 1.0) == {"proc.memory.oomKills": 3.0}
 
 
-def test_a_quota_changed_while_we_run_takes_hold(tmp_path: Path) -> None:
+def test_a_changed_quota_is_noticed(tmp_path: Path) -> None:
     use = probe(plant(tmp_path, trees.LIMITED_SLICE))
     assert sample(use, 0.0)["cgroup.cpu.limit"] == 1.5
     put(tmp_path, "sys/fs/cgroup/training.slice/cpu.max", "50000 100000\n")

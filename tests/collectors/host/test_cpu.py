@@ -21,13 +21,13 @@ BEFORE = [{"user": 1000, "idle": 9000}, {"user": 1000, "idle": 9000}]
 
 
 def after(tmp_path: Path, cores: list[dict[str, int]]) -> dict[str, float]:
-    """What is read when /proc/stat of the bare machine has become that of these cores."""
+    """The readings after /proc/stat has changed to that of these cores."""
     cpu = Cpu(plant(tmp_path, BARE_VM))
     put(tmp_path, "proc/stat", stat(cores))
     return sample(cpu, 1.0)
 
 
-def test_shares_are_those_of_the_time_since_the_last_reading(tmp_path: Path) -> None:
+def test_percentages_cover_the_time_since_the_last_reading(tmp_path: Path) -> None:
     first = {"user": 1060, "system": 20, "idle": 9010, "iowait": 5, "steal": 5}
     second = {"user": 1000, "system": 0, "idle": 9100, "iowait": 0, "steal": 0}
     assert after(tmp_path, [first, second]) == {
@@ -41,12 +41,12 @@ def test_shares_are_those_of_the_time_since_the_last_reading(tmp_path: Path) -> 
     }
 
 
-def test_nothing_is_reported_before_enough_time_has_passed(tmp_path: Path) -> None:
+def test_nothing_is_written_before_enough_time_has_passed(tmp_path: Path) -> None:
     assert after(tmp_path, BEFORE) == {}
     assert after(tmp_path, [{"user": 1001, "idle": 9001}, {"user": 1001, "idle": 9001}]) == {}
 
 
-def test_ticks_too_few_to_report_count_at_the_next_reading(tmp_path: Path) -> None:
+def test_too_few_ticks_count_at_the_next_reading(tmp_path: Path) -> None:
     cpu = Cpu(plant(tmp_path, BARE_VM))
     put(tmp_path, "proc/stat", stat([{"user": 1002, "idle": 9000}] * 2))
     assert sample(cpu, 1.0) == {}
@@ -54,13 +54,13 @@ def test_ticks_too_few_to_report_count_at_the_next_reading(tmp_path: Path) -> No
     assert sample(cpu, 2.0)["cpu.mean"] == 50.0
 
 
-def test_idle_time_that_steps_back_is_not_negative_time(tmp_path: Path) -> None:
+def test_decreasing_idle_time_counts_as_0(tmp_path: Path) -> None:
     readings = after(tmp_path, [{"user": 1010, "idle": 8999}, {"user": 1010, "idle": 9000}])
     assert readings["cpu.mean"] == 100.0
     assert readings["cpu.0.cpu_percent"] == 100.0
 
 
-def test_a_core_that_is_switched_on_is_picked_up(tmp_path: Path) -> None:
+def test_a_core_that_is_switched_on_is_found(tmp_path: Path) -> None:
     cpu = Cpu(plant(tmp_path, BARE_VM))
     put(tmp_path, "proc/stat", stat([{"user": 1050, "idle": 9050}] * 2 + [{"idle": 10}]))
     assert "cpu.2.cpu_percent" not in sample(cpu, 1.0)
@@ -68,7 +68,7 @@ def test_a_core_that_is_switched_on_is_picked_up(tmp_path: Path) -> None:
     assert sample(cpu, 2.0)["cpu.2.cpu_percent"] == 40.0
 
 
-def test_a_core_that_was_off_and_counts_anew_leaves_a_gap_and_no_spike(tmp_path: Path) -> None:
+def test_a_core_that_was_off_leaves_a_gap_instead_of_a_spike(tmp_path: Path) -> None:
     cpu = Cpu(plant(tmp_path, BARE_VM))
     put(tmp_path, "proc/stat", stat([{"user": 1050, "idle": 9050}, {"user": 1, "idle": 9}]))
     assert "cpu.1.cpu_percent" not in sample(cpu, 1.0)
@@ -96,7 +96,7 @@ def test_on_a_large_host_the_cores_are_read_on_every_kth_sample(tmp_path: Path) 
     assert seen == [25.0, None, None, 25.0, None, None]
 
 
-def test_without_proc_stat_the_source_is_absent_and_says_why(tmp_path: Path) -> None:
+def test_absent_without_proc_stat(tmp_path: Path) -> None:
     with pytest.raises(Absent, match="proc/stat cannot be read: No such file"):
         probe(plant(tmp_path, {}))
 
@@ -108,10 +108,10 @@ def test_this_machine() -> None:
     while "cpu.mean" not in readings and time.monotonic() < deadline:
         readings |= sample(cpu, time.monotonic())
     assert all(0.0 <= value <= 100.0 for value in readings.values())
-    assert readings["cpu.mean"] > 0.0  # this very loop keeps a core busy
+    assert readings["cpu.mean"] > 0.0  # this loop keeps a core busy
 
 
-def test_a_kernel_that_counts_no_guests(tmp_path: Path) -> None:
+def test_a_kernel_without_guest_time(tmp_path: Path) -> None:
     lines = "cpu  10 0 10 180 0 0 0 0\ncpu0 10 0 10 180 0 0 0 0\nintr 1\n"
     cpu = probe(plant(tmp_path, {"proc/stat": lines}))
     put(tmp_path, "proc/stat", lines.replace("10 0 10 180", "60 0 10 230"))

@@ -30,7 +30,7 @@ def test_one_disk(tmp_path: Path) -> None:
     assert sample(disk, 12.0) == first | {"disk.in": 3.0, "disk.vda.in": 3.0, "disk.vda.utilization": 25.0}
 
 
-def test_partitions_mirrors_volumes_and_images_do_not_count_twice(tmp_path: Path) -> None:
+def test_partitions_mirrors_volumes_and_images_are_not_counted_twice(tmp_path: Path) -> None:
     readings = sample(probe(plant(tmp_path, NVME)), 1.0)
     assert {key for key in readings if key.endswith(".in")} == {
         "disk.in",
@@ -40,15 +40,15 @@ def test_partitions_mirrors_volumes_and_images_do_not_count_twice(tmp_path: Path
     assert (readings["disk.in"], readings["disk.out"]) == (1.0 + 3.0, 2.0 + 4.0)
 
 
-def test_a_disk_busy_for_longer_than_the_interval_is_fully_busy(tmp_path: Path) -> None:
-    # The kernel counts a request's time when it ends, so one second may get more than a second.
+def test_utilization_is_at_most_100(tmp_path: Path) -> None:
+    # The kernel counts a request's time when it ends, so an interval may get more than its length.
     disk = probe(plant(tmp_path, BARE_VM))
     sample(disk, 10.0)
     put(tmp_path, "sys/block/vda/stat", block_stat(busy_ms=1700))
     assert sample(disk, 11.0)["disk.vda.utilization"] == 100.0
 
 
-def test_a_disk_that_is_attached_is_picked_up(tmp_path: Path) -> None:
+def test_an_attached_disk_is_found(tmp_path: Path) -> None:
     disk = probe(plant(tmp_path, BARE_VM))
     sample(disk, 0.0)
     put(tmp_path, "sys/block/sdb/device/", "")
@@ -56,7 +56,7 @@ def test_a_disk_that_is_attached_is_picked_up(tmp_path: Path) -> None:
     assert sample(disk, 60.0)["disk.sdb.in"] == 1.0
 
 
-def test_the_sums_do_not_jump_when_a_disk_with_a_past_is_attached(tmp_path: Path) -> None:
+def test_sums_do_not_jump_when_a_disk_with_earlier_traffic_is_attached(tmp_path: Path) -> None:
     disk = probe(plant(tmp_path, BARE_VM))
     assert sample(disk, 0.0)["disk.in"] == 1.0
     put(tmp_path, "sys/block/sdb/device/", "")
@@ -66,7 +66,7 @@ def test_the_sums_do_not_jump_when_a_disk_with_a_past_is_attached(tmp_path: Path
     assert sample(disk, 61.0)["disk.in"] == 3.0
 
 
-def test_the_sums_do_not_fall_when_a_disk_is_taken_away(tmp_path: Path) -> None:
+def test_sums_do_not_fall_when_a_disk_is_removed(tmp_path: Path) -> None:
     disk = probe(plant(tmp_path, NVME))
     assert sample(disk, 0.0)["disk.in"] == 4.0
     shutil.rmtree(tmp_path / "sys/block/nvme1n1")
@@ -88,7 +88,7 @@ def test_absent(tmp_path: Path, tree: dict[str, str], why: str) -> None:
         probe(plant(tmp_path, tree))
 
 
-def test_a_missing_device_link_hides_a_disk(tmp_path: Path) -> None:
+def test_a_disk_without_a_device_link_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(Absent):
         probe(plant(tmp_path, without(BARE_VM, ["sys/block/vda/device/"])))
 
@@ -104,7 +104,7 @@ def test_this_machine() -> None:
     assert all(0.0 <= value <= 100.0 for key, value in readings.items() if key.endswith("utilization"))
 
 
-def test_without_sysfs_diskstats_tells(tmp_path: Path) -> None:
+def test_diskstats_is_used_without_sysfs(tmp_path: Path) -> None:
     rows = [
         "   8       0 sda 10 0 2048 5 20 0 4096 7 0 100 12 0 0 0 0",
         "   8       1 sda1 9 0 2000 5 19 0 4000 7 0 90 12",

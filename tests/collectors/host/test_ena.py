@@ -1,4 +1,4 @@
-"""AWS ENA's allowance counters, through a card made of bytes."""
+"""AWS ENA's allowance counters, read from a fake card."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Absent, Scope
-from runvitals.collectors.host.ena import SIOCETHTOOL, Ena, Statistics, probe
+from runvitals.collectors.host.ena import SIOCETHTOOL, Ena, EnaStatistics, probe
 from tests.collectors.trees import BARE_VM, plant, sample
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ COUNTS = {
 
 
 class Card:
-    """A driver that answers the three ethtool requests, writing where the kernel would."""
+    """A fake driver for the three ethtool requests, which fills the buffers as the kernel does."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self.counts = counts
@@ -70,21 +70,21 @@ def test_allowance_counters() -> None:
     }
 
 
-def test_a_card_that_is_detached_has_no_reading() -> None:
+def test_a_detached_card_has_no_readings() -> None:
     card = Card(COUNTS)
     ena = Ena(["eth0"], card)
     card.detached = True
     assert sample(ena, 1.0) == {}
 
 
-def test_an_old_driver_is_absent_with_the_reason() -> None:
+def test_an_old_driver_is_absent() -> None:
     ena = Ena(["eth0"], Card({"tx_timeout": 1}))
-    assert ena.absent == {"eth0": "the driver is too old to count what exceeds the allowance"}
+    assert ena.absent == {"eth0": "the driver is too old to count packets above the allowance"}
     assert sample(ena, 1.0) == {}
 
 
-def test_only_interfaces_driven_by_ena_are_asked(tmp_path: Path) -> None:
-    with pytest.raises(Absent, match="no network interface is driven by ena"):
+def test_only_interfaces_with_the_driver_ena_are_read(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="no network interface uses the driver ena"):
         probe(
             plant(
                 tmp_path, BARE_VM | {"sys/class/net/eth0/device/driver": "-> ../../../bus/virtio/virtio_net"}
@@ -92,13 +92,13 @@ def test_only_interfaces_driven_by_ena_are_asked(tmp_path: Path) -> None:
         )
 
 
-def test_a_driver_of_this_machine_speaks_the_same_language() -> None:
-    # Any driver with statistics will do to prove the layout of the requests: names and values are as many.
+def test_the_layout_of_the_requests_with_a_driver_of_this_machine() -> None:
+    # Any driver with statistics proves the layout of the requests: there are as many names as values.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for nic in sorted(os.listdir("/sys/class/net")):
             try:
-                statistics = Statistics(nic, asked.fileno(), fcntl.ioctl)
-            except OSError:  # this one has none
+                statistics = EnaStatistics(nic, asked.fileno(), fcntl.ioctl)
+            except OSError:  # no statistics
                 continue
             values = statistics.read()
             if values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Absent, Scope
-from runvitals.collectors.host.energy import domains, probe
+from runvitals.collectors.host.energy import domain_names, probe
 from tests.collectors.trees import BARE_VM, RAPL, plant, put, sample
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ def test_every_domain_is_counted_once(tmp_path: Path) -> None:
     }
 
 
-def test_power_is_that_of_packages_and_memory(tmp_path: Path) -> None:
+def test_power_is_the_sum_of_packages_and_memory(tmp_path: Path) -> None:
     energy = probe(plant(tmp_path, RAPL))
     sample(energy, 10.0)
-    # In two seconds 100 J and 20 J in the first package and its memory, 80 J in the second; cores and
-    # platform are in them.
+    # In two seconds 100 J and 20 J in the first package and its memory, 80 J in the second. Cores and
+    # platform are not added.
     for zone, energy_uj in (("0", 105), ("0:0", 90), ("0:1", 21), ("1", 87), ("2", 500)):
         put(tmp_path, f"{ZONE}/intel-rapl:{zone}/energy_uj", f"{energy_uj * 1_000_000}\n")
     readings = sample(energy, 12.0)
@@ -42,7 +42,7 @@ def test_power_is_that_of_packages_and_memory(tmp_path: Path) -> None:
     assert readings["energy.package-0"] == 105.0
 
 
-def test_a_counter_that_wraps_around_goes_on(tmp_path: Path) -> None:
+def test_a_counter_that_wraps_around(tmp_path: Path) -> None:
     energy = probe(plant(tmp_path, RAPL | {f"{ZONE}/intel-rapl:0/energy_uj": "262143000000\n"}))
     before = sample(energy, 10.0)["energy.package-0"]
     put(tmp_path, f"{ZONE}/intel-rapl:0/energy_uj", "671150\n")
@@ -54,16 +54,16 @@ def test_a_counter_that_wraps_around_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def as_nobody() -> Iterator[Path]:
-    """A folder that everybody may enter, for a test that runs as a user without rights."""
+def as_unprivileged_user() -> Iterator[Path]:
+    """A folder that every user may enter, for a test that runs as an unprivileged user."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
 
 
-def test_a_counter_that_only_root_may_read_is_absent_and_says_so(as_nobody: Path) -> None:
-    scope = plant(as_nobody, RAPL)
-    for file in as_nobody.glob(f"{ZONE}/*/energy_uj"):
+def test_a_counter_that_only_root_may_read_is_absent(as_unprivileged_user: Path) -> None:
+    scope = plant(as_unprivileged_user, RAPL)
+    for file in as_unprivileged_user.glob(f"{ZONE}/*/energy_uj"):
         file.chmod(0o400 if os.geteuid() == 0 else 0)
     root = os.geteuid() == 0
     if root:
@@ -76,20 +76,20 @@ def test_a_counter_that_only_root_may_read_is_absent_and_says_so(as_nobody: Path
             os.seteuid(0)
 
 
-def test_a_zone_that_gives_no_number_leaves_the_others(tmp_path: Path) -> None:
+def test_an_invalid_zone_does_not_affect_the_others(tmp_path: Path) -> None:
     energy = probe(plant(tmp_path, RAPL | {f"{ZONE}/intel-rapl:2/energy_uj": "\n"}))
     assert "psys" in energy.absent
     assert "energy.psys" not in sample(energy, 1.0)
 
 
-def test_names_of_parts_carry_their_packages_number() -> None:
-    assert domains(
+def test_names_of_parts_include_the_number_of_their_package() -> None:
+    assert domain_names(
         {"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl-mmio:0": "package-0"}
     ) == {
         "intel-rapl:0": "package-0",
         "intel-rapl:0:0": "core-0",
     }
-    assert domains({"intel-rapl:a": "package-10", "intel-rapl:a:0": "uncore"}) == {
+    assert domain_names({"intel-rapl:a": "package-10", "intel-rapl:a:0": "uncore"}) == {
         "intel-rapl:a": "package-10",
         "intel-rapl:a:0": "uncore-10",
     }

@@ -1,4 +1,4 @@
-"""Space of file systems, and servers that do not answer."""
+"""Space of file systems, and servers that do not respond."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.host.filesystem import Statvfs
 
-# 1000 blocks of 4 KiB, 400 free, 100 of those kept for root; 200 inodes, 50 free.
+# 1000 blocks of 4 KiB, 400 free, 100 of those reserved for root; 200 inodes, 50 free.
 HALF_FULL = {
     "f_frsize": 4096,
     "f_blocks": 1000,
@@ -33,7 +33,7 @@ HALF_FULL = {
 }
 
 
-def answering(**changes: int) -> Statvfs:
+def returning(**changes: int) -> Statvfs:
     answer = SimpleNamespace(**(HALF_FULL | changes))
     return lambda path: answer
 
@@ -42,8 +42,8 @@ def watching(scope: Scope, statvfs: Statvfs) -> Filesystem:
     return Filesystem(scope, statvfs, read_mounts(scope))
 
 
-def test_usage_is_counted_as_df_does(tmp_path: Path) -> None:
-    filesystem = watching(plant(tmp_path, BARE_VM), answering())
+def test_usage_is_computed_as_by_df(tmp_path: Path) -> None:
+    filesystem = watching(plant(tmp_path, BARE_VM), returning())
     assert sample(filesystem, 1.0) == {
         "disk./.usagePercent": pytest.approx(600 / 900 * 100),
         "disk./.usageGB": 600 * 4096 / 2**30,
@@ -52,18 +52,18 @@ def test_usage_is_counted_as_df_does(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_system_without_inodes_leaves_their_share_out(tmp_path: Path) -> None:
-    filesystem = watching(plant(tmp_path, BARE_VM), answering(f_files=0, f_ffree=0))
+def test_a_file_system_without_inodes(tmp_path: Path) -> None:
+    filesystem = watching(plant(tmp_path, BARE_VM), returning(f_files=0, f_ffree=0))
     assert "disk./.inodesPercent" not in sample(filesystem, 1.0)
 
 
-def test_a_file_system_without_space_of_its_own_has_no_reading(tmp_path: Path) -> None:
-    nothing = answering(f_blocks=0, f_bfree=0, f_bavail=0, f_files=0)
+def test_a_file_system_without_space(tmp_path: Path) -> None:
+    nothing = returning(f_blocks=0, f_bfree=0, f_bavail=0, f_files=0)
     filesystem = watching(plant(tmp_path, BARE_VM), nothing)
     assert sample(filesystem, 1.0) == {}
 
 
-def test_paths_are_looked_up_below_the_host_root_and_named_as_the_user_did(tmp_path: Path) -> None:
+def test_paths_are_resolved_under_the_host_root_and_named_as_in_the_settings(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def statvfs(path: str) -> os.statvfs_result:
@@ -76,18 +76,18 @@ def test_paths_are_looked_up_below_the_host_root_and_named_as_the_user_did(tmp_p
     assert set(asked) == {str(tmp_path), f"{tmp_path}/data/set"}
 
 
-def test_a_path_that_is_not_there_is_left_out_and_the_reason_kept(tmp_path: Path) -> None:
+def test_a_missing_path_is_absent_with_a_reason(tmp_path: Path) -> None:
     filesystem = probe(plant(tmp_path, BARE_VM, disk_paths=("/", "/nowhere")))
     assert filesystem.absent == {"/nowhere": f"{tmp_path}/nowhere: No such file or directory"}
     assert not [key for key in sample(filesystem, 1.0) if "nowhere" in key]
 
 
-def test_with_no_path_at_all_the_source_is_absent(tmp_path: Path) -> None:
+def test_absent_without_a_path(tmp_path: Path) -> None:
     with pytest.raises(Absent, match=r"/nowhere: .* No such file"):
         probe(plant(tmp_path, BARE_VM, disk_paths=("/nowhere",)))
 
 
-def test_a_folder_that_is_deleted_has_no_reading_until_it_is_back(tmp_path: Path) -> None:
+def test_a_deleted_folder_has_no_readings_until_it_is_back(tmp_path: Path) -> None:
     filesystem = probe(plant(tmp_path, BARE_VM | {"data/": ""}, disk_paths=("/data",)))
     assert sample(filesystem, 1.0)
     (tmp_path / "data").rmdir()
@@ -97,7 +97,7 @@ def test_a_folder_that_is_deleted_has_no_reading_until_it_is_back(tmp_path: Path
 
 
 class HungServer:
-    """A statvfs that answers for paths on the NFS mount only when it is let."""
+    """A statvfs that blocks for paths on the NFS mount until it is released."""
 
     def __init__(self) -> None:
         self.answers = threading.Event()
@@ -119,13 +119,13 @@ def eventually(reading: Callable[[], dict[str, float]]) -> dict[str, float]:
     return found
 
 
-def test_a_server_that_does_not_answer_delays_nobody(tmp_path: Path) -> None:
+def test_a_hanging_server_does_not_delay_the_others(tmp_path: Path) -> None:
     table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
     server = HungServer()
     filesystem = watching(plant(tmp_path, BARE_VM | table, disk_paths=("/", "/shared")), server)
     assert filesystem.absent == {}
 
-    # While it hangs: the local path on time, the remote one missing, and no second question is put.
+    # While it hangs: the local path is on time, the remote one missing, and there is no second call.
     for second in range(0, 100, 10):
         readings = sample(filesystem, float(second))
         assert "disk./.usagePercent" in readings
@@ -133,7 +133,7 @@ def test_a_server_that_does_not_answer_delays_nobody(tmp_path: Path) -> None:
         assert server.hangs.wait(PATIENCE_S)
     assert server.asked == 1
 
-    # Once it answers, the reading is there; the next question waits for its turn.
+    # When it returns, the reading is there. The next call waits for its turn.
     server.answers.set()
 
     def shared() -> dict[str, float]:
@@ -142,7 +142,7 @@ def test_a_server_that_does_not_answer_delays_nobody(tmp_path: Path) -> None:
     assert "disk./shared.usagePercent" in eventually(shared)
 
 
-def test_a_remote_path_that_fails_is_asked_again(tmp_path: Path) -> None:
+def test_a_failing_remote_path_is_retried(tmp_path: Path) -> None:
     table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "fuse.sshfs")}
     failures = [OSError(116, "Stale file handle")]
 
@@ -156,7 +156,7 @@ def test_a_remote_path_that_fails_is_asked_again(tmp_path: Path) -> None:
     assert "disk./shared.usagePercent" in eventually(lambda: sample(filesystem, float(next(clock))))
 
 
-def test_which_types_are_remote() -> None:
+def test_remote_types() -> None:
     assert all(
         map(is_remote, ("nfs4", "cifs", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p", "afs"))
     )

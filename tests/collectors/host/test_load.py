@@ -29,7 +29,7 @@ def test_load_and_uptime(tmp_path: Path) -> None:
     assert (readings["system.load1"], readings["system.uptime"]) == (3.0, 5005.25)
 
 
-def test_a_sandbox_without_uptime_still_has_its_load(tmp_path: Path) -> None:
+def test_load_without_uptime(tmp_path: Path) -> None:
     load = probe(plant(tmp_path, without(BARE_VM, ["proc/uptime"])))
     assert sample(load, 1.0).keys() == {"system.load1", "system.load5", "system.load15"}
 

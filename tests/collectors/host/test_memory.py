@@ -31,8 +31,8 @@ def test_swap(tmp_path: Path) -> None:
     assert (readings["swap.used"], readings["swap.used_percent"]) == (3072.0 * 1024, 75.0)
 
 
-def test_a_terabyte_is_read_as_well(tmp_path: Path) -> None:
-    # Past 99,999,999 kB the number runs out of its column.
+def test_a_terabyte(tmp_path: Path) -> None:
+    # Above 99,999,999 kB the number is wider than its column.
     large = {"proc/meminfo": meminfo(total=1 << 30, available=1 << 29)}
     readings = sample(probe(plant(tmp_path, BARE_VM | large)), 1.0)
     assert (readings["memory_percent"], readings["memory.usedMB"]) == (50.0, 524288.0)
@@ -46,13 +46,13 @@ def test_a_terabyte_is_read_as_well(tmp_path: Path) -> None:
         # usage 3 GiB of which 1 GiB can be dropped, limit 8 GiB
         pytest.param(trees.V1, 2048, 8192, 25.0, 6144, id="v1"),
         pytest.param(trees.HYBRID, 2048, 8192, 25.0, 6144, id="v1 beside v2"),
-        # the whole job holds 2 GiB, 1 GiB of it can be dropped, limit 2 GiB
+        # the whole job uses 2 GiB, 1 GiB of it can be dropped, limit 2 GiB
         pytest.param(trees.SLURM, 1024, 2048, 50.0, 1024, id="the limit is the job's, and so is the usage"),
         # usage 900 MiB of which 400 MiB can be dropped, limit 1 GiB
         pytest.param(trees.CONTAINER, 500, 1024, 500 / 10.24, 524, id="container"),
     ],
 )
-def test_with_a_limit_the_working_set_counts(
+def test_the_working_set_is_used_with_a_limit(
     tmp_path: Path,
     tree: trees.Tree,
     working_set_mb: float,
@@ -68,14 +68,14 @@ def test_with_a_limit_the_working_set_counts(
     assert readings["host.memory_percent"] == 25.0
 
 
-def test_what_the_host_lacks_the_container_lacks_too(tmp_path: Path) -> None:
+def test_the_host_may_have_less_available_than_the_container(tmp_path: Path) -> None:
     full = {"proc/meminfo": meminfo(16 << 20, 512 << 10)}
     readings = sample(probe(plant(tmp_path, trees.LIMITED_SLICE | full)), 1.0)
     assert readings["proc.memory.availableMB"] == 512.0
 
 
-def test_anonymous_memory_is_never_taken_for_droppable(tmp_path: Path) -> None:
-    # The counts are not of one moment: the cache that can be dropped may be larger than what is left of the
+def test_anonymous_memory_is_never_droppable(tmp_path: Path) -> None:
+    # The counts are not read at the same time: the droppable cache may be larger than the rest of the
     # usage.
     stat = {"memory_stat": "anon 2900000000\ninactive_file 1073741824"}
     tree = trees.LIMITED_SLICE | trees.cgroup_v2("/training.slice", **stat)
@@ -83,7 +83,7 @@ def test_anonymous_memory_is_never_taken_for_droppable(tmp_path: Path) -> None:
     assert readings["cgroup.memory.workingSetMB"] == 2_900_000_000 / 2**20
 
 
-def test_a_cgroup_without_a_limit_still_tells_its_working_set(tmp_path: Path) -> None:
+def test_the_working_set_of_a_cgroup_without_a_limit(tmp_path: Path) -> None:
     unlimited = trees.cgroup_v2("/training.slice", memory_max="max")
     readings = sample(probe(plant(tmp_path, trees.LIMITED_SLICE | unlimited)), 1.0)
     assert readings["memory_percent"] == 25.0
@@ -91,7 +91,7 @@ def test_a_cgroup_without_a_limit_still_tells_its_working_set(tmp_path: Path) ->
     assert "cgroup.memory.limitMB" not in readings
 
 
-def test_a_limit_set_while_we_run_takes_hold_within_a_minute(tmp_path: Path) -> None:
+def test_a_changed_limit_is_noticed_within_a_minute(tmp_path: Path) -> None:
     unlimited = trees.cgroup_v2("/training.slice", memory_max="max")
     memory = probe(plant(tmp_path, trees.LIMITED_SLICE | unlimited))
     assert sample(memory, 0.0)["memory_percent"] == 25.0
@@ -99,7 +99,7 @@ def test_a_limit_set_while_we_run_takes_hold_within_a_minute(tmp_path: Path) -> 
     assert sample(memory, 60.0)["memory_percent"] == 50.0
 
 
-def test_the_usage_is_of_now_and_its_details_at_most_a_second_old(tmp_path: Path) -> None:
+def test_the_usage_is_current_and_its_details_at_most_a_second_old(tmp_path: Path) -> None:
     memory = probe(plant(tmp_path, trees.LIMITED_SLICE))
     sample(memory, 0.0)
     folder = "sys/fs/cgroup/training.slice"
@@ -116,7 +116,7 @@ def test_absent(tmp_path: Path) -> None:
         probe(plant(tmp_path / "strange", {"proc/meminfo": "MemTotal:       16777216 kB\n"}))
 
 
-def test_a_kernel_that_does_not_say_what_is_available(tmp_path: Path) -> None:
+def test_a_kernel_without_memavailable(tmp_path: Path) -> None:
     meminfo = (
         "MemTotal: 1000 kB\nMemFree: 300 kB\nBuffers: 50 kB\nCached: 200 kB\nShmem: 100 kB\nSlab: 40 kB\n"
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def interfaces(readings: dict[str, float]) -> set[str]:
-    """The interfaces that have keys of their own."""
+    """The interfaces with their own keys."""
     return {key.split(".")[1] for key in readings if key.count(".") == 2}
 
 
@@ -42,15 +42,17 @@ def test_one_card(tmp_path: Path) -> None:
         pytest.param(trees.CONTAINER, 1000, {"eth0"}, id="in a container the veth is all there is"),
     ],
 )
-def test_every_byte_counts_once(tmp_path: Path, tree: trees.Tree, received: float, shown: set[str]) -> None:
+def test_every_byte_is_counted_once(
+    tmp_path: Path, tree: trees.Tree, received: float, shown: set[str]
+) -> None:
     readings = sample(probe(plant(tmp_path, tree)), 1.0)
     assert readings["network.recv"] == received
     assert interfaces(readings) == shown
 
 
-def test_a_card_with_a_virtual_function_as_its_member_counts_once(tmp_path: Path) -> None:
-    # Azure: the accelerated path is a card of its own, a member of the synthetic one that has its traffic as
-    # well.
+def test_a_card_and_its_virtual_function_are_counted_once(tmp_path: Path) -> None:
+    # Azure: the accelerated path is a separate card, a member of the synthetic one, which counts the same
+    # traffic.
     tree = BARE_VM | {
         "proc/net/dev": net_dev(lo=(1, 1), eth0=(1000, 100), enP1s1=(900, 90)),
         "sys/class/net/enP1s1/device/": "",
@@ -59,7 +61,7 @@ def test_a_card_with_a_virtual_function_as_its_member_counts_once(tmp_path: Path
     assert sample(probe(plant(tmp_path, tree)), 1.0)["network.recv"] == 1000.0
 
 
-def test_a_vlan_over_a_card_counts_with_the_card(tmp_path: Path) -> None:
+def test_a_vlan_is_counted_with_its_card(tmp_path: Path) -> None:
     tree = BARE_VM | {"proc/net/dev": net_dev(eth0=(1000, 100), vlan7=(600, 60)), "sys/class/net/vlan7/": ""}
     readings = sample(probe(plant(tmp_path, tree)), 1.0)
     assert (readings["network.recv"], interfaces(readings)) == (1000.0, {"eth0"})
@@ -74,12 +76,12 @@ def test_docker_in_a_container_without_a_card(tmp_path: Path) -> None:
     assert sample(probe(plant(tmp_path, tree)), 1.0)["network.recv"] == 1000.0
 
 
-def test_without_sysfs_the_names_have_to_do(tmp_path: Path) -> None:
+def test_interfaces_are_recognized_by_name_without_sysfs(tmp_path: Path) -> None:
     tree = {"proc/net/dev": net_dev(lo=(1, 1), eth0=(1000, 100), docker0=(70, 7), veth9=(70, 7))}
     assert sample(probe(plant(tmp_path, tree)), 1.0)["network.recv"] == 1000.0
 
 
-def test_an_interface_that_comes_later_is_picked_up_and_the_sum_does_not_jump(tmp_path: Path) -> None:
+def test_an_interface_added_later_does_not_make_the_sum_jump(tmp_path: Path) -> None:
     network = probe(plant(tmp_path, BARE_VM))
     assert sample(network, 0.0)["network.recv"] == 1000.0
     put(tmp_path, "sys/class/net/eth1/device/", "")
@@ -92,7 +94,7 @@ def test_an_interface_that_comes_later_is_picked_up_and_the_sum_does_not_jump(tm
     assert (readings["network.recv"], readings["network.sent"]) == (1107.0, 319.0)
 
 
-def test_an_interface_that_goes_leaves_its_traffic_in_the_sum(tmp_path: Path) -> None:
+def test_a_removed_interface_leaves_its_traffic_in_the_sum(tmp_path: Path) -> None:
     network = probe(plant(tmp_path, trees.BOND))
     assert sample(network, 0.0)["network.recv"] == 3040.0
     put(tmp_path, "proc/net/dev", net_dev(lo=(9, 9), eth0=(1000, 100), eth1=(2000, 200), bond0=(3010, 300)))
@@ -101,7 +103,7 @@ def test_an_interface_that_goes_leaves_its_traffic_in_the_sum(tmp_path: Path) ->
     assert interfaces(readings) == {"bond0", "eth0", "eth1"}
 
 
-def test_an_interface_that_is_replaced_by_another_is_noticed(tmp_path: Path) -> None:
+def test_a_replaced_interface_is_noticed(tmp_path: Path) -> None:
     network = probe(plant(tmp_path, BARE_VM))
     sample(network, 0.0)
     put(tmp_path, "sys/class/net/eth7/device/", "")
@@ -110,7 +112,7 @@ def test_an_interface_that_is_replaced_by_another_is_noticed(tmp_path: Path) -> 
     assert (interfaces(readings), readings["network.recv"]) == ({"eth7"}, 1000.0)
 
 
-def test_another_root_means_the_network_of_its_first_process(tmp_path: Path) -> None:
+def test_another_root_has_the_network_of_its_first_process(tmp_path: Path) -> None:
     # /host/proc/net is a link into the reader's own namespace, so it would show the container's.
     tree = BARE_VM | {"proc/1/net/dev": net_dev(eth0=(77, 7)), "proc/1/net/snmp": trees.SNMP}
     assert sample(probe(plant(tmp_path, tree)), 1.0)["network.recv"] == 77.0

@@ -1,4 +1,4 @@
-"""macOS and Windows through psutil: on machines made of objects, and on this one."""
+"""macOS and Windows through psutil: on fake machines, and on this one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AccessDenied(Exception):
 
 
 class FakeProcess:
-    """A process as psutil shows it."""
+    """A process with psutil's interface."""
 
     def __init__(self, machine: FakePsutil, pid: int, children: tuple[int, ...] = ()) -> None:
         self.machine = machine
@@ -70,7 +70,7 @@ class FakeProcess:
 
 
 class FakeWindowsProcess(FakeProcess):
-    """macOS tells nothing of a process's storage traffic; Windows does."""
+    """Windows reports a process's storage traffic; macOS does not."""
 
     read = written = 0
 
@@ -80,7 +80,7 @@ class FakeWindowsProcess(FakeProcess):
 
 
 class FakePsutil:
-    """As much of the psutil module as is used, over a machine that a test changes."""
+    """The functions of psutil that are used, for a machine that tests can change."""
 
     NoSuchProcess = NoSuchProcess
     AccessDenied = AccessDenied
@@ -183,7 +183,7 @@ def test_without_the_tree_only_the_attached_process_counts(machine: Any) -> None
     )
 
 
-def test_a_child_that_ends_makes_cpu_not_negative(machine: Any) -> None:
+def test_a_child_that_ends_does_not_make_cpu_negative(machine: Any) -> None:
     tree(machine)
     processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 1.0)
@@ -192,7 +192,7 @@ def test_a_child_that_ends_makes_cpu_not_negative(machine: Any) -> None:
     assert (readings["proc.count"], readings["cpu"]) == (2.0, 0.0)
 
 
-def test_new_children_are_looked_for_every_five_seconds(machine: Any) -> None:
+def test_new_children_are_searched_every_five_seconds(machine: Any) -> None:
     tree(machine)
     processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 0.0)
@@ -211,7 +211,7 @@ def test_a_grandchild_stays_when_its_parent_ends(machine: Any) -> None:
     assert sample(processes, 10.0)["proc.count"] == 3.0
 
 
-def test_a_rank_that_is_attached_later_is_found_at_once(machine: Any) -> None:
+def test_a_rank_attached_later_is_found_immediately(machine: Any) -> None:
     tree(machine)
     scope = Scope(pids=[12])
     processes = portable.PsutilProcesses(scope, machine)
@@ -220,7 +220,7 @@ def test_a_rank_that_is_attached_later_is_found_at_once(machine: Any) -> None:
     assert sample(processes, 2.0)["proc.count"] == 3.0
 
 
-def test_when_all_have_ended_there_is_nothing_to_tell(machine: Any) -> None:
+def test_no_values_when_all_processes_have_ended(machine: Any) -> None:
     tree(machine)
     processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 1.0)
@@ -228,13 +228,13 @@ def test_when_all_have_ended_there_is_nothing_to_tell(machine: Any) -> None:
     assert sample(processes, 10.0) == {}
 
 
-def test_another_users_process_keeps_its_secrets(machine: Any) -> None:
+def test_values_of_another_users_process_are_missing(machine: Any) -> None:
     tree(machine)[1].denied = True
     readings = sample(portable.PsutilProcesses(Scope(pids=[10]), machine), 1.0)
     assert (readings["proc.count"], readings["proc.memory.rssMB"]) == (3.0, 200.0)
 
 
-def test_windows_tells_storage_traffic_and_it_does_not_fall(machine: Any) -> None:
+def test_storage_traffic_on_windows_does_not_fall(machine: Any) -> None:
     _, child, grandchild = tree(machine, FakeWindowsProcess)
     child.read, grandchild.written = 5 * MIB, 7 * MIB  # type: ignore[attr-defined]
     processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
@@ -244,7 +244,7 @@ def test_windows_tells_storage_traffic_and_it_does_not_fall(machine: Any) -> Non
     assert (readings["proc.io.readMB"], readings["proc.io.writeMB"]) == (5.0, 7.0)
 
 
-def test_cpu_of_a_mac(machine: Any) -> None:
+def test_cpu_on_macos(machine: Any) -> None:
     cpu = portable.PsutilCpu(machine)
     assert sample(cpu, 0.0) == {}
     machine.times = [
@@ -260,7 +260,7 @@ def test_cpu_of_a_mac(machine: Any) -> None:
     }
 
 
-def test_cpu_of_windows_does_not_count_interrupts_twice(machine: Any) -> None:
+def test_cpu_on_windows_does_not_count_interrupts_twice(machine: Any) -> None:
     machine.times = [Has(user=0.0, system=0.0, idle=0.0, interrupt=0.0, dpc=0.0)]
     cpu = portable.PsutilCpu(machine)
     machine.times = [Has(user=0.2, system=0.3, idle=0.5, interrupt=0.2, dpc=0.1)]
@@ -269,7 +269,7 @@ def test_cpu_of_windows_does_not_count_interrupts_twice(machine: Any) -> None:
     assert "cpu.iowait" not in readings
 
 
-def test_load_and_uptime_of_a_mac(machine: Any) -> None:
+def test_load_and_uptime_on_macos(machine: Any) -> None:
     readings = sample(portable.PsutilLoad(machine, "darwin"), 1.0)
     assert readings.pop("system.uptime") == pytest.approx(5000.0, abs=5.0)
     assert readings == {"system.load1": 3.0, "system.load5": 2.0, "system.load15": 1.0}
@@ -301,12 +301,12 @@ def test_disks(machine: Any) -> None:
     assert (readings["disk.disk0.in"], readings["disk.disk0.readOps"]) == (10.0, 7.0)
 
 
-def test_counters_that_windows_has_switched_off_have_no_reading(machine: Any) -> None:
+def test_counters_disabled_on_windows_are_missing(machine: Any) -> None:
     machine.disks = None
     assert sample(portable.PsutilDisk(machine), 1.0) == {}
 
 
-def test_network_counts_each_byte_once(machine: Any) -> None:
+def test_network_traffic_is_counted_once(machine: Any) -> None:
     assert sample(portable.PsutilNetwork(machine), 1.0) == {
         "network.recv": 1000.0,
         "network.sent": 100.0,
@@ -317,7 +317,7 @@ def test_network_counts_each_byte_once(machine: Any) -> None:
     }
 
 
-def test_windows_names_of_interfaces(machine: Any) -> None:
+def test_interface_names_on_windows(machine: Any) -> None:
     machine.nics = {
         "Local Area Connection": nic(10, 20),
         "Loopback Pseudo-Interface 1": nic(1, 1),
@@ -326,7 +326,7 @@ def test_windows_names_of_interfaces(machine: Any) -> None:
     assert sample(portable.PsutilNetwork(machine), 1.0)["network.sent"] == 20.0
 
 
-def test_the_root_of_a_mac_is_its_data_volume(machine: Any) -> None:
+def test_the_root_on_macos_is_its_data_volume(machine: Any) -> None:
     filesystem = portable.watch_filesystems(Scope(disk_paths=("/",)), machine, "darwin")
     assert sample(filesystem, 1.0) == {
         "disk./.usagePercent": 75.0,
@@ -336,14 +336,14 @@ def test_the_root_of_a_mac_is_its_data_volume(machine: Any) -> None:
     assert set(machine.asked) == {"/System/Volumes/Data"}
 
 
-def test_a_path_that_is_not_there_is_told(machine: Any) -> None:
+def test_a_missing_path_is_reported(machine: Any) -> None:
     filesystem = portable.watch_filesystems(Scope(disk_paths=("/", "/nowhere")), machine, "win32")
     assert filesystem.absent == {"/nowhere": "/nowhere: No such file or directory"}
     with pytest.raises(Absent, match="/nowhere: No such file"):
         portable.watch_filesystems(Scope(disk_paths=("/nowhere",)), machine, "win32")
 
 
-def test_network_drives_are_not_asked_before_their_turn(machine: Any) -> None:
+def test_network_drives_are_not_read_before_their_turn(machine: Any) -> None:
     machine.partitions.append(Has(mountpoint="/share", fstype="NTFS", opts="rw,remote"))
     portable.watch_filesystems(Scope(disk_paths=("/", "/share/data")), machine, "win32")
     assert machine.asked == ["/"]
@@ -374,7 +374,7 @@ def test_this_machine_through_the_real_psutil(probe: Any) -> None:
     )
 
 
-def test_both_ways_of_reading_this_machine_agree() -> None:
+def test_both_sources_of_this_machine_agree() -> None:
     ours = sample(portable.memory(Scope()), 1.0)
     assert ours["memory.usedMB"] == pytest.approx(
         (psutil.virtual_memory().total - psutil.virtual_memory().available) / MIB, rel=0.2

@@ -28,7 +28,7 @@ def test_pressure_of_the_host(tmp_path: Path) -> None:
     }
 
 
-def test_our_own_cgroups_pressure_comes_before_the_hosts(tmp_path: Path) -> None:
+def test_pressure_of_our_cgroup_is_preferred_over_the_hosts(tmp_path: Path) -> None:
     readings = sample(probe(plant(tmp_path, LIMITED_SLICE)), 1.0)
     assert (readings["cpu.pressureAvg10"], readings["io.pressureFullAvg10"]) == (11.0, 7.0)
     assert readings["memory.pressureSeconds"] == 2.0
@@ -44,12 +44,12 @@ def test_old_kernels_have_no_full_line_for_the_cpu(tmp_path: Path) -> None:
     }
 
 
-def test_a_kernel_without_psi_is_told(tmp_path: Path) -> None:
+def test_a_kernel_without_psi_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Absent, match="the kernel was built or started without PSI"):
         probe(plant(tmp_path, without(BARE_VM, PSI_FILES)))
 
 
-def test_v1_has_only_the_hosts(tmp_path: Path) -> None:
+def test_cgroup_v1_uses_the_hosts_pressure(tmp_path: Path) -> None:
     assert sample(probe(plant(tmp_path, trees.V1)), 1.0)["cpu.pressureAvg10"] == 1.25
 
 

@@ -1,4 +1,4 @@
-"""The process tree, on copies of /proc: who belongs to it, and what counts once."""
+"""The process tree on copies of /proc: its members, and what counts once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import PAGE, TICKS_PER_SECOND
-from runvitals.collectors.host.process import Processes
+from runvitals.collectors.host.process import RunProcessUsage
 from tests.collectors import trees
 from tests.collectors.trees import BARE_VM, LIMITED_SLICE, last_pid, plant, process, put, sample, without
 
@@ -20,7 +20,7 @@ ROOT = 1000
 
 
 class Machine:
-    """A copied /proc that changes from sample to sample, a clock that ticks in steps of 2 s, and what is read
+    """A copied /proc that changes from sample to sample, a clock with steps of 2 s, and the readings
     of them.
     """
 
@@ -31,7 +31,7 @@ class Machine:
         self.scope = plant(folder, tree | last_pid(1100), pids=[ROOT])
         self.scope.process_tree = follow
         self.change(*started)
-        self.collector = Processes(self.scope, proc=f"{folder}/proc", excluded=1)
+        self.collector = RunProcessUsage(self.scope, proc=f"{folder}/proc", excluded=1)
         self.clock_s = 100.0
         self.readings = self.after()
 
@@ -43,7 +43,7 @@ class Machine:
     def after(
         self, *changes: trees.Tree, ended: tuple[int, ...] = (), seconds: float = 2.0
     ) -> dict[str, float]:
-        """What is read once these processes have changed or been started, and those have ended."""
+        """The readings after these processes have changed or started, and those have ended."""
         self.change(*changes)
         for pid in ended:
             shutil.rmtree(self.folder / f"proc/{pid}")
@@ -80,10 +80,10 @@ def test_sums_over_the_tree(tmp_path: Path) -> None:
     }
 
 
-def test_cpu_is_the_share_of_what_is_available(tmp_path: Path) -> None:
+def test_cpu_is_relative_to_the_available_cpus(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT), tree=LIMITED_SLICE)
     readings = machine.after(process(ROOT, 1, utime=ticks(0.5)), process(1001, ROOT, utime=ticks(1.0)))
-    # 1.5 s of CPU time in 2 s on the 1.5 CPUs of the quota (or on one, where this machine has no more).
+    # 1.5 s of CPU time in 2 s on the 1.5 CPUs of the quota (or of one, if this machine has no more).
     assert readings["cpu"] == pytest.approx(1.5 / 2.0 / machine.collector._cpus * 100.0)
     assert machine.collector._cpus <= 1.5
     assert readings["proc.memory.percent"] == pytest.approx(512 * PAGE * 100 / (4 << 30))
@@ -95,11 +95,13 @@ def test_without_the_tree_only_the_attached_process_counts(tmp_path: Path) -> No
     assert machine.after(process(1101, ROOT), last_pid(1101))["proc.count"] == 1.0
 
 
-def test_a_new_child_is_found_by_its_number(tmp_path: Path) -> None:
+def test_a_new_child_is_found_by_its_pid(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     readings = machine.after(process(1101, ROOT, utime=ticks(0.2)), last_pid(1103))
     assert readings["proc.count"] == 2.0
-    assert machine.cpu_seconds() == pytest.approx(0.2)  # all of a new process's time is of this interval
+    assert machine.cpu_seconds() == pytest.approx(
+        0.2
+    )  # all CPU time of a new process belongs to this interval
 
 
 def test_children_of_a_new_child_are_found_with_it(tmp_path: Path) -> None:
@@ -108,33 +110,33 @@ def test_children_of_a_new_child_are_found_with_it(tmp_path: Path) -> None:
     assert readings["proc.count"] == 3.0
 
 
-def test_as_long_as_no_number_was_given_out_nobody_is_looked_for(tmp_path: Path) -> None:
+def test_no_search_without_a_new_pid(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     assert machine.after(process(1050, ROOT))["proc.count"] == 1.0
 
 
-def test_a_thread_is_no_process(tmp_path: Path) -> None:
+def test_a_thread_is_not_a_process(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT))
-    # A thread of the child: /proc opens for its id, and its parent is the root.
+    # A thread of the child: it has an entry in /proc, and its parent is the root.
     readings = machine.after(
         process(1101, ROOT, group=1001), process(1001, ROOT, utime=1, threads=2), last_pid(1101)
     )
     assert (readings["proc.count"], readings["proc.cpu.threads"]) == (2.0, 3.0)
 
 
-def test_many_new_processes_are_looked_for_every_five_seconds(tmp_path: Path) -> None:
+def test_many_new_processes_are_searched_every_five_seconds(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     assert machine.after(process(1500, ROOT), last_pid(1600))["proc.count"] == 2.0
     assert machine.after(process(1900, ROOT), last_pid(2000))["proc.count"] == 2.0
     assert machine.after(seconds=4.0)["proc.count"] == 3.0
 
 
-def test_numbers_that_wrap_around_are_followed(tmp_path: Path) -> None:
+def test_pids_that_wrap_around(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     assert machine.after(process(1101, ROOT), process(300, ROOT), last_pid(310))["proc.count"] == 3.0
 
 
-def test_where_no_last_number_is_told_all_are_looked_at(tmp_path: Path) -> None:
+def test_without_the_last_pid_all_processes_are_read(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     machine.after(last_pid(0))
     assert machine.after(process(1050, ROOT), seconds=10.0)["proc.count"] == 2.0
@@ -147,7 +149,7 @@ def test_a_child_whose_parent_ended_stays_in_the_tree(tmp_path: Path) -> None:
     assert machine.after(process(1102, 1002), last_pid(1102))["proc.count"] == 3.0
 
 
-def test_another_process_with_the_same_number_is_not_the_same(tmp_path: Path) -> None:
+def test_a_reused_pid_is_another_process(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT, utime=ticks(1), read=5 * MIB))
     readings = machine.after(process(1001, 1, start=7777, utime=ticks(9), read=500 * MIB))
     assert readings["proc.count"] == 1.0
@@ -161,7 +163,7 @@ def test_a_zombie_does_not_count(tmp_path: Path) -> None:
     assert (readings["proc.count"], readings["proc.cpu.threads"]) == (1.0, 1.0)
 
 
-def test_between_two_full_readings_a_zombie_is_known_by_its_memory(tmp_path: Path) -> None:
+def test_between_full_readings_a_zombie_is_recognized_by_its_memory(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT))
     zombie = process(1001, ROOT, state="Z", utime=1, pages=0)
     assert machine.after(zombie, seconds=0.5)["proc.count"] == 1.0
@@ -172,9 +174,10 @@ def test_storage_traffic_does_not_fall_when_a_child_ends(tmp_path: Path) -> None
     assert machine.after(ended=(1001,))["proc.io.readMB"] == 10.0
 
 
-def test_what_a_parent_takes_over_from_an_ended_child_counts_once(tmp_path: Path) -> None:
+def test_traffic_taken_over_from_an_ended_child_counts_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1, read=1 * MIB), process(1001, ROOT, read=10 * MIB))
-    # The kernel has added the child's 12 MiB, 2 of them after our last look; the root itself has read 3 more.
+    # The kernel has added the child's 12 MiB, 2 of them after our last reading; the root itself has read 3
+    # more.
     readings = machine.after(process(ROOT, 1, utime=1, read=(1 + 12 + 3) * MIB), ended=(1001,))
     assert readings["proc.io.readMB"] == 1.0 + 12.0 + 3.0
 
@@ -190,16 +193,16 @@ def test_a_whole_branch_that_ends_counts_once(tmp_path: Path) -> None:
     assert readings["proc.io.writeMB"] == 10.0
 
 
-def test_cpu_time_of_an_ended_child_counts_once_and_to_its_end(tmp_path: Path) -> None:
+def test_all_cpu_time_of_an_ended_child_counts_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT, utime=ticks(50)))
     machine.after(process(1001, ROOT, utime=ticks(51)))
     assert machine.cpu_seconds() == pytest.approx(1.0, abs=0.011)
-    # It ran half a second more and ended; the root has its 51.5 s in the books now, and used 0.1 s itself.
+    # It ran another half second and ended. The root's counters include its 51.5 s, and 0.1 s of its own.
     machine.after(process(ROOT, 1, utime=ticks(0.1), cutime=ticks(51.5)), ended=(1001,))
     assert machine.cpu_seconds() == pytest.approx(0.6)
 
 
-def test_children_too_short_lived_to_be_seen_count(tmp_path: Path) -> None:
+def test_short_lived_children_count(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     machine.after(process(ROOT, 1, utime=ticks(0.1), cutime=ticks(1.5)))
     assert machine.cpu_seconds() == pytest.approx(1.6)
@@ -207,10 +210,10 @@ def test_children_too_short_lived_to_be_seen_count(tmp_path: Path) -> None:
     assert machine.cpu_seconds() == pytest.approx(0.35)
 
 
-def test_a_child_nobody_waits_for_makes_cpu_not_negative(tmp_path: Path) -> None:
+def test_a_child_that_is_not_reaped_does_not_make_cpu_negative(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT, utime=ticks(500)))
     assert machine.after(process(ROOT, 1, utime=1), ended=(1001,))["cpu"] >= 0.0
-    # What it owed is forgotten: later children count in full.
+    # What was taken over is forgotten: later children count in full.
     machine.after(process(ROOT, 1, utime=2, cutime=ticks(1.0)))
     assert machine.cpu_seconds() == pytest.approx(1.0, abs=0.011)
 
@@ -221,7 +224,7 @@ def test_no_more_cpu_time_than_the_machine_has(tmp_path: Path) -> None:
     assert readings["cpu"] == pytest.approx(100.0 * machine.collector._online_cpus / machine.collector._cpus)
 
 
-def test_what_an_attached_process_has_behind_it_is_not_of_this_interval(tmp_path: Path) -> None:
+def test_earlier_use_of_an_attached_process_does_not_count(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1, read=MIB))
     machine.scope.pids.append(1001)
     readings = machine.after(
@@ -236,32 +239,32 @@ def test_what_an_attached_process_has_behind_it_is_not_of_this_interval(tmp_path
     assert readings["proc.io.readMB"] == 3.0
 
 
-def test_a_root_that_ends_is_dropped_and_its_number_not_taken_up_again(tmp_path: Path) -> None:
+def test_a_root_that_ends_is_dropped_and_its_pid_not_reused(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1, read=MIB))
     assert machine.after(ended=(ROOT,)) == {"proc.io.readMB": 1.0, "proc.io.writeMB": 0.0}
     assert "proc.count" not in machine.after(process(ROOT, 1, start=5555), last_pid(1101))
 
 
-def test_an_attached_process_that_is_gone_already_does_no_harm(tmp_path: Path) -> None:
+def test_an_attached_process_that_has_already_ended(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
     machine.scope.pids.append(4242)
     assert machine.after()["proc.count"] == 1.0
 
 
-def test_the_monitor_and_what_it_starts_do_not_count(tmp_path: Path) -> None:
+def test_the_monitor_and_its_children_do_not_count(tmp_path: Path) -> None:
     scope = plant(
         tmp_path, BARE_VM | process(ROOT, 1) | process(1001, ROOT) | process(1002, 1001), pids=[ROOT]
     )
-    collector = Processes(scope, proc=f"{tmp_path}/proc", excluded=1001)
+    collector = RunProcessUsage(scope, proc=f"{tmp_path}/proc", excluded=1001)
     assert sample(collector, 1.0)["proc.count"] == 1.0
 
 
-def test_a_kernel_that_keeps_no_account_of_storage_leaves_it_out(tmp_path: Path) -> None:
+def test_a_kernel_without_io_accounting(tmp_path: Path) -> None:
     files = {path: text for path, text in process(ROOT, 1).items() if not path.endswith("/io")}
     assert not [key for key in Machine(tmp_path, files).readings if key.startswith("proc.io")]
 
 
-def test_many_busy_children_are_all_read_though_not_all_at_once(tmp_path: Path) -> None:
+def test_many_busy_children_are_read_in_turn(tmp_path: Path) -> None:
     children = range(2001, 2101)
     machine = Machine(tmp_path, process(ROOT, 1), *(process(pid, ROOT, pages=10) for pid in children))
     assert machine.readings["proc.count"] == 101.0
@@ -273,7 +276,7 @@ def test_many_busy_children_are_all_read_though_not_all_at_once(tmp_path: Path) 
     assert readings["proc.cpu.threads"] == 201.0
 
 
-def test_memory_of_one_that_sleeps_is_read_once_a_minute(tmp_path: Path) -> None:
+def test_memory_of_a_sleeping_process_is_read_once_a_minute(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), process(1001, ROOT, pages=100))
     put(tmp_path, "proc/1001/stat", process(1001, ROOT, pages=50)["proc/1001/stat"])
     assert machine.after()["proc.memory.rssMB"] == 356 * PAGE / MIB
@@ -289,7 +292,7 @@ def test_threads_and_storage_are_read_every_two_seconds(tmp_path: Path) -> None:
     assert "proc.memory.rssMB" in machine.readings
 
 
-def test_a_share_of_an_unknown_memory_is_left_out(tmp_path: Path) -> None:
+def test_the_percentage_of_unknown_memory_is_left_out(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1), tree=without(BARE_VM, ["proc/meminfo"]))
     assert "proc.memory.rssMB" in machine.readings
     assert "proc.memory.percent" not in machine.readings

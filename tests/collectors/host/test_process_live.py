@@ -1,4 +1,4 @@
-"""The process tree of this machine: real processes, started and killed."""
+"""The process tree of this machine: real processes that are started and killed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Scope
-from runvitals.collectors.host.process import Processes, probe
-from runvitals.collectors.host.run_process import Descriptors, Gone, Member, has_process_clocks
+from runvitals.collectors.host.process import RunProcessUsage, probe
+from runvitals.collectors.host.run_process import (
+    DescriptorBudget,
+    ProcessGone,
+    ProcessUsage,
+    has_process_clocks,
+)
 from tests.collectors.trees import sample
 
 if TYPE_CHECKING:
@@ -23,18 +28,18 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-# A process that does what it is told, line by line, and says when it is done.
+# A process that runs the statements it reads, and confirms each one.
 OBEDIENT = (
     "import sys, os, threading, time\nfor line in sys.stdin:\n    exec(line)\n    print('done', flush=True)\n"
 )
 
 
-# A statement that waits for something, at most ten seconds.
+# A statement that waits for a condition, at most ten seconds.
 UNTIL = "any(({}) or time.sleep(0.001) for _ in range(10_000)) or sys.exit('nothing happened')"
 
 
-class Obedient:
-    """A python process that runs statements for us."""
+class Commanded:
+    """A Python process that runs statements for the tests."""
 
     def __init__(self, **options: bool) -> None:
         self.process = subprocess.Popen(
@@ -55,11 +60,11 @@ class Obedient:
         assert self.process.stdout.readline() == "done\n"
 
     def fork(self, statement: str = "time.sleep(600)") -> None:
-        """Start a child that runs a statement and ends."""
+        """Start a child that runs a statement and exits."""
         self.run(f"pid = os.fork(); children.append(pid) if pid else ({statement}, os._exit(0))")
 
     def reap(self) -> None:
-        """Kill the child started last, and wait for it."""
+        """Kill and reap the child started last."""
         self.run("os.kill(children[-1], 9); os.waitpid(children.pop(), 0)")
 
     def end(self) -> None:
@@ -68,8 +73,8 @@ class Obedient:
 
 
 @contextmanager
-def obedient(**options: bool) -> Iterator[Obedient]:
-    process = Obedient(**options)
+def commanded(**options: bool) -> Iterator[Commanded]:
+    process = Commanded(**options)
     try:
         yield process
     finally:
@@ -78,17 +83,17 @@ def obedient(**options: bool) -> Iterator[Obedient]:
 
 
 @pytest.fixture
-def root() -> Iterator[Obedient]:
-    with obedient() as process:
+def root() -> Iterator[Commanded]:
+    with commanded() as process:
         yield process
 
 
 class Watch:
-    """Samples a tree on a clock that runs 2 s a sample, so that nothing has to be waited for."""
+    """Samples a tree on a clock that advances 2 s a sample, so that no test has to wait."""
 
     def __init__(self, *pids: int) -> None:
         self.scope = Scope(pids=pids)
-        self.collector = Processes(self.scope)
+        self.collector = RunProcessUsage(self.scope)
         self.clock_s = time.monotonic() + 1000.0
 
     def __call__(self) -> dict[str, float]:
@@ -96,7 +101,7 @@ class Watch:
         return sample(self.collector, self.clock_s)
 
 
-def test_children_come_and_go(root: Obedient) -> None:
+def test_children_come_and_go(root: Commanded) -> None:
     watch = Watch(root.pid)
     assert watch()["proc.count"] == 1.0
     root.fork()
@@ -108,12 +113,12 @@ def test_children_come_and_go(root: Obedient) -> None:
     assert watch()["proc.count"] == 2.0
 
 
-def test_children_that_were_there_before_us_are_found(root: Obedient) -> None:
+def test_existing_children_are_found(root: Commanded) -> None:
     root.fork()
     assert Watch(root.pid)()["proc.count"] == 2.0
 
 
-def test_threads_are_not_taken_for_processes(root: Obedient) -> None:
+def test_threads_are_not_processes(root: Commanded) -> None:
     watch = Watch(root.pid)
     watch()
     root.run("[threading.Thread(target=time.sleep, args=(600,), daemon=True).start() for _ in range(4)]")
@@ -121,7 +126,7 @@ def test_threads_are_not_taken_for_processes(root: Obedient) -> None:
     assert (readings["proc.count"], readings["proc.cpu.threads"]) == (1.0, 5.0)
 
 
-def test_a_child_in_a_session_of_its_own_is_found(root: Obedient) -> None:
+def test_a_child_in_its_own_session_is_found(root: Commanded) -> None:
     watch = Watch(root.pid)
     watch()
     root.fork("os.setsid(), time.sleep(600)")
@@ -129,15 +134,15 @@ def test_a_child_in_a_session_of_its_own_is_found(root: Obedient) -> None:
     assert watch()["proc.count"] == 2.0
 
 
-def test_somebody_elses_processes_are_not_ours(root: Obedient) -> None:
+def test_other_processes_do_not_count(root: Commanded) -> None:
     watch = Watch(root.pid)
-    with obedient() as other, obedient(start_new_session=True) as third:
+    with commanded() as other, commanded(start_new_session=True) as third:
         other.fork()
         third.fork()
         assert watch()["proc.count"] == 1.0
 
 
-def test_a_zombie_is_no_process(root: Obedient) -> None:
+def test_a_zombie_does_not_count(root: Commanded) -> None:
     watch = Watch(root.pid)
     root.fork()
     assert watch()["proc.count"] == 2.0
@@ -147,8 +152,8 @@ def test_a_zombie_is_no_process(root: Obedient) -> None:
     assert watch()["proc.count"] == 1.0
 
 
-def test_a_root_that_is_killed_is_dropped(root: Obedient) -> None:
-    with obedient() as second:
+def test_a_root_that_is_killed_is_dropped(root: Commanded) -> None:
+    with commanded() as second:
         watch = Watch(root.pid, second.pid)
         assert watch()["proc.count"] == 2.0
         root.process.kill()
@@ -157,8 +162,8 @@ def test_a_root_that_is_killed_is_dropped(root: Obedient) -> None:
     root.run = lambda statement: None  # type: ignore[method-assign]  # nobody is there to be told to end
 
 
-def test_a_rank_that_is_attached_later_is_watched_with_its_children(root: Obedient) -> None:
-    with obedient() as second:
+def test_a_rank_attached_later_is_found_with_its_children(root: Commanded) -> None:
+    with commanded() as second:
         second.fork()
         watch = Watch(root.pid)
         assert watch()["proc.count"] == 1.0
@@ -173,12 +178,12 @@ def used_seconds(watch: Watch, readings: dict[str, float]) -> float:
     return readings["cpu"] / 100.0 * 2.0 * watch.collector._cpus
 
 
-def test_cpu_time_of_the_tree_is_all_there_and_there_once(root: Obedient) -> None:
+def test_all_cpu_time_of_the_tree_counts_once(root: Commanded) -> None:
     watch = Watch(root.pid)
     total = used_seconds(watch, watch())
     root.run(BURN.format(seconds=0.1))
     total += used_seconds(watch, watch())
-    # A child that is seen at work, works on, and is waited for; and one that is never seen.
+    # A child that is sampled, works on, and is reaped; and one that is never sampled.
     root.fork(BURN.format(seconds=0.1) + ", time.sleep(600)")
     total += used_seconds(watch, watch())
     root.run(UNTIL.format("time.clock_gettime((~children[-1] << 3) | 2) >= 0.1"))
@@ -191,7 +196,7 @@ def test_cpu_time_of_the_tree_is_all_there_and_there_once(root: Obedient) -> Non
     assert 0.28 <= total <= 0.45
 
 
-def test_storage_traffic_of_the_tree_is_all_there_and_there_once(root: Obedient, tmp_path: Path) -> None:
+def test_all_storage_traffic_of_the_tree_counts_once(root: Commanded, tmp_path: Path) -> None:
     watch = Watch(root.pid)
     before = watch().get("proc.io.writeMB")
     if before is None:
@@ -213,50 +218,52 @@ def test_storage_traffic_of_the_tree_is_all_there_and_there_once(root: Obedient,
     assert written == sorted(written)
 
 
-def test_files_need_not_stay_open(root: Obedient) -> None:
-    descriptors = Descriptors()
+def test_files_that_are_not_kept_open(root: Commanded) -> None:
+    descriptors = DescriptorBudget()
     descriptors.left = 0
-    member = Member("/proc", root.pid, 0, born=False, descriptors=descriptors, clocked=has_process_clocks())
+    member = ProcessUsage(
+        "/proc", root.pid, 0, is_new=False, descriptors=descriptors, has_clock=has_process_clocks()
+    )
     assert (member.threads, member.rss_pages > 0) == (1, True)
     root.process.kill()
     root.process.wait()
-    with pytest.raises(Gone):
-        member.read_books()
-    with pytest.raises(Gone):
+    with pytest.raises(ProcessGone):
+        member.read_all()
+    with pytest.raises(ProcessGone):
         member.read_memory()
     root.run = lambda statement: None  # type: ignore[method-assign]  # nobody is there to be told to end
 
 
-def test_open_files_are_counted_and_given_back(root: Obedient) -> None:
-    descriptors = Descriptors()
+def test_the_budget_of_open_files(root: Commanded) -> None:
+    descriptors = DescriptorBudget()
     before = descriptors.left
-    member = Member("/proc", root.pid, 0, born=False, descriptors=descriptors, clocked=True)
+    member = ProcessUsage("/proc", root.pid, 0, is_new=False, descriptors=descriptors, has_clock=True)
     member.read_memory()
     assert before - descriptors.left == 3
     member.close()
     assert descriptors.left == before
 
 
-def test_the_limit_of_open_files_is_raised_as_far_as_allowed() -> None:
+def test_the_soft_limit_of_open_files_is_raised() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(hard, 4096) if hard != resource.RLIM_INFINITY else 4096
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, wanted), hard))
     try:
-        descriptors = Descriptors()
+        descriptors = DescriptorBudget()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= wanted
         assert descriptors.left >= wanted - 128
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_without_the_kernels_clocks_stat_tells_the_time(root: Obedient) -> None:
-    member = Member("/proc", root.pid, 0, born=False, descriptors=Descriptors(), clocked=False)
+def test_without_process_clocks_the_cpu_time_is_read_from_stat(root: Commanded) -> None:
+    member = ProcessUsage("/proc", root.pid, 0, is_new=False, descriptors=DescriptorBudget(), has_clock=False)
     root.run(BURN.format(seconds=0.1))
     assert member.read_clock() >= 80_000_000
 
 
 def test_this_machine() -> None:
-    readings = sample(Processes(Scope(pids=[os.getpid()]), excluded=0), time.monotonic())
+    readings = sample(RunProcessUsage(Scope(pids=[os.getpid()]), excluded=0), time.monotonic())
     assert readings["proc.count"] >= 1.0
     assert readings["proc.cpu.threads"] >= 1.0
     assert readings["proc.memory.rssMB"] > 5.0

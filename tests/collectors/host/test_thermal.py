@@ -1,4 +1,4 @@
-"""Temperature and clock of the processor."""
+"""Temperature and clock of the CPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def zone(number: int, kind: str, value: int) -> dict[str, str]:
     return {f"{folder}/type": f"{kind}\n", f"{folder}/temp": f"{value}\n"}
 
 
-def test_mean_of_the_packages_and_of_the_cores_clocks(tmp_path: Path) -> None:
+def test_means_of_packages_and_of_core_clocks(tmp_path: Path) -> None:
     assert sample(probe(plant(tmp_path, SENSORS)), 1.0) == {"cpu.avg_temp": 60.0, "cpu.freqMHz": 2100.0}
 
 
@@ -59,40 +59,40 @@ def test_mean_of_the_packages_and_of_the_cores_clocks(tmp_path: Path) -> None:
         "ACPI at last",
     ],
 )
-def test_the_best_sensor_there_is_wins(tmp_path: Path, tree: dict[str, str], celsius: float) -> None:
+def test_the_preferred_sensor_is_used(tmp_path: Path, tree: dict[str, str], celsius: float) -> None:
     assert sample(probe(plant(tmp_path, BARE_VM | tree)), 1.0)["cpu.avg_temp"] == celsius
 
 
 @pytest.mark.parametrize("value", [-44000, 0, 200000])
-def test_a_sensor_that_is_not_connected_has_no_reading(tmp_path: Path, value: int) -> None:
+def test_an_unconnected_sensor_has_no_reading(tmp_path: Path, value: int) -> None:
     thermal = probe(plant(tmp_path, BARE_VM | chip(0, "coretemp", temp1=("Package id 0", value))))
     assert "cpu.avg_temp" not in sample(thermal, 1.0)
 
 
-def test_one_broken_sensor_leaves_the_other(tmp_path: Path) -> None:
+def test_a_broken_sensor_does_not_affect_the_others(tmp_path: Path) -> None:
     thermal = probe(plant(tmp_path, SENSORS))
     put(tmp_path, "sys/class/hwmon/hwmon1/temp1_input", "")
     assert sample(thermal, 1.0)["cpu.avg_temp"] == 65.0
 
 
-def test_on_a_virtual_machine_the_clock_is_that_of_cpuinfo(tmp_path: Path) -> None:
+def test_the_clock_of_a_virtual_machine_is_that_of_cpuinfo(tmp_path: Path) -> None:
     thermal = probe(plant(tmp_path, BARE_VM))
-    assert thermal.absent == {"cpu.avg_temp": "no hwmon sensor or thermal zone of the processor"}
+    assert thermal.absent == {"cpu.avg_temp": "no hwmon sensor or thermal zone of the CPU"}
     assert sample(thermal, 1.0) == {"cpu.freqMHz": 2500.0}
 
 
-def test_at_most_eight_cores_are_asked_and_they_are_spread(tmp_path: Path) -> None:
+def test_at_most_eight_cores_are_read(tmp_path: Path) -> None:
     cores = {f"sys/devices/system/cpu/cpu{i}/cpufreq/scaling_cur_freq": f"{i * 1000}\n" for i in range(64)}
     thermal = probe(plant(tmp_path, BARE_VM | cores))
     assert sample(thermal, 1.0)["cpu.freqMHz"] == sum(range(0, 64, 8)) / 8
 
 
-def test_a_cut_line_of_cpuinfo_is_not_read() -> None:
+def test_an_incomplete_line_of_cpuinfo_is_ignored() -> None:
     assert clocks_of_cpuinfo(b"processor : 0\ncpu MHz\t: 2450.000\nprocessor : 1\ncpu MHz\t: 24") == [2450.0]
 
 
 def test_absent(tmp_path: Path) -> None:
-    with pytest.raises(Absent, match=r"cpu.avg_temp: no hwmon sensor.*; cpu.freqMHz: no cpufreq"):
+    with pytest.raises(Absent, match=r"cpu.avg_temp: no hwmon sensor.*; cpu.freqMHz: neither cpufreq"):
         probe(plant(tmp_path, without(BARE_VM, ["proc/cpuinfo"])))
 
 

@@ -41,7 +41,7 @@ class Ioreg:
 
     def __init__(self, path: str, chip: AppleChip) -> None:
         self.absent: dict[str, str] = {}
-        self.answered = False
+        self.has_worked = False
         self._path = path
         self._chip = chip
         self._commands = list(COMMANDS)
@@ -52,7 +52,7 @@ class Ioreg:
     @property
     def pending(self) -> bool:
         """Whether the first call is in progress."""
-        return not self.answered and self._tool.running
+        return not self.has_worked and self._tool.running
 
     def read_load(self, needed: bool) -> None:
         """Set whether the load is needed. If macmon reports it, ioreg is called less often."""
@@ -75,7 +75,7 @@ class Ioreg:
             self._failed = str(error)
             if not isinstance(error, ToolFailed):
                 self._failed = f"{self._path}: {error}; it printed {first_lines(output or b'')}"
-            if not self.answered:  # this release may support only the other output format
+            if not self.has_worked:  # this release may support only the other output format
                 self._commands.reverse()
                 self.close()
                 self._tool = self._new_tool()
@@ -85,7 +85,7 @@ class Ioreg:
                 raise ToolFailed(self._failed)  # still failing, with no newer output
             return
         was_failing, self._failed = bool(self._failed), ""
-        self.answered = self._chip.is_settled = True
+        self.has_worked = self._chip.is_settled = True
         if was_failing and tick.mono_s - self._tool.moment_s > STALE_S:
             return  # it works again, but this output is as old as the pause
         for index, gpu in enumerate(gpus):

@@ -50,19 +50,19 @@ class Ipus:
         self._repeat = Every(LASTING_EVERY_S)
         self._here: dict[str, dict[str, object]] | None = None
         self._lost: set[str] = set()
-        self._aside = BackgroundReader(self._read, patience_s=patience_s)
+        self._reader = BackgroundReader(self._read, patience_s=patience_s)
 
     @property
     def pending(self) -> bool:
         """Whether the library has not responded yet."""
-        return self._aside.pending
+        return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
-        self._aside.sample(tick)
+        self._reader.sample(tick)
 
     def close(self) -> None:
         """Stop the thread."""
-        self._aside.close()
+        self._reader.close()
 
     # -- in the thread
 

@@ -1,4 +1,4 @@
-"""What our cgroup's limits do to us: CPU quota and throttling, processes killed for want of memory."""
+"""Effects of our cgroup's limits: CPU quota and throttling, processes killed for lack of memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
-# Quotas can be changed under a running container; looking costs 10 µs a level.
+# Quotas of a running container can be changed; reading them costs 10 µs a level.
 LIMITS_EVERY_S = 60.0
 # Kills are rare, and the host's count is one line of a long file.
 KILLS_EVERY_S = 10.0
 HOST_KILLS_EVERY_S = 30.0
-# Over fewer periods than this the throttled share is a coin's toss. There are 10 a second.
+# Over fewer periods, the share of throttled ones is random. There are 10 a second.
 MIN_PERIODS = 2
-# Over a shorter interval than this the share of the quota is noise.
+# Over shorter intervals, the share of the quota is noise.
 SHORTEST_S = 0.02
 
 
@@ -40,15 +40,15 @@ class CgroupUse:
         self._cgroup = locate(scope)
         self._limits = Every(LIMITS_EVERY_S)
         self.every_s = KILLS_EVERY_S
-        self._quota: Quota | None = None
-        self._look_up_quota()
+        self._quota: CpuQuota | None = None
+        self._read_quota()
         self._kills = OomKills(scope)
         self._kills_every = Every(HOST_KILLS_EVERY_S if self._kills.host_wide else KILLS_EVERY_S)
         self.idle = self._cgroup.cpu is None and self._kills.read() is None
 
     def sample(self, tick: Tick) -> None:
         if self._limits.due(tick.mono_s):
-            self._look_up_quota()
+            self._read_quota()
         if self._quota is not None:
             self._quota.sample(tick)
         if self._kills_every.due(tick.mono_s):
@@ -56,7 +56,7 @@ class CgroupUse:
             if kills is not None:
                 tick.counters["proc.memory.oomKills"] = float(kills)
 
-    def _look_up_quota(self) -> None:
+    def _read_quota(self) -> None:
         limit = self._cgroup.cpu_limit()
         before = self._quota
         if limit is None:
@@ -64,14 +64,16 @@ class CgroupUse:
         elif before is not None and before.folder == limit.folder:
             before.cpus = limit.value
         else:
-            self._quota = Quota(limit.folder, limit.value)
+            self._quota = CpuQuota(limit.folder, limit.value)
         if before is not None and before is not self._quota:
             before.close()
         self.every_s = KILLS_EVERY_S if self._quota is None else 0.0
 
 
-class Quota:
-    """A folder with a CPU quota: what its processes use of it, and how often it stopped them. 3 µs a read."""
+class CpuQuota:
+    """A folder with a CPU quota: how much of it is used, and how often its processes were throttled. A read
+    takes 3 µs.
+    """
 
     __slots__ = ("_mono_s", "_periods", "_stat", "_throttled", "_usage", "_used_s", "cpus", "folder")
 
@@ -79,7 +81,7 @@ class Quota:
         self.folder = folder
         self.cpus = cpus
         self._stat = PseudoFile(folder + "/cpu.stat")
-        # v1 counts the time in a controller of its own, which as a rule shares the folder.
+        # In v1 the time is in another controller, usually in the same folder.
         self._usage = open_if_there(folder + "/cpuacct.usage")
         self._mono_s: float | None = None
         self._used_s: float | None = None

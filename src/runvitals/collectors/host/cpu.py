@@ -1,7 +1,7 @@
 """CPU time of the whole host and of each core: /proc/stat.
 
-The kernel counts, per core, ticks spent in user, nice, system, idle, iowait, irq, softirq and steal. Busy is
-all of them but idle and iowait; guest time is already inside user. In a container the file shows the host.
+The kernel counts, per core, ticks spent in user, nice, system, idle, iowait, irq, softirq and steal. All of
+them except idle and iowait are busy; guest time is included in user. In a container the file shows the host.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope
 
-# Fewer ticks than this between two readings say nothing: one tick would be a jump of 33 % or more.
+# Fewer ticks between two readings are noise: a single tick would be a jump of 33 % or more.
 MIN_TICKS = 3
-# Reading one core costs 0.7 µs; beyond so many, all of them are read on every 2nd, 3rd … sample only.
+# Reading one core costs 0.7 µs. Above this number, all of them are read only in every 2nd, 3rd … sample.
 CORES_A_SAMPLE = 64
 AFFINITY_EVERY_S = 60.0
 
@@ -32,7 +32,7 @@ def probe(scope: Scope) -> Cpu:
 
 
 class Cpu:
-    """`cpu.mean`, `cpu.user` …: per cent of all the host's CPUs; `cpu.{i}.cpu_percent`: of each core that we
+    """`cpu.mean`, `cpu.user` …: percent of all the host's CPUs; `cpu.{i}.cpu_percent`: of each core that we
     may use.
     """
 
@@ -47,7 +47,7 @@ class Cpu:
         self._allowed = available_cpus(scope, self._cgroup)
         lines = self._read_lines()
         self._total = _times(lines[0])
-        self._cores: dict[bytes, Core] = {}
+        self._cores: dict[bytes, CpuCore] = {}
         self._sample_cores(Tick(0.0), lines[1:])
         self._every = -(-len(self._wanted(lines)) // CORES_A_SAMPLE)
         self._count = 0
@@ -62,8 +62,8 @@ class Cpu:
         self._count += 1
 
     def _read_lines(self) -> list[bytes]:
-        # The CPUs' lines come first. What follows can be longer, by tens of kilobytes on a host with many
-        # interrupts, and is not asked for.
+        # The CPUs' lines come first. The rest may be tens of kilobytes longer on a host with many interrupts,
+        # and is not read.
         data = os.pread(self._file.fd, self._size, 0)
         end = data.find(b"\nintr")
         if end < 0:
@@ -79,7 +79,7 @@ class Cpu:
 
     def _sample_total(self, tick: Tick, line: bytes) -> None:
         now = _times(line)
-        # idle and iowait may step back by a tick (the kernel says so); nothing ran backwards, so that is 0.
+        # idle and iowait may decrease by a tick (documented in the kernel); count this as 0.
         spent = []
         for new, old in zip(now, self._total, strict=True):
             spent.append(new - old if new > old else 0)
@@ -103,8 +103,8 @@ class Cpu:
             idle = int(idling) + int(waiting)
             total = idle + int(user) + int(nice) + int(system) + int(irq) + int(softirq) + int(steal)
             core = cores.get(name)
-            if core is None:  # switched on meanwhile
-                cores[name] = Core(name, total, idle)
+            if core is None:  # switched on since
+                cores[name] = CpuCore(name, total, idle)
                 continue
             elapsed = total - core.total
             if elapsed >= MIN_TICKS:
@@ -112,11 +112,11 @@ class Cpu:
                 gauges[core.key] = min(100.0, max(0.0, busy * 100.0 / elapsed))
             elif elapsed >= 0:
                 continue
-            core.total, core.idle = total, idle  # below the last ones too: off and on again, it counts anew
+            core.total, core.idle = total, idle  # even if lower: a core that was off counts from 0
 
 
-class Core:
-    """A core's key, and its ticks at the last reading."""
+class CpuCore:
+    """A core's key and its ticks at the last reading."""
 
     __slots__ = ("idle", "key", "total")
 

@@ -1,8 +1,8 @@
-"""Traffic of the disks: /sys/block/{dev}/stat, or where there is no /sys/block, /proc/diskstats.
+"""Traffic of the disks, from /sys/block/{dev}/stat, or without /sys/block from /proc/diskstats.
 
-Only whole disks count: what goes through a partition, a device-mapper or md volume or a loop device reaches
-the disk below it, and would count twice. In a container these are the host's disks; `proc.io.*` tells what
-the run itself moved.
+Only whole disks are counted: traffic of a partition, a device-mapper or md volume, or a loop device also
+    appears
+on the disk below it. In a container these are the host's disks; `proc.io.*` is the traffic of the run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SECTOR = 512  # the kernel's unit in these files, whatever the disk's own sector size
 STACKED = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "drbd", "bcache")
-# Disks come and go (a cloud volume is attached): one listing of /sys/block, 10 µs.
+# Disks are added and removed (such as cloud volumes). Listing /sys/block takes 10 µs.
 LOOK_EVERY_S = 30.0
 
 
-def probe(scope: Scope) -> Disk | Diskstats:
+def probe(scope: Scope) -> DiskTraffic | Diskstats:
     folder = scope.path("/sys/block")
     try:
         names = os.listdir(folder)
@@ -32,13 +32,13 @@ def probe(scope: Scope) -> Disk | Diskstats:
             return Diskstats(scope)
         except OSError:
             raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
-    disk = Disk(scope)
+    disk = DiskTraffic(scope)
     if not disk.devices:
         raise Absent(f"none of the devices in {folder} is a disk" if names else f"{folder} lists no device")
     return disk
 
 
-class Disk:
+class DiskTraffic:
     """`disk.in`, `disk.out` (MiB, all disks) and of each disk `.in`, `.out`, `.readOps`, `.writeOps`,
     `.utilization`.
     """
@@ -47,8 +47,8 @@ class Disk:
 
     def __init__(self, scope: Scope) -> None:
         self._folder = scope.path("/sys/block")
-        self.devices: dict[str, Device] = {}
-        # Corrections that keep the sums steady when disks come (with a past) and go (with theirs).
+        self.devices: dict[str, DiskStatFile] = {}
+        # Corrections that keep the sums steady when disks with earlier traffic are added or removed.
         self._shift_in = self._shift_out = 0.0
         self._look = Every(LOOK_EVERY_S)
         self._find_devices()
@@ -60,7 +60,7 @@ class Disk:
         for device in self.devices.values():
             try:
                 device.write(tick, device.read())
-            except OSError:  # ENODEV: it was taken out, and the next listing will lack it
+            except OSError:  # ENODEV: it was removed
                 pass
             total_in += device.read_mib
             total_out += device.written_mib
@@ -73,8 +73,8 @@ class Disk:
             if not _is_disk(self._folder, name):
                 continue
             try:
-                device = Device(self._folder, name)
-            except OSError:  # taken out between the listing and the opening
+                device = DiskStatFile(self._folder, name)
+            except OSError:  # removed since the listing
                 continue
             self.devices[name] = device
             if later:
@@ -88,20 +88,20 @@ class Disk:
 
 
 class Diskstats:
-    """The same from /proc/diskstats, for a root with a /proc and no /sys. Which names are disks, the names
-    must tell.
+    """The same from /proc/diskstats, for a root with /proc but without /sys. Disks are recognized by their
+    names.
     """
 
     name = "disk"
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/diskstats"))
-        self._totals: dict[str, Totals] = {}
+        self._totals: dict[str, DiskTotals] = {}
         for name, fields in self._read():
             self._add(name, fields)
         if not self._totals:
             raise Absent(f"{self._file.path} lists no disk")
-        self._shift_in = self._shift_out = 0.0  # what disks that came later had behind them
+        self._shift_in = self._shift_out = 0.0  # earlier traffic of disks that were added later
 
     def sample(self, tick: Tick) -> None:
         for name, fields in self._read():
@@ -114,8 +114,8 @@ class Diskstats:
         tick.counters["disk.in"] = sum(disk.read_mib for disk in totals) + self._shift_in
         tick.counters["disk.out"] = sum(disk.written_mib for disk in totals) + self._shift_out
 
-    def _add(self, name: str, fields: list[bytes]) -> Totals:
-        totals = self._totals[name] = Totals(name)
+    def _add(self, name: str, fields: list[bytes]) -> DiskTotals:
+        totals = self._totals[name] = DiskTotals(name)
         totals.add_up(fields)
         return totals
 
@@ -125,8 +125,8 @@ class Diskstats:
         return [(name, fields) for name, fields in named.items() if _is_whole(name, named)]
 
 
-class Totals:
-    """What one disk has moved since it was there, and how busy it was between two readings."""
+class DiskTotals:
+    """One disk's traffic since it was added, and its utilization between two readings."""
 
     __slots__ = ("_busy_ms", "_keys", "_mono_s", "_utilization", "read_mib", "written_mib")
 
@@ -138,9 +138,9 @@ class Totals:
         self.read_mib = self.written_mib = 0.0
 
     def add_up(self, fields: list[bytes]) -> None:
-        """Take the traffic from a row.
+        """Take the traffic from the fields of a line.
 
-        That is reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted …
+        They are: reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted …
         """
         self.read_mib = int(fields[2]) * SECTOR / MIB
         self.written_mib = int(fields[6]) * SECTOR / MIB
@@ -161,8 +161,8 @@ class Totals:
         self._mono_s = tick.mono_s
 
 
-class Device(Totals):
-    """One disk's `stat` file: 3 µs a read."""
+class DiskStatFile(DiskTotals):
+    """One disk's `stat` file. A read takes 3 µs."""
 
     __slots__ = ("_file",)
 
@@ -180,7 +180,7 @@ class Device(Totals):
 
 
 def _is_whole(name: str, names: Container[str]) -> bool:
-    """Whether a name of /proc/diskstats is a disk and not a part of another one there.
+    """Whether a name in /proc/diskstats is a whole disk, not a part of another one there.
 
     >>> [name for name in ("sda", "sda1", "nvme0n1", "nvme0n1p2") if _is_whole(name, {"sda", "nvme0n1"})]
     ['sda', 'nvme0n1']
@@ -192,8 +192,8 @@ def _is_whole(name: str, names: Container[str]) -> bool:
 
 
 def _is_disk(folder: str, name: str) -> bool:
-    # A volume made of others lists them under `slaves`; a disk has hardware, or a driver of the hypervisor,
-    # behind `device`.
+    # A volume made of others lists them under `slaves`; a disk has hardware, or a hypervisor's driver, under
+    # `device`.
     if name.startswith(STACKED):
         return False
     return os.path.exists(f"{folder}/{name}/device")

@@ -1,8 +1,7 @@
-"""Why a cloud machine's network is slow: how often AWS's ENA cards held back or dropped packets over the
-instance's allowance.
+"""Network limits of a cloud machine: how often AWS's ENA cards queued or dropped packets above the instance's
+allowance.
 
-These counters have no file; the driver hands them out through the ioctl behind `ethtool -S`, which needs no
-privilege.
+These counters have no file. They are read with the ioctl behind `ethtool -S`, which needs no privilege.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
 
-    # (fd, request, struct ifreq): the driver fills the buffer the request points at
+    # (fd, request, struct ifreq): the driver fills the buffer that the request points to
     Ioctl = Callable[[int, int, bytes], object]
 
 SIOCETHTOOL = 0x8946
@@ -29,7 +28,8 @@ ETHTOOL_GSTRINGS = 0x1B
 ETHTOOL_GSTATS = 0x1D
 ETH_SS_STATS = 1
 NAME_SIZE = 32
-# struct ethtool_drvinfo: cmd, driver, version, firmware, bus, option ROM, 12 spare bytes, then five counts.
+# struct ethtool_drvinfo: cmd, driver, version, firmware, bus, option ROM, 12 reserved bytes, then five
+# counts.
 DRVINFO = Struct("=I32s32s32s32s32s12s5I")
 KEYS = {
     "bw_in_allowance_exceeded": "bwInExceeded",
@@ -48,20 +48,19 @@ def probe(scope: Scope) -> Ena:
         raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
     nics = [name for name in names if _driver(f"{folder}/{name}") == "ena"]
     if not nics:
-        raise Absent("no network interface is driven by ena")
+        raise Absent("no network interface uses the driver ena")
     return Ena(nics)
 
 
 class Ena:
-    """`network.ena.{nic}.bwInExceeded` and its like: packets since the driver was loaded (counters), every 10
-    s.
+    """`network.ena.{nic}.bwInExceeded` etc.: packets since the driver was loaded (counters), read every 10 s.
 
     Args:
-        ioctl: how the driver is asked, if not by fcntl's ioctl; a test hands in a card of its own.
+        ioctl: used instead of fcntl.ioctl; tests pass a fake card.
     """
 
     name = "ena"
-    every_s = 10.0  # the driver asks the card, which takes it a while
+    every_s = 10.0  # the driver reads the card, which is slow
 
     def __init__(self, nics: list[str], ioctl: Ioctl | None = None) -> None:
         if ioctl is None:
@@ -70,17 +69,17 @@ class Ena:
             ioctl = fcntl.ioctl
         self._socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM).detach()
         self.absent: dict[str, str] = {}
-        self.nics: list[Statistics] = []
+        self.nics: list[EnaStatistics] = []
         for nic in nics:
             try:
-                statistics = Statistics(nic, self._socket, ioctl)
+                statistics = EnaStatistics(nic, self._socket, ioctl)
             except OSError as error:
-                self.absent[nic] = f"the driver does not tell its statistics: {error.strerror}"
+                self.absent[nic] = f"the driver's statistics could not be read: {error.strerror}"
                 continue
             if statistics.keys:
                 self.nics.append(statistics)
             else:
-                self.absent[nic] = "the driver is too old to count what exceeds the allowance"
+                self.absent[nic] = "the driver is too old to count packets above the allowance"
 
     def sample(self, tick: Tick) -> None:
         for nic in self.nics:
@@ -94,8 +93,8 @@ class Ena:
                 tick.counters[key] = float(values[place])
 
 
-class Statistics:
-    """One interface's statistics: their names, learnt once, and their values."""
+class EnaStatistics:
+    """The statistics of one interface: names, which are read once, and values."""
 
     __slots__ = ("_buffer", "_count", "_fd", "_ioctl", "_nic", "keys")
 
@@ -103,9 +102,9 @@ class Statistics:
         self._nic = nic
         self._fd = fd
         self._ioctl = ioctl
-        info = self._ask(pack("=I", ETHTOOL_GDRVINFO).ljust(DRVINFO.size, b"\0"))
+        info = self._call(pack("=I", ETHTOOL_GDRVINFO).ljust(DRVINFO.size, b"\0"))
         self._count = DRVINFO.unpack(info)[8]
-        names = self._ask(
+        names = self._call(
             pack("=III", ETHTOOL_GSTRINGS, ETH_SS_STATS, self._count) + bytes(NAME_SIZE * self._count)
         )
         self.keys = [
@@ -117,14 +116,14 @@ class Statistics:
     def read(self) -> tuple[int, ...]:
         """All statistics in the driver's order."""
         request = pack("=II", ETHTOOL_GSTATS, self._count) + bytes(8 * self._count)
-        return Struct(f"={self._count}Q").unpack(self._ask(request)[8:])
+        return Struct(f"={self._count}Q").unpack(self._call(request)[8:])
 
-    def _ask(self, request: bytes) -> bytes:
-        """Hand the driver a buffer that begins with a request; returns the buffer as the driver left it.
+    def _call(self, request: bytes) -> bytes:
+        """Pass the driver a buffer that begins with a request. Returns the buffer as filled by the driver.
 
         struct ifreq is a name of 16 bytes and a pointer, padded to 40 bytes.
         """
-        # Imported here, where there is such a card: with `array` come 400 kB of abstract classes.
+        # Imported here, only if there is such a card: `array` loads 400 kB of abstract classes.
         from array import array
 
         buffer = array("B", request)
@@ -142,5 +141,5 @@ def _strings(names: bytes) -> list[str]:
 def _driver(interface: str) -> str:
     try:
         return os.path.basename(os.readlink(f"{interface}/device/driver"))
-    except OSError:  # no card behind it
+    except OSError:  # a virtual interface
         return ""

@@ -1,6 +1,7 @@
-"""Energy of the processor and its memory: RAPL counters in /sys/class/powercap.
+"""Energy of the CPU and its memory: RAPL counters in /sys/class/powercap.
 
-Since Linux 5.10 only root may read them, because power tells secrets; then this source is absent and says so.
+Since Linux 5.10 only root may read them, because power reveals secrets. Without permission this source is
+absent.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
-# Of a shorter interval than this the power is noise: the hardware updates its counters every millisecond.
+# Over shorter intervals the power is noise: the hardware updates its counters every millisecond.
 SHORTEST_S = 0.05
 
 
@@ -26,16 +27,16 @@ def probe(scope: Scope) -> Energy:
 
 
 class Energy:
-    """`energy.{domain}` (J, counters) of each package and its parts, and `cpu.powerWatts`: packages and
-    memory together.
+    """`energy.{domain}` (J, counters) of each package and its parts, and `cpu.powerWatts`, the sum of
+    packages and memory.
     """
 
     name = "energy"
 
     def __init__(self, scope: Scope) -> None:
         self.absent: dict[str, str] = {}
-        self.domains: list[Domain] = []
-        self._powered: list[Domain] = []
+        self.domains: list[EnergyDomain] = []
+        self._powered: list[EnergyDomain] = []
         self._before: tuple[float, float] | None = None
         folder = scope.path("/sys/class/powercap")
         try:
@@ -43,14 +44,14 @@ class Energy:
         except OSError as error:
             raise Absent(f"{folder} cannot be listed: {error.strerror}") from error
         names = {zone: read_text(f"{folder}/{zone}/name") or "" for zone in zones if ":" in zone}
-        for zone, domain in domains(names).items():
+        for zone, domain in domain_names(names).items():
             try:
-                self.domains.append(Domain(f"{folder}/{zone}", domain))
+                self.domains.append(EnergyDomain(f"{folder}/{zone}", domain))
             except PermissionError:
                 self.absent[domain] = f"only root may read {folder}/{zone}/energy_uj"
             except (OSError, ValueError) as error:
                 self.absent[domain] = f"{folder}/{zone}: {error}"
-        # The whole platform (psys) contains the packages, and a package its cores.
+        # psys (the whole platform) includes the packages, and a package its cores.
         self._powered = [d for d in self.domains if d.name.startswith(("package", "dram"))]
 
     def sample(self, tick: Tick) -> None:
@@ -67,8 +68,8 @@ class Energy:
         self._before = tick.mono_s, joules
 
 
-class Domain:
-    """One counter. It wraps around at its range: every quarter of an hour on a busy server."""
+class EnergyDomain:
+    """One counter. It wraps around at the end of its range: every 15 minutes on a busy server."""
 
     __slots__ = ("_file", "_last_uj", "_range_uj", "_total_uj", "key", "name")
 
@@ -84,7 +85,7 @@ class Domain:
         return self._total_uj / 1e6
 
     def read(self) -> float:
-        """Energy in J: the hardware's counter, its wrap-arounds undone."""
+        """Energy in J: the hardware's counter, corrected for wrap-arounds."""
         now = int(self._file.read())
         grown = now - self._last_uj
         self._total_uj += grown if grown >= 0 else grown + self._range_uj
@@ -92,18 +93,17 @@ class Domain:
         return self.joules
 
 
-def domains(names: dict[str, str]) -> dict[str, str]:
-    """Zone -> what to call it. A package's parts carry its number: `core`, `dram` of package 1 are `core-1`,
+def domain_names(names: dict[str, str]) -> dict[str, str]:
+    """Names of the zones. Parts of a package carry its number: `core`, `dram` of package 1 are `core-1`,
     `dram-1`.
 
-    A package that is there twice, once through a register and once through memory (intel-rapl-mmio), is taken
-    once.
+    A package that is listed twice, through a register and through memory (intel-rapl-mmio), is included once.
 
-    >>> domains({"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl-mmio:0": "package-0"})
-    {'intel-rapl:0': 'package-0', 'intel-rapl:0:0': 'core-0'}
+    >>> domain_names({"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl-mmio:0":
+    "package-0"}) {'intel-rapl:0': 'package-0', 'intel-rapl:0:0': 'core-0'}
     """
     found: dict[str, str] = {}
-    # "intel-rapl:0" sorts after "intel-rapl-mmio:0", but is the one to keep: it also has the parts.
+    # "intel-rapl:0" sorts after "intel-rapl-mmio:0", but is kept, because it also has the parts.
     for zone in sorted(names, key=lambda zone: ("mmio" in zone, zone)):
         name = names[zone]
         parent = zone.rpartition(":")[0]

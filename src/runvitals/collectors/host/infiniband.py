@@ -1,8 +1,8 @@
-"""Traffic of InfiniBand, RoCE and AWS EFA devices: /sys/class/infiniband. None of it passes through
+"""Traffic of InfiniBand, RoCE and AWS EFA devices, from /sys/class/infiniband. It is not included in
 /proc/net/dev.
 
-Reading one counter asks the device's firmware, which takes 10 to 100 µs; so traffic is read once a second at
-most and errors every 10 s.
+Reading one counter queries the device's firmware, which takes 10 to 100 µs. So traffic is read at most once a
+second, and errors every 10 s.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 TRAFFIC_EVERY_S = 1.0
 ERRORS_EVERY_S = 10.0
-# The data counters count 4-byte words, the width of the first links' four lanes, whatever the device.
+# Data counters are in units of 4 bytes on every device.
 WORD = 4
-# Old adapters count in 32 bits and stop there.
+# Old adapters have 32-bit counters that stop at their maximum.
 SATURATED = 0xFFFF_FFFF
 ERRORS = ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors", "port_xmit_discards")
 EFA_BYTES = {
@@ -48,7 +48,7 @@ class Infiniband:
 
     def __init__(self, scope: Scope) -> None:
         self.absent: dict[str, str] = {}
-        self.ports: list[Port] = []
+        self.ports: list[InfinibandPort] = []
         folder = scope.path("/sys/class/infiniband")
         try:
             devices = sorted(os.listdir(folder))
@@ -57,7 +57,7 @@ class Infiniband:
         ours = usable_devices(scope)
         for device in devices:
             if ours is not None and device not in ours:
-                self.absent[device] = "belongs to the host: this container was not given its device file"
+                self.absent[device] = "belongs to the host: this container has no access to its device file"
                 continue
             ports = [name for name in os.listdir(f"{folder}/{device}/ports") if name.isdigit()]
             for port in sorted(ports, key=int):
@@ -65,7 +65,7 @@ class Infiniband:
                 if found.traffic or found.slow:
                     self.ports.append(found)
                 else:
-                    self.absent[f"{device} port {port}"] = "has no counters"
+                    self.absent[f"{device} port {port}"] = "no counters"
         self._traffic = Every(TRAFFIC_EVERY_S)
         self._errors = Every(ERRORS_EVERY_S)
 
@@ -80,21 +80,21 @@ class Infiniband:
                     counter.sample(tick)
 
 
-class Port:
-    """A device's port: the counters read often, and those read seldom."""
+class InfinibandPort:
+    """A port of a device: counters that are read often, and counters that are read rarely."""
 
     __slots__ = ("slow", "traffic")
 
-    def __init__(self, traffic: list[Counter], slow: list[Counter]) -> None:
+    def __init__(self, traffic: list[PortCounter], slow: list[PortCounter]) -> None:
         self.traffic = traffic
         self.slow = slow
 
 
-class Counter:
-    """One key: the sum of some files, times a factor. A file that gives no number leaves the key out.
+class PortCounter:
+    """One key: the sum of some files, times a factor. If a file has no number, the key is missing.
 
     Args:
-        limit: the value at which a counter stops and means nothing any more; 0 = none.
+        limit: the value at which a counter stops and becomes meaningless; 0 = none.
     """
 
     __slots__ = ("_factor", "_files", "_key", "_limit")
@@ -116,9 +116,9 @@ class Counter:
 
 
 def usable_devices(scope: Scope) -> set[str] | None:
-    """The devices that we hold the device file of (/dev/infiniband/uverbs…), or None where nothing tells.
+    """The devices whose device file we can use (/dev/infiniband/uverbs…), or None if unknown.
 
-    Containers see all of the host's ports in /sys.
+    Containers see all ports of the host in /sys.
     """
     verbs, files = scope.path("/sys/class/infiniband_verbs"), scope.path("/dev/infiniband")
     if not os.path.isdir(verbs) or not os.path.isdir(scope.path("/dev")):
@@ -135,11 +135,11 @@ def usable_devices(scope: Scope) -> set[str] | None:
     return usable
 
 
-def _port(folder: str, device: str, port: str) -> Port:
-    place = f"{folder}/ports/{port}"
+def _port(folder: str, device: str, port: str) -> InfinibandPort:
+    port_folder = f"{folder}/ports/{port}"
     if _is_efa(folder, device):
-        return _efa_port(place, f"network.efa.{device}.{port}")
-    return _ib_port(place, f"network.ib.{device}.{port}")
+        return _efa_port(port_folder, f"network.efa.{device}.{port}")
+    return _ib_port(port_folder, f"network.ib.{device}.{port}")
 
 
 def _is_efa(folder: str, device: str) -> bool:
@@ -147,32 +147,32 @@ def _is_efa(folder: str, device: str) -> bool:
     return os.path.basename(driver) == "efa" or device.startswith(("efa_", "rdmap"))
 
 
-def _ib_port(place: str, prefix: str) -> Port:
+def _ib_port(folder: str, prefix: str) -> InfinibandPort:
     traffic, slow = [], []
     for key, name in (("xmitBytes", "port_xmit_data"), ("recvBytes", "port_rcv_data")):
-        wide = _open_number(f"{place}/counters_ext/{name}_64")
-        file = wide or _open_number(f"{place}/counters/{name}")
+        wide = _open_number(f"{folder}/counters_ext/{name}_64")
+        file = wide or _open_number(f"{folder}/counters/{name}")
         if file is not None:
-            traffic.append(Counter(f"{prefix}.{key}", [file], WORD, 0 if wide else _stops_at(file)))
-    wait = _open_number(f"{place}/counters/port_xmit_wait")
+            traffic.append(PortCounter(f"{prefix}.{key}", [file], WORD, 0 if wide else _stops_at(file)))
+    wait = _open_number(f"{folder}/counters/port_xmit_wait")
     if wait is not None:
-        slow.append(Counter(f"{prefix}.xmitWait", [wait], 1, _stops_at(wait)))
-    errors = [file for name in ERRORS if (file := _open_number(f"{place}/counters/{name}")) is not None]
+        slow.append(PortCounter(f"{prefix}.xmitWait", [wait], 1, _stops_at(wait)))
+    errors = [file for name in ERRORS if (file := _open_number(f"{folder}/counters/{name}")) is not None]
     if errors:
-        slow.append(Counter(f"{prefix}.errors", errors))
-    return Port(traffic, slow)
+        slow.append(PortCounter(f"{prefix}.errors", errors))
+    return InfinibandPort(traffic, slow)
 
 
-def _efa_port(place: str, prefix: str) -> Port:
-    files = {key: _open_number(f"{place}/hw_counters/{name}") for key, name in EFA_BYTES.items()}
-    traffic = [Counter(f"{prefix}.{key}", [file]) for key, file in files.items() if file is not None]
-    drops = _open_number(f"{place}/hw_counters/rx_drops")
-    return Port(traffic, [Counter(f"{prefix}.drops", [drops])] if drops is not None else [])
+def _efa_port(folder: str, prefix: str) -> InfinibandPort:
+    files = {key: _open_number(f"{folder}/hw_counters/{name}") for key, name in EFA_BYTES.items()}
+    traffic = [PortCounter(f"{prefix}.{key}", [file]) for key, file in files.items() if file is not None]
+    drops = _open_number(f"{folder}/hw_counters/rx_drops")
+    return InfinibandPort(traffic, [PortCounter(f"{prefix}.drops", [drops])] if drops is not None else [])
 
 
 def _stops_at(file: PseudoFile) -> int:
-    """0 for a counter that is past 32 bits already, so has 64; for others the end of 32 bits, where it may
-    stand still.
+    """The maximum of a 32-bit counter, at which it may stop; 0 for a counter that is already above it, and
+    so has 64 bits.
     """
     value = _number(file)
     return 0 if value is not None and value > SATURATED else SATURATED
@@ -180,7 +180,7 @@ def _stops_at(file: PseudoFile) -> int:
 
 def _open_number(path: str) -> PseudoFile | None:
     file = open_if_there(path)
-    if file is not None and _number(file) is None:  # "N/A (no PMA)": the device keeps no such count
+    if file is not None and _number(file) is None:  # "N/A (no PMA)": the device has no such counter
         file.close()
         return None
     return file
@@ -189,6 +189,6 @@ def _open_number(path: str) -> PseudoFile | None:
 def _number(file: PseudoFile) -> int | None:
     try:
         text = file.read().strip()
-    except OSError:  # the port is being reset; the next turn asks again
+    except OSError:  # the port is being reset; retried at the next turn
         return None
     return int(text) if text.isdigit() else None

@@ -1,4 +1,4 @@
-"""Load averages (/proc/loadavg) and the time since the machine was started (/proc/uptime)."""
+"""LoadAverages averages (/proc/loadavg) and uptime (/proc/uptime)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
 
-def probe(scope: Scope) -> Load:
+def probe(scope: Scope) -> LoadAverages:
     try:
-        return Load(scope)
+        return LoadAverages(scope)
     except OSError as error:
         raise Absent(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-class Load:
-    """`system.load1`, `5`, `15`: threads that run or wait for a CPU or a disk, averaged over so many minutes;
-    `system.uptime`.
+class LoadAverages:
+    """`system.load1`, `5`, `15`: threads that run or wait for a CPU or disk, averaged over 1, 5 and 15
+    minutes; `system.uptime`.
     """
 
     name = "load"
-    every_s = 10.0  # the shortest average is over a minute
+    every_s = 10.0  # the shortest average is over one minute
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/loadavg"))
@@ -36,7 +36,7 @@ class Load:
         gauges["system.load5"] = float(five)
         gauges["system.load15"] = float(fifteen)
         if self._uptime_path is not None:
-            # Read once: from then on the tick's own clock tells it.
+            # Read once; from then on the tick's clock is used.
             text = read_text(self._uptime_path)
             self._uptime_path = None
             self._started_s = tick.mono_s - float(text.split()[0]) if text else None

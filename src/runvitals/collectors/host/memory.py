@@ -1,8 +1,8 @@
-"""Memory of the host (/proc/meminfo) and of our cgroup, against the smallest limit above us.
+"""HostMemory of the host (/proc/meminfo) and of our cgroup, relative to the smallest limit that applies to
+us.
 
-What a container may still use is its limit less its *working set*: the bytes it holds less the file cache
-that the kernel drops first (the figure by which Kubernetes evicts). "Used" therefore never means "filled with
-cache".
+A container's available memory is its limit minus its *working set*: its memory without the file cache that
+the kernel drops first (the figure by which Kubernetes evicts). So "used" never means "filled with cache".
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
     from runvitals.collectors.plumbing.cgroup import Cgroup, Limit
 
-# Limits can be changed under a running container; that is rare, and looking costs 10 µs a level.
+# Limits of a running container can be changed, which is rare; reading them costs 10 µs a level.
 LIMITS_EVERY_S = 60.0
-# memory.stat makes the kernel gather the counts of all CPUs, 12 µs on 2 of them and far more on 200.
+# memory.stat makes the kernel add up the counts of all CPUs: 12 µs for 2 CPUs and far more for 200.
 LIMITED_DETAILS_EVERY_S = 1.0
 DETAILS_EVERY_S = 10.0
 
 
-def probe(scope: Scope) -> Memory:
+def probe(scope: Scope) -> HostMemory:
     try:
-        return Memory(scope)
+        return HostMemory(scope)
     except OSError as error:
         raise Absent(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-class Memory:
+class HostMemory:
     """`memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` …"""
 
     name = "memory"
@@ -47,7 +47,7 @@ class Memory:
         info = self._meminfo
         info.read()
         if self._limits.due(tick.mono_s):
-            self._look_up_limit()
+            self._read_limit()
         used = info.total - info.available
         gauges["host.memory_percent"] = used * 100.0 / info.total
         gauges["memory.usedMB"] = used / MIB
@@ -58,7 +58,7 @@ class Memory:
         percent = gauges["host.memory_percent"]
         available = float(info.available)
         details = self._details.due(tick.mono_s)
-        # Without a limit nothing depends on the working set, and it is told with its details only.
+        # Without a limit nothing depends on the working set: write it only when it is read with its details.
         if self._working_set is not None and (details or self._limit is not None):
             held = self._working_set.read(details)
             gauges["cgroup.memory.workingSetMB"] = held / MIB
@@ -69,7 +69,7 @@ class Memory:
         gauges["memory_percent"] = percent
         gauges["proc.memory.availableMB"] = available / MIB
 
-    def _look_up_limit(self) -> None:
+    def _read_limit(self) -> None:
         limit = self._cgroup.memory_limit()
         if (limit and limit.folder) != (self._limit and self._limit.folder):
             if self._working_set is not None:
@@ -80,7 +80,7 @@ class Memory:
 
 
 class Meminfo:
-    """The lines of /proc/meminfo that are wanted, in bytes. 10 µs a read, most of it the kernel's.
+    """The fields of /proc/meminfo that are used, in bytes. A read takes 10 µs, mostly in the kernel.
 
     Raises:
         OSError: the file cannot be read.
@@ -89,8 +89,7 @@ class Meminfo:
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/meminfo"))
-        # The order of the lines is the kernel's and stays while it runs, so each one's place is looked up
-        # once.
+        # The order of the lines does not change while the kernel runs, so each position is determined once.
         names = [line.partition(b":")[0] for line in self._file.read().split(b"\n")]
         self._tells_available = b"MemAvailable" in names
         if b"MemTotal" not in names or not (self._tells_available or b"MemFree" in names):
@@ -118,16 +117,16 @@ class Meminfo:
         ]
         self.cached = buffers + page_cache + slab
         self.total, self.swap_total, self.swap_free = total, swap_total, swap_free
-        # Kernels before 3.14 do not say what is available: what is free, and caches but for shared memory,
-        # which is counted with them and cannot be dropped.
+        # Before kernel 3.14 there is no MemAvailable: use free memory, and caches without shared memory,
+        # which is counted as cache and cannot be dropped.
         self.available = (
             available if self._tells_available else min(total, free + max(0, self.cached - shared))
         )
 
 
 class WorkingSet:
-    """What a cgroup holds less what the kernel drops first: max(usage - inactive file pages, anonymous
-    pages), in bytes.
+    """A cgroup's memory without the part that the kernel drops first: max(usage - inactive file pages,
+    anonymous pages), in bytes.
     """
 
     __slots__ = ("_anonymous", "_anonymous_key", "_inactive", "_inactive_key", "_stat", "_usage")
@@ -145,8 +144,8 @@ class WorkingSet:
 
     @classmethod
     def of(cls, cgroup: Cgroup, limit: Limit | None) -> WorkingSet | None:
-        """Of the folder that holds the limit, for it is everything in there that counts against it; without
-        one, of our own.
+        """The working set of the folder with the limit, since everything in it counts towards the limit;
+        without a limit, that of our folder.
         """
         if cgroup.memory is None:
             return None
@@ -154,13 +153,13 @@ class WorkingSet:
         try:
             working_set = cls(cgroup.memory.version, folder)
             working_set.read(details=True)
-        except OSError:  # the root of the v2 tree has no such files: the host's numbers are all there is
+        except OSError:  # the root of the v2 tree has no such files: only the host's numbers exist
             return None
         return working_set
 
     def read(self, details: bool) -> int:
-        """The working set in bytes. The usage is of now, what is taken off it of the last call with
-        ``details``.
+        """The working set in bytes. The usage is current; what is subtracted from it was read at the last
+        call with ``details``.
         """
         usage = int(self._usage.read())
         if details:

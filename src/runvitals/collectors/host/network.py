@@ -1,9 +1,11 @@
-"""Traffic of the network interfaces (/proc/net/dev) and TCP's retransmissions (/proc/net/snmp), of the
-network namespace we are in.
+"""Traffic of the network interfaces (/proc/net/dev) and TCP retransmissions (/proc/net/snmp) of our network
+namespace.
 
-The same byte shows up on several interfaces: on a bond and its members, on a container's veth, its bridge and
-the card below. The sums count it once: the cards, or what binds them together; in a container that has only a
-veth, that one.
+The same byte may appear on several interfaces: on a bond and its members; on a container's veth, its bridge
+    and
+the card. The sums count it once: that of the cards, or of the bonds that combine them; in a container with
+    only a
+veth, that of the veth.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
 
-# /proc/net/snmp adds up every counter of IP, ICMP, TCP and UDP over all CPUs: 15 µs on 2 of them, ten times
-# that on 200.
+# /proc/net/snmp adds up every counter of IP, ICMP, TCP and UDP over all CPUs: 15 µs for 2 CPUs, ten times
+# that for 200.
 SNMP_EVERY_S = 5.0
-# A new interface shows as a new line at once; one that takes another's line, at the next look.
-LOOK_EVERY_S = 60.0
-# What is no way out of this machine where nothing better is known: no sysfs, or no card behind any interface.
+# A new interface is noticed immediately, as a new line. One that replaces another is noticed at the next
+# check.
+RECHECK_EVERY_S = 60.0
+# Names of interfaces that are left out of the sums without better information: no sysfs, or no card at all.
 _INWARD = (
     "docker",
     "br-",
@@ -61,19 +64,19 @@ class Network:
         self._file = PseudoFile(net + "/dev")
         self._snmp = open_if_there(net + "/snmp")
         self._snmp_every = Every(SNMP_EVERY_S)
-        self._nics: list[Nic] = []  # reported, each with its line in the file
-        self._counted: list[Nic] = []  # and summed
+        self._nics: list[NetworkInterface] = []  # reported, each with its line in the file
+        self._counted: list[NetworkInterface] = []  # and summed
         self._lines = 0
-        self._look = Every(LOOK_EVERY_S)
-        # Corrections that keep the sums steady when interfaces come (with a past) and go (with theirs).
+        self._recheck = Every(RECHECK_EVERY_S)
+        # Corrections that keep the sums steady when interfaces with earlier traffic are added or removed.
         self._sent_shift = self._recv_shift = 0
-        self._choose(self._file.read().split(b"\n"), first=True)
+        self._select_interfaces(self._file.read().split(b"\n"), first=True)
 
     def sample(self, tick: Tick) -> None:
         counters = tick.counters
         lines = self._file.read().split(b"\n")
-        if len(lines) != self._lines or self._look.due(tick.mono_s) or not self._read(counters, lines):
-            self._choose(lines)
+        if len(lines) != self._lines or self._recheck.due(tick.mono_s) or not self._read(counters, lines):
+            self._select_interfaces(lines)
             self._read(counters, lines)
         sent, recv = self._sent_shift, self._recv_shift
         for nic in self._counted:
@@ -87,7 +90,7 @@ class Network:
                 counters["network.tcpRetransmits"] = float(retransmits)
 
     def _read(self, counters: dict[str, float], lines: list[bytes]) -> bool:
-        """Read the interfaces we report; False if one of them is not where it was."""
+        """Read the reported interfaces; False if a line has moved."""
         for nic in self._nics:
             line = lines[nic.line]
             if not line.startswith(nic.label):
@@ -95,8 +98,8 @@ class Network:
             nic.sample(counters, line)
         return True
 
-    def _choose(self, lines: list[bytes], first: bool = False) -> None:
-        """Decide anew which interfaces are reported and which are summed."""
+    def _select_interfaces(self, lines: list[bytes], first: bool = False) -> None:
+        """Select the interfaces to report and to sum up."""
         labels = [line[: line.find(b":") + 1] for line in lines]
         names = [label[:-1].strip().decode() for label in labels]
         counted, shown = choose_interfaces(self._sysfs, [name for name in names if name])
@@ -108,7 +111,7 @@ class Network:
         for place, name in enumerate(names):
             if name not in shown:
                 continue
-            nic = known.get(name) or Nic(name)
+            nic = known.get(name) or NetworkInterface(name)
             nic.line, nic.label = place, labels[place]
             self._nics.append(nic)
             if name not in counted:
@@ -123,8 +126,8 @@ class Network:
             self._recv_shift += nic.recv
 
 
-class Nic:
-    """One interface: its keys, its line in the file, its latest totals in bytes."""
+class NetworkInterface:
+    """One interface: keys, its line in the file, latest totals in bytes."""
 
     __slots__ = ("_keys", "label", "line", "name", "recv", "sent")
 
@@ -136,7 +139,7 @@ class Nic:
         self.sent = self.recv = 0
 
     def sample(self, counters: dict[str, float], line: bytes) -> None:
-        # bytes packets errs drop fifo frame compressed multicast, received and then sent
+        # bytes packets errs drop fifo frame compressed multicast, first received, then sent
         fields = line[len(self.label) :].split(None, 12)
         self.recv, self.sent = int(fields[0]), int(fields[8])
         sent, recv, errors, drops = self._keys
@@ -147,18 +150,17 @@ class Nic:
 
 
 def net_folder(scope: Scope) -> str:
-    """Where the network files lie. /proc/net is always the reader's own namespace; another root's is that of
-    its first process.
+    """The folder with the network files. /proc/net is always that of the reader's namespace; for another
+    root it is that of its first process.
     """
     first = scope.path("/proc/1/net")
     return first if scope.host_root and os.path.exists(first + "/dev") else scope.path("/proc/net")
 
 
 def choose_interfaces(sysfs: str, names: Iterable[str]) -> tuple[set[str], set[str]]:
-    """(interfaces whose sum is this machine's traffic, interfaces worth reporting by themselves).
+    """(interfaces whose sum is this machine's traffic, interfaces to report).
 
-    A card that is part of a bond, team or bridge is left out of the sum and what it is part of counts
-    instead; it is still reported.
+    A card in a bond, team or bridge is reported, but left out of the sum, which includes the bond instead.
     """
     outward = [name for name in names if name != "lo"]
     cards = [name for name in outward if os.path.exists(f"{sysfs}/{name}/device")]
@@ -174,7 +176,7 @@ def choose_interfaces(sysfs: str, names: Iterable[str]) -> tuple[set[str], set[s
 
 
 def _uppermost(sysfs: str, name: str) -> str:
-    for _ in range(8):  # bonds in bridges nest two deep; a ring cannot be, but must not hang us either
+    for _ in range(8):  # bonds in bridges nest two deep; limited in case of a cycle
         try:
             name = os.path.basename(os.readlink(f"{sysfs}/{name}/master"))
         except OSError:
@@ -183,7 +185,7 @@ def _uppermost(sysfs: str, name: str) -> str:
 
 
 def retransmitted_segments(snmp: bytes) -> int | None:
-    """RetransSegs of /proc/net/snmp: a line "Tcp:" of names, then one of numbers."""
+    """RetransSegs in /proc/net/snmp, which has a line "Tcp:" with names and one with numbers."""
     start = snmp.find(b"\nTcp: ")
     lines = snmp[start + 1 :].split(b"\n", 2)
     if start < 0 or len(lines) < 2:

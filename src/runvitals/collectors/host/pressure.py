@@ -1,7 +1,7 @@
-"""Pressure: how much of the time tasks waited for CPU, memory or storage (the kernel's PSI).
+"""Pressure stall information (PSI): how much of the time tasks waited for CPU, memory or storage.
 
-``some`` is the share of time in which at least one task waited, ``full`` in which all of them did. Our own
-cgroup's files tell it of the run, /proc/pressure of the whole host.
+``some`` is the share of time in which at least one task waited, ``full`` in which all of them did. The files
+of our cgroup cover the run, those in /proc/pressure the whole host.
 """
 
 from __future__ import annotations
@@ -29,32 +29,31 @@ class Pressure:
     """
 
     name = "pressure"
-    every_s = 10.0  # the averages are over 10 s, and the counters lose nothing in between
+    every_s = 10.0  # the averages are over 10 s, and the counters miss nothing in between
 
     def __init__(self, scope: Scope) -> None:
         own = locate(scope).pressure
-        self.resources: list[Resource] = []
+        self.resources: list[PressureFile] = []
         for resource in ("cpu", "memory", "io"):
             file = open_if_there(f"{own.own}/{resource}.pressure") if own is not None else None
             file = file or open_if_there(scope.path(f"/proc/pressure/{resource}"))
             if file is not None:
-                self.resources.append(Resource(resource, file))
+                self.resources.append(PressureFile(resource, file))
 
     def sample(self, tick: Tick) -> None:
         for resource in self.resources:
             resource.sample(tick)
 
 
-class Resource:
-    """One pressure file: 4 µs a read."""
+class PressureFile:
+    """One pressure file. A read takes 4 µs."""
 
     __slots__ = ("_file", "_full", "_seconds", "_some")
 
     def __init__(self, resource: str, file: PseudoFile) -> None:
         self._file = file
         self._some = f"{resource}.pressureAvg10"
-        # That all tasks wait for a CPU means nothing on a host, whose idle task never does; newer kernels
-        # write 0 there.
+        # `full` is meaningless for the CPU of a host; newer kernels write 0.
         self._full = f"{resource}.pressureFullAvg10" if resource != "cpu" else ""
         self._seconds = f"{resource}.pressureSeconds"
 

@@ -1,7 +1,7 @@
-"""Temperature and clock of the processor: hwmon or a thermal zone, and cpufreq or /proc/cpuinfo.
+"""Temperature and clock of the CPU: hwmon or a thermal zone, and cpufreq or /proc/cpuinfo.
 
-Both change slowly and cost more than they look: reading a core's clock interrupts that core. So they are read
-every 10 s.
+Both change slowly and are expensive: reading a core's clock interrupts that core. So they are read every 10
+    s.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
 
-# A machine without cpufreq is a virtual one as a rule, whose /proc/cpuinfo tells the same clock all the time.
+# A machine without cpufreq is usually virtual, and /proc/cpuinfo shows a constant clock.
 CPUINFO_EVERY_S = 60.0
 CORES = 8
-# Outside of this a sensor is not connected or not understood.
+# Outside this range a sensor is not connected, or its unit is unknown.
 COLDEST_C, HOTTEST_C = 0.0, 150.0
-# The best sensor of each processor, best first: (hwmon name, label's beginning).
+# Sensors of the CPUs in order of preference: (hwmon name, beginning of the label).
 SENSORS = (
     ("coretemp", "Package id"),
     ("coretemp", "Physical id"),
@@ -64,9 +64,9 @@ class Thermal:
         self._cpuinfo_every = Every(CPUINFO_EVERY_S)
         self._cpuinfo = None if self._clocks else _cpuinfo(scope)
         if not self._sensors:
-            self.absent["cpu.avg_temp"] = "no hwmon sensor or thermal zone of the processor"
+            self.absent["cpu.avg_temp"] = "no hwmon sensor or thermal zone of the CPU"
         if not self._clocks and self._cpuinfo is None:
-            self.absent["cpu.freqMHz"] = "no cpufreq, and no clock in /proc/cpuinfo"
+            self.absent["cpu.freqMHz"] = "neither cpufreq nor a clock in /proc/cpuinfo"
 
     def sample(self, tick: Tick) -> None:
         degrees = [celsius for celsius in map(_celsius, self._sensors) if celsius is not None]
@@ -80,7 +80,7 @@ class Thermal:
 
 
 def find_sensors(scope: Scope) -> list[PseudoFile]:
-    """The temperature inputs of the processor, one a package where the hardware has it so."""
+    """The temperature inputs of the CPU, one per package if the hardware has them."""
     hwmon = scope.path("/sys/class/hwmon")
     inputs: dict[tuple[str, str], list[str]] = {}
     for chip in _list(hwmon):
@@ -105,7 +105,7 @@ def find_sensors(scope: Scope) -> list[PseudoFile]:
 
 
 def find_clocks(scope: Scope) -> list[PseudoFile]:
-    """cpufreq's file of at most 8 cores, spread over all of them."""
+    """The cpufreq files of at most 8 cores, spread over all of them."""
     folder = scope.path("/sys/devices/system/cpu")
     cores = sorted(int(name[3:]) for name in _list(folder) if name.startswith("cpu") and name[3:].isdigit())
     step = -(-len(cores) // CORES) or 1
@@ -113,7 +113,7 @@ def find_clocks(scope: Scope) -> list[PseudoFile]:
 
 
 def clocks_of_cpuinfo(text: bytes) -> list[float]:
-    """The first cores' "cpu MHz" of /proc/cpuinfo, in MHz."""
+    """ "cpu MHz" of the first cores in /proc/cpuinfo."""
     lines = [line for line in text.split(b"\n")[:-1] if line.startswith(b"cpu MHz")]
     return [float(line.partition(b":")[2]) for line in lines[:CORES]]
 
@@ -154,7 +154,7 @@ def _list(folder: str) -> list[str]:
 def _celsius(sensor: PseudoFile) -> float | None:
     try:
         celsius = int(sensor.read()) / 1000.0
-    except (OSError, ValueError):  # a sensor that is asleep answers EAGAIN, ENODATA or nothing
+    except (OSError, ValueError):  # a sensor that is asleep returns EAGAIN, ENODATA or nothing
         return None
     return celsius if COLDEST_C < celsius < HOTTEST_C else None
 

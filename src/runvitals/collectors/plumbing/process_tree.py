@@ -21,7 +21,7 @@ FEW = 256
 LISTING_EVERY_S = 5.0
 
 
-class Tree:
+class ProcessTree:
     """Finds a run's processes. Whether they are still alive is left to the reader of their files.
 
     Args:
@@ -29,7 +29,7 @@ class Tree:
         excluded: a process that is left out with all its children (the monitor itself).
 
     Example:
-        >>> tree = Tree("/proc", excluded=os.getpid())
+        >>> tree = ProcessTree("/proc", excluded=os.getpid())
         >>> tree.descendants_of({1234}, {})        # all current ones
         [(1240, 1234)]
         >>> tree.newcomers({1234, 1240}, mono_s)   # those since the last call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.plumbing.process_tree import Tree
+from runvitals.collectors.plumbing.process_tree import ProcessTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ class RunProcesses:
         self._proc = proc
         self._roots: set[int] = set()
         self._members: set[int] = set()
-        self._tree: Tree | None = None
+        self._tree: ProcessTree | None = None
         if scope.process_tree:
             try:
-                self._tree = Tree(proc, os.getpid() if excluded is None else excluded)
+                self._tree = ProcessTree(proc, os.getpid() if excluded is None else excluded)
             except OSError:  # not Linux, or a sandbox: use the attached processes only
                 self._tree = None
 

@@ -67,8 +67,7 @@ def _values(head: str, usual: str, cell: str) -> dict[str, str]:
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
     """Whether a line after an NPU's is its chip's: numbers, and a PCI address in place of an NPU's health.
-    The
-    name of an NPU may be a number too: "310".
+    The name of an NPU may be a number too: "310".
     """
     return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
 

@@ -60,8 +60,7 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
 
 def commas(line: str, count: int) -> list[str]:
     """The cells of a line between commas. Commas in quotes do not separate, and commas without a space after
-    them
-    only if otherwise there are too few cells: names and localized numbers contain some.
+    them only if otherwise there are too few cells: names and localized numbers contain some.
 
     Example:
         >>> commas('0, "Acme, rev. 2", 54.00 W', 3), commas("0, 54,5 W, 61", 3)

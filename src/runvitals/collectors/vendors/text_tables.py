@@ -340,8 +340,7 @@ def _power(heading: str, words: Sequence[str]) -> tuple[str, str]:
 
 def _are_bare(pair: Sequence[str], heading: str) -> bool:
     """Whether both are numbers, or one is and the other is unknown, under a heading for such a pair, which
-    may
-    contain the unit: "Pwr:Usage/Cap(W)".
+    may contain the unit: "Pwr:Usage/Cap(W)".
     """
     numbers = [word for word in pair if _is_bare(word)]
     return bool(numbers) and all(_is_bare(word) or word == "NA" for word in pair) and "/" in heading
