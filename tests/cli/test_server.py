@@ -22,7 +22,7 @@ from runvitals.store import pairing
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.patience import PATIENCE_S
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 from tests.store.metadata import postgresql as postgres
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -189,7 +189,7 @@ def test_a_catalogue_that_cannot_be_reached_is_named(
 @pytest.fixture
 def years(tmp_path: Path) -> list[str]:
     """Where a store has three samples of the year 2020 and three of now, as options; nobody uses it."""
-    shared = Shared(tmp_path)
+    shared = StoredServer(tmp_path)
     (who,) = shared.catalogue.writers.join(
         [WriterRegistration("curl-1", "curl", "digits")], time.time_ns() // 1_000_000
     )
@@ -209,7 +209,7 @@ def test_it_drops_old_samples_and_says_so_in_json(tmp_path: Path, years: list[st
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=PATIENCE_S)
     lines = [json.loads(line) for line in err.splitlines()]
-    assert [one["message"] for one in lines] == ["dropped samples beyond their age", "request refused"]
+    assert [one["message"] for one in lines] == ["dropped samples beyond the maximum age", "request rejected"]
     assert lines[0]["samples"] == 3
 
 

@@ -15,7 +15,7 @@ from runvitals.client import Client, RemoteRun, ServerError, UnknownRun
 from runvitals.server import cached_read as freshness
 from tests.client.serving import serving
 from tests.query.journals import T0, Monitor, Trainer, Training
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_run_that_goes_on(client: Client, tmp_path: Path) -> None:
 
 def test_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "FRESH_S", 0.0)
-    shared = Shared(tmp_path / "server")
+    shared = StoredServer(tmp_path / "server")
     training = Training(tmp_path)
     training.advance(2)
     shared.now_ms = training.now_ms
@@ -167,7 +167,7 @@ def test_tables(client: Client, tmp_path: Path) -> None:
     assert logged["loss"].to_pylist() == [call.data["loss"] for call in run.history()]
     with pytest.raises(UnknownRun):
         RemoteRun(run._connection, {"id": "nope"}).table()
-    with pytest.raises(ServerError, match="lies before t0") as refused:
+    with pytest.raises(ServerError, match="is before t0") as refused:
         run.table(t0=2, t1=1)
     assert refused.value.status == 422
 

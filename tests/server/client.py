@@ -15,7 +15,7 @@ BASE = "http://127.0.0.1:8900"
 
 
 class Client:
-    """Calls the application as a browser on this machine would.
+    """LoggedColumns the application as a browser on this machine would.
 
     Attributes:
         now_ms: what the application takes the time to be.

@@ -35,7 +35,7 @@ from tests.query.journals import T0
 from tests.server.client import Client
 
 
-class Shared(Client):
+class StoredServer(Client):
     """A client of an application over a store; it gives journals to it as a relay and a server would.
 
     Attributes:

@@ -18,17 +18,17 @@ from runvitals.server.api.tables.responses import IncompleteTable, metrics_table
 from runvitals.server.library import SeriesSelection
 from runvitals.server.stored import run as stored_run
 from runvitals.store.metadata import StoredEvent, WriterRegistration
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 T0 = 1_790_812_800_000
 KEYS = ("cpu", "memory", "network.receivedBytes")
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredServer]:
     """A run in chunks of 2,000 s, whose oldest of each metric but `memory` are damaged."""
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
-    server = Shared(tmp_path / "server")
+    server = StoredServer(tmp_path / "server")
     server.now_ms = T0 + 7_000_000
     (who,) = server.catalogue.writers.join(
         [WriterRegistration("abc", "monitor.node1.1", "digits", started_ms=T0)], T0
@@ -62,7 +62,7 @@ WHAT = (
 )
 
 
-def test_series_are_listed(server: Shared) -> None:
+def test_series_are_listed(server: StoredServer) -> None:
     answer = server.get("/api/v1/runs/abc/series")
     assert answer.status_code == 200
     assert {one["key"] for one in answer.json()} >= set(KEYS)
@@ -73,20 +73,20 @@ def test_series_are_listed(server: Shared) -> None:
 @pytest.mark.parametrize(
     "how", [{"max_points": 500}, {"resolution": "raw"}, {"keys": "cpu", "max_points": 10_000}]
 )
-def test_what_is_whole_is_charted(server: Shared, how: dict[str, str]) -> None:
+def test_what_is_whole_is_charted(server: StoredServer, how: dict[str, str]) -> None:
     found = server.ask("runs/abc/metrics", **how)
     assert WHAT in found["problems"]
     whole = [group for group in found["groups"] if "cpu" in group["series"]]
     assert sum(len(group["t"]) for group in whole) > 250
 
 
-def test_a_chart_of_what_is_whole_has_no_problems(server: Shared) -> None:
+def test_a_chart_of_what_is_whole_has_no_problems(server: StoredServer) -> None:
     found = server.ask("runs/abc/metrics", keys="memory", resolution="raw")
     assert len(found["groups"][0]["t"]) == 6000
     assert found["problems"] == []
 
 
-def test_statistics_are_of_what_can_be_read(server: Shared) -> None:
+def test_statistics_are_of_what_can_be_read(server: StoredServer) -> None:
     answer = server.get("/api/v1/runs/abc/statistics")
     assert answer.status_code == 200
     assert {one["key"]: one["n"] for one in answer.json()}["memory"] == 6000
@@ -94,7 +94,7 @@ def test_statistics_are_of_what_can_be_read(server: Shared) -> None:
     assert WHAT in answer.headers["runvitals-problems"]
 
 
-def test_tables_and_the_run_itself_say_so(server: Shared) -> None:
+def test_tables_and_the_run_itself_say_so(server: StoredServer) -> None:
     table = server.get("/api/v1/runs/abc/metrics?format=csv&resolution=raw")
     assert table.status_code == 200
     assert WHAT in server.ask("runs/abc")["problems"]
@@ -103,7 +103,7 @@ def test_tables_and_the_run_itself_say_so(server: Shared) -> None:
     assert server.ask("runs")["runs"][0]["id"] == "abc"
 
 
-def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(server: Shared) -> None:
+def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(server: StoredServer) -> None:
     (who,) = server.catalogue.writers.join([WriterRegistration("busy", "monitor.node1.1", started_ms=T0)], T0)
     events = [StoredEvent(who.run_id, T0 + n, "marker", text=str(n)) for n in range(12_000)]
     lost = StoredEvent(who.run_id, T0 - 1, "records_lost", data={"count": 7})
@@ -118,7 +118,7 @@ def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(serv
 
 
 def test_a_run_of_very_many_names_is_answered_in_parts(
-    server: Shared, monkeypatch: pytest.MonkeyPatch
+    server: StoredServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_run, "_MOST_SERIES", 500)
     monkeypatch.setattr(stored_run, "_MOST_SHOWN", 100)
@@ -150,7 +150,7 @@ FORMS = pytest.mark.parametrize("form", ["csv", "arrow", "parquet"])
 
 @FORMS
 @pytest.mark.parametrize("how", ["resolution=raw", "max_points=500", "max_points=10000"])
-def test_a_table_tells_in_its_head_what_it_lacks(server: Shared, form: str, how: str) -> None:
+def test_a_table_tells_in_its_head_what_it_lacks(server: StoredServer, form: str, how: str) -> None:
     table = server.get(f"/api/v1/runs/abc/metrics?format={form}&{how}&keys=cpu")
     assert table.status_code == 200
     assert table.headers["runvitals-problems"] == WHAT
@@ -160,7 +160,7 @@ def test_a_table_tells_in_its_head_what_it_lacks(server: Shared, form: str, how:
 
 @FORMS
 def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
-    server: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Format
+    server: StoredServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Format
 ) -> None:
     monkeypatch.setattr(samples, "WINDOW_VALUES", 2000)
     answered = bytearray()
@@ -182,7 +182,7 @@ def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
     assert "samples of memory on node1" in again.headers["runvitals-problems"]
 
 
-def test_history_as_a_table_tells_what_it_lacks(server: Shared, tmp_path: Path) -> None:
+def test_history_as_a_table_tells_what_it_lacks(server: StoredServer, tmp_path: Path) -> None:
     (who,) = server.catalogue.writers.join(
         [WriterRegistration("abc", "rank.0.node1.2", "digits", started_ms=T0)], T0
     )
@@ -197,5 +197,5 @@ def test_history_as_a_table_tells_what_it_lacks(server: Shared, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("call", ["events", "series"])
-def test_a_number_beyond_what_can_be_counted_is_refused(server: Shared, call: str) -> None:
+def test_a_number_beyond_what_can_be_counted_is_refused(server: StoredServer, call: str) -> None:
     assert server.get(f"/api/v1/runs/abc/{call}?skip={10**20}").status_code == 422

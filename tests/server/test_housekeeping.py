@@ -17,21 +17,21 @@ from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from tests.query.journals import T0
 from tests.server.client import Client
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredServer]:
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
-    server = Shared(tmp_path)
+    server = StoredServer(tmp_path)
     server.now_ms = T0 + 200 * DAY_MS
     yield server
     server.close()
 
 
-def run(server: Shared, name: str, days_ago: int, values: int = 1000) -> int:
+def run(server: StoredServer, name: str, days_ago: int, values: int = 1000) -> int:
     """A run of so long ago, with samples and a summary; its number."""
     start_ms = server.now_ms - days_ago * DAY_MS
     (who,) = server.catalogue.writers.join(
@@ -58,25 +58,25 @@ class Forgotten(list[int]):
         self += runs
 
 
-def housekeeping(server: Shared, keeping: RetentionPolicy) -> tuple[Housekeeping, Forgotten]:
+def housekeeping(server: StoredServer, keeping: RetentionPolicy) -> tuple[Housekeeping, Forgotten]:
     forgotten = Forgotten()
     found = Housekeeping(server.store, server.catalogue, keeping, forgotten, lambda: server.now_ms)
     return found, forgotten
 
 
-def samples(server: Shared, name: str) -> int:
+def samples(server: StoredServer, name: str) -> int:
     groups = server.ask(f"runs/{name}/metrics", resolution="raw")["groups"]
     return sum(len(group["t"]) for group in groups)
 
 
 def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
-    server: Shared, caplog: pytest.LogCaptureFixture
+    server: StoredServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     run(server, "old", 120)
     run(server, "new", 10)
     keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
     with caplog.at_level(logging.INFO, "runvitals.server"):
-        keeper.look()
+        keeper.run_once()
     assert (samples(server, "old"), samples(server, "new")) == (0, 1000)
     assert [(one["id"], one["summary"]) for one in server.ask("runs")["runs"]] == [
         ("new", {"loss": 0.5}),
@@ -84,60 +84,60 @@ def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
     ]
     for call in ("series", "statistics", "history", "events"):
         server.ask(f"runs/old/{call}")
-    assert keeper.kept.samples == 1000
+    assert keeper.totals.samples == 1000
     (line,) = caplog.records
-    assert (line.getMessage(), line.fields["samples"]) == ("dropped samples beyond their age", 1000)  # type: ignore[attr-defined]
-    exposition = SelfMetrics().exposition(server.store.stats(), keeper.kept)
+    assert (line.getMessage(), line.fields["samples"]) == ("dropped samples beyond the maximum age", 1000)  # type: ignore[attr-defined]
+    exposition = SelfMetrics().exposition(server.store.stats(), keeper.totals)
     assert "runvitals_housekeeping_dropped_samples_total 1000\n" in exposition
     assert f"runvitals_housekeeping_last_success_timestamp_seconds {server.now_ms / 1000}\n" in exposition
 
 
-def test_beyond_its_size_the_store_drops_the_oldest(server: Shared) -> None:
+def test_beyond_its_size_the_store_drops_the_oldest(server: StoredServer) -> None:
     for number, days_ago in enumerate((100, 60, 5)):
         run(server, f"run{number}", days_ago, 50_000)
     server.store.compact()
     most = server.store.stats().size_bytes * 3 // 4
     keeper, _ = housekeeping(server, RetentionPolicy(size_bytes=most))
-    keeper.look()
+    keeper.run_once()
     assert server.store.stats().size_bytes <= most
     assert samples(server, "run0") == 0
     assert samples(server, "run2") == 50_000
-    assert keeper.kept.bytes > 0
+    assert keeper.totals.bytes > 0
 
 
-def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: Shared) -> None:
+def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: StoredServer) -> None:
     number, kept = run(server, "bad", 3), run(server, "good", 3)
     keeper, forgotten = housekeeping(server, RetentionPolicy(trash_ms=30 * DAY_MS))
     assert server.request("DELETE", "/api/v1/runs/bad", json={}).status_code == 200
     server.now_ms += 29 * DAY_MS
-    keeper.look()
+    keeper.run_once()
     assert forgotten == []
     assert server.request("POST", "/api/v1/runs/bad/restore", json={}).status_code == 200
     assert samples(server, "bad") == 1000
     server.request("DELETE", "/api/v1/runs/bad", json={})
     server.now_ms += 31 * DAY_MS
-    keeper.look()
+    keeper.run_once()
     assert forgotten == [number]
     assert server.request("POST", "/api/v1/runs/bad/restore", json={}).status_code == 404
     assert server.store.stats().runs == 1
     assert server.catalogue.runs.get([number, kept], server.now_ms).keys() == {kept}
-    assert keeper.kept.runs == 1
+    assert keeper.totals.runs == 1
 
 
-def test_it_looks_at_ages_once_an_hour(server: Shared) -> None:
+def test_it_looks_at_ages_once_an_hour(server: StoredServer) -> None:
     keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
-    keeper.look()
+    keeper.run_once()
     run(server, "old", 120)
     server.now_ms += 30 * 60_000
-    keeper.look()
+    keeper.run_once()
     assert samples(server, "old") == 1000
     server.now_ms += 31 * 60_000
-    keeper.look()
+    keeper.run_once()
     assert samples(server, "old") == 0
 
 
 def test_what_fails_is_told_and_done_later(
-    server: Shared, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: StoredServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it is that fails; the thread goes on."""
     run(server, "old", 120)
@@ -166,7 +166,7 @@ def test_what_fails_is_told_and_done_later(
     failing.close()
 
 
-def test_projects_are_renamed_and_thrown_away(server: Shared) -> None:
+def test_projects_are_renamed_and_thrown_away(server: StoredServer) -> None:
     run(server, "a", 2)
     run(server, "b", 1)
     renamed = server.request("PATCH", "/api/v1/projects/digits", json={"name": "team/digits"})

@@ -84,7 +84,7 @@ def test_answers_that_are_not_read_share_a_limit(served: Served, path: str) -> N
         assert 0 < memory.held_bytes <= LIMIT
         assert httpx.get(f"{served.url}/readyz").status_code == 200
         refused = httpx.get(f"{served.url}{path}", timeout=PATIENCE_S)
-        assert refused.json()["error"].startswith("answers that other clients are still reading take ")
+        assert refused.json()["error"].startswith("responses that other clients are still reading take ")
     eventually(lambda: memory.held_bytes == 0)
     assert httpx.get(f"{served.url}{path}", timeout=PATIENCE_S).status_code == 200
 

@@ -17,7 +17,7 @@ from runvitals.store.metadata import SectionUpdate, WriterEnd, WriterRegistratio
 from tests.patience import PATIENCE_S
 from tests.query.journals import Training
 from tests.server.browser import Browser
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import EVIL, browser, live_run, now_ms, static, type_into  # noqa: F401
 
@@ -25,15 +25,15 @@ Serve = Callable[..., Browser]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Shared]:
-    shared = Shared(tmp_path / "server")
+def server(tmp_path: Path) -> Iterator[StoredServer]:
+    shared = StoredServer(tmp_path / "server")
     shared.now_ms = now_ms()
     yield shared
     shared.close()
 
 
 @contextmanager
-def serving(shared: Shared, static: str, **how: bool) -> Iterator[str]:  # noqa: F811
+def serving(shared: StoredServer, static: str, **how: bool) -> Iterator[str]:  # noqa: F811
     app = SharedServer(shared.store, shared.catalogue, static=static, **how)
     listener = listen(0)
     running = Server(app)
@@ -49,7 +49,7 @@ def serving(shared: Shared, static: str, **how: bool) -> Iterator[str]:  # noqa:
 
 
 @pytest.fixture
-def serve(server: Shared, browser: Browser, static: str) -> Iterator[Serve]:  # noqa: F811
+def serve(server: StoredServer, browser: Browser, static: str) -> Iterator[Serve]:  # noqa: F811
     """Starts the server; gives the browser, at it. In the end the page must have complained of nothing."""
     with ExitStack() as stack:
 
@@ -65,7 +65,7 @@ def serve(server: Shared, browser: Browser, static: str) -> Iterator[Serve]:  # 
     assert browser.complaints == []
 
 
-def many_runs(shared: Shared, count: int) -> None:
+def many_runs(shared: StoredServer, count: int) -> None:
     """Runs `run-0` … that are over, the first the oldest; each tenth failed."""
     start_ms = now_ms() - count * 60_000
     joined = shared.catalogue.writers.join(
@@ -106,7 +106,7 @@ def shown(page: Browser, text: str, within: str = "main") -> None:
     page.wait(f"document.querySelector({within!r})?.innerText.includes({text!r})")
 
 
-def test_the_login_leads_back(serve: Serve, server: Shared, tmp_path: Path) -> None:
+def test_the_login_leads_back(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     live_run(tmp_path, 2, name="the one")
     server.take(tmp_path)
     secret = server.catalogue.tokens.create("tests", now_ms())[0]
@@ -133,7 +133,9 @@ def test_the_login_leads_back(serve: Serve, server: Shared, tmp_path: Path) -> N
     page.wait("location.pathname === '/login'")
 
 
-def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(serve: Serve, server: Shared) -> None:
+def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(
+    serve: Serve, server: StoredServer
+) -> None:
     many_runs(server, 250)
     page = serve()
     page.open("/")
@@ -167,7 +169,7 @@ def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(serve: S
     page.wait("document.querySelectorAll('tbody tr').length == 83")
 
 
-def test_a_run_is_stopped_after_a_question(serve: Serve, server: Shared, tmp_path: Path) -> None:
+def test_a_run_is_stopped_after_a_question(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     training = live_run(tmp_path, 5, name="long one")
     server.take(tmp_path)
     page = serve()
@@ -197,7 +199,7 @@ def test_a_run_is_stopped_after_a_question(serve: Serve, server: Shared, tmp_pat
     page.wait("!document.querySelector('.head').innerText.includes('stop requested')")
 
 
-def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: Shared, tmp_path: Path) -> None:
+def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     training = live_run(tmp_path, 5, name=EVIL, project="digits", tags=("one", "a, b"))
     training.end("finished", exit_code=0)
     server.take(tmp_path)
@@ -236,7 +238,7 @@ def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: Shared, tmp_
 
 
 def test_what_the_server_refuses_is_said_where_it_was_asked(
-    serve: Serve, server: Shared, tmp_path: Path
+    serve: Serve, server: StoredServer, tmp_path: Path
 ) -> None:
     training = live_run(tmp_path, 5)
     server.take(tmp_path)
@@ -252,7 +254,9 @@ def test_what_the_server_refuses_is_said_where_it_was_asked(
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_nothing_is_wider_than_a_telephone(serve: Serve, server: Shared, tmp_path: Path, dark: bool) -> None:
+def test_nothing_is_wider_than_a_telephone(
+    serve: Serve, server: StoredServer, tmp_path: Path, dark: bool
+) -> None:
     many_runs(server, 120)
     Training(tmp_path, "bin").end("finished", exit_code=0)
     live_run(tmp_path, 5, name="a-name-without-any-place-to-break-it-" * 3)
@@ -274,7 +278,7 @@ def test_nothing_is_wider_than_a_telephone(serve: Serve, server: Shared, tmp_pat
         page.wait("!document.querySelector('dialog')")
 
 
-def test_every_metric_of_a_run_with_very_many_can_be_found(serve: Serve, server: Shared) -> None:
+def test_every_metric_of_a_run_with_very_many_can_be_found(serve: Serve, server: StoredServer) -> None:
     (who,) = server.catalogue.writers.join(
         [WriterRegistration("wide", "monitor.node1.1", "digits", started_ms=now_ms())], now_ms()
     )

@@ -17,12 +17,12 @@ from runvitals.server.stored.library import StoredLibrary
 from runvitals.server.workers import Busy, Workers
 from tests.patience import PATIENCE_S
 from tests.query.journals import Training
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Shared]:
-    server = Shared(tmp_path / "server")
+def server(tmp_path: Path) -> Iterator[StoredServer]:
+    server = StoredServer(tmp_path / "server")
     training = Training(tmp_path)
     training.advance(20)
     server.take(tmp_path)
@@ -40,13 +40,13 @@ def test_work_ends_where_it_looks_whether_it_is_in_time() -> None:
     deadline.check()  # there is none out here
 
     async def ask() -> None:
-        await Workers(1, most_s=0.01).answer(endless)
+        await Workers(1, deadline_s=0.01).run(endless)
 
     with pytest.raises(TooSlow):
         anyio.run(ask)
 
 
-def test_a_database_ends_its_query_where_the_time_is_over(server: Shared) -> None:
+def test_a_database_ends_its_query_where_the_time_is_over(server: StoredServer) -> None:
     slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(TooSlow), deadline.within(0.05), server.catalogue.runs._database.read() as connection:
         connection.exec_driver_sql(slow)
@@ -63,18 +63,18 @@ def test_a_database_ends_its_query_where_the_time_is_over(server: Shared) -> Non
         "aggregate?metric=cpu",
     ],
 )
-def test_an_answer_that_takes_too_long_is_given_up(server: Shared, path: str) -> None:
+def test_an_answer_that_takes_too_long_is_given_up(server: StoredServer, path: str) -> None:
     library = server.app.state.library
     assert isinstance(library, StoredLibrary)
     assert server.get(f"/api/v1/{path}").status_code == 200
-    library._thorough._most_s = -1.0
+    library._thorough._deadline_s = -1.0
     library._thorough._waits_s = 10.0
     answer = server.get(f"/api/v1/{path}")
     assert answer.status_code == 503
-    assert "was cancelled: ask for fewer keys" in answer.json()["error"]
+    assert "was cancelled: request fewer keys" in answer.json()["error"]
 
 
-def test_a_slow_question_about_a_run_stops_no_other_about_it(server: Shared) -> None:
+def test_a_slow_question_about_a_run_stops_no_other_about_it(server: StoredServer) -> None:
     let_go = threading.Event()
     began = anyio.Event()
 
@@ -101,13 +101,13 @@ def test_a_slow_question_about_a_run_stops_no_other_about_it(server: Shared) -> 
 
 
 def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
-    workers = Workers(1, most_s=5)
+    workers = Workers(1, deadline_s=5)
     let_go = threading.Event()
     told: list[str] = []
 
     async def one() -> None:
         try:
-            await workers.answer(lambda: let_go.wait(PATIENCE_S))
+            await workers.run(lambda: let_go.wait(PATIENCE_S))
         except Busy as error:
             told.append(str(error))
 
@@ -136,7 +136,7 @@ def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
         "aggregate?metric={}",
     ],
 )
-def test_a_glob_has_a_length(server: Shared, path: str) -> None:
+def test_a_glob_has_a_length(server: StoredServer, path: str) -> None:
     answer = server.get("/api/v1/" + path.format("[" * 20_000))
     assert answer.status_code == 422
     assert "error" in answer.json()

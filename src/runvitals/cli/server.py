@@ -119,9 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
         clock = Clock()
         app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token, clock=clock)
         stack.callback(app.close)
-        keeping = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
-        housekeeping = Housekeeping(store, catalogue, keeping, app.forget, clock.earliest)
-        app.kept = housekeeping.kept
+        retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
+        housekeeping = Housekeeping(store, catalogue, retention, app.forget, clock.earliest)
+        app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
         name, bound = listener.getsockname()[:2]

@@ -1,4 +1,4 @@
-"""The local server: the API over the journals of a data folder, and the page that uses it."""
+"""The local server: the API over the journals of a data folder, and the page."""
 
 from runvitals.server.app import create_app
 

@@ -24,7 +24,7 @@ from runvitals.server.library import Library
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
-from runvitals.server.workers import MOST_S, Busy
+from runvitals.server.workers import DEADLINE_S, Busy
 from runvitals.store.errors import MetadataStoreUnavailable
 
 log = logging.getLogger("runvitals.server")
@@ -35,7 +35,7 @@ def create_app(
 ) -> FastAPI:
     """The application over a data folder: `/api/v1/…` and the page.
 
-    It is for this machine alone: it has no accounts, and refuses requests to other names than loopback's.
+    It serves this machine only: it has no accounts, and rejects requests to other host names than loopback.
 
     Args:
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
@@ -53,63 +53,63 @@ def create_app(
 def application(
     library: Library, static: str = page.FOLDER, response_limits: ResponseLimits | None = None
 ) -> FastAPI:
-    """The API over a library, and the page. Who may use it is not decided here."""
+    """The API over a library, and the page, without access control."""
     app = FastAPI(
         title="runvitals",
         version=runvitals.__version__,
         description="Runs, their vital signs, what they logged, live. Times are ms UTC; null is a gap.",
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # this page and the next would come from a CDN
+        docs_url=None,  # both of these pages load scripts from a CDN
         redoc_url=None,
     )
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
     app.include_router(api.router)
-    app.add_api_route("/api/{rest:path}", _no_such_call, methods=_METHODS, include_in_schema=False)
+    app.add_api_route("/api/{rest:path}", _no_such_route, methods=_METHODS, include_in_schema=False)
     app.mount("/", page.Page(static))
     app.state.response_memory = ResponseMemory(response_limits)
     app.add_middleware(BoundedResponses, memory=app.state.response_memory)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
     app.add_middleware(BufferedBodies)
-    app.add_exception_handler(RequestValidationError, _wrong_parameter)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid_parameter)
+    app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(UnknownRun, _unknown_run)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
-    app.add_exception_handler(OSError, _unreadable)
+    app.add_exception_handler(OSError, _io_error)
     app.add_exception_handler(MetadataStoreUnavailable, _metadata_store_unavailable)
     return app
 
 
-_MOST_REPEATED = 200
-"""Characters of what was asked, in the answer that refuses it."""
+_MAX_ECHOED_CHARACTERS = 200
+"""Of a wrong value, in the error response."""
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
-async def _no_such_call(request: Request, rest: str) -> None:
+async def _no_such_route(request: Request, rest: str) -> None:
     if request.method not in ("GET", "HEAD"):
         raise HTTPException(405, f"{request.method} /api/{rest}: only GET is allowed", {"allow": "GET"})
-    raise HTTPException(404, f"there is no /api/{rest}; /api/v1/openapi.json describes what there is")
+    raise HTTPException(404, f"there is no /api/{rest}; /api/v1/openapi.json lists the routes")
 
 
-async def _wrong_parameter(request: Request, error: Exception) -> JSONResponse:
+async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = (
+    errors = (
         f"{'.'.join(map(str, problem['loc'][1:]))}={_shortened(problem.get('input'))}: {problem['msg']}"
         for problem in error.errors()
     )
-    return JSONResponse({"error": "; ".join(found)}, status_code=422)
+    return JSONResponse({"error": "; ".join(errors)}, status_code=422)
 
 
 def _shortened(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _MOST_REPEATED else f"{text[:_MOST_REPEATED]}…"
+    return text if len(text) <= _MAX_ECHOED_CHARACTERS else f"{text[:_MAX_ECHOED_CHARACTERS]}…"
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, UnicodeDecodeError):  # FastAPI's own, of a body that it cannot read
+    if isinstance(error.__cause__, UnicodeDecodeError):  # FastAPI raises it for a body that it cannot decode
         return JSONResponse(
             {"error": f"the body is not valid JSON in UTF-8: {error.__cause__}"}, status_code=400
         )
@@ -122,8 +122,8 @@ async def _unknown_run(request: Request, error: Exception) -> JSONResponse:
 
 async def _too_slow(request: Request, error: Exception) -> JSONResponse:
     text = (
-        f"the request took longer than {MOST_S:g} s and was cancelled: ask for fewer keys, fewer runs or a "
-        "shorter time"
+        f"the request took longer than {DEADLINE_S:g} s and was cancelled: request fewer keys, fewer runs "
+        "or a shorter time"
     )
     return JSONResponse({"error": text}, status_code=503)
 
@@ -132,11 +132,12 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status_code=503, headers={"retry-after": "1"})
 
 
-async def _unreadable(request: Request, error: Exception) -> JSONResponse:
+async def _io_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)
 
 
 async def _metadata_store_unavailable(request: Request, error: Exception) -> JSONResponse:
+    """Its disk is full or its database cannot be reached, which may be temporary."""
     log.error("the metadata store is unavailable: %s", error)
-    text = "the metadata store is unavailable: the server's log says why"
+    text = "the metadata store is unavailable: see the server's log"
     return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})

@@ -1,4 +1,4 @@
-"""Something that many requests read, kept fresh by whoever comes first."""
+"""A value that many requests share: the first request that finds it stale refreshes it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runvitals.server.workers import Workers
 
 T = TypeVar("T")
 FRESH_S = 0.25
-"""What was read within this time is new enough for another request."""
+"""A value that was read within this time is not refreshed."""
 
 
-class Shared:
-    """Something that one thread at a time reads, off the event loop, and anew only when it has aged."""
+class CachedRead:
+    """Runs work on shared data in one thread at a time, and refreshes the data before it if it is stale."""
 
     def __init__(self, refresh: Callable[[], None]) -> None:
         self._refresh = refresh
@@ -27,23 +27,23 @@ class Shared:
         """The result of `work`, on fresh data.
 
         Raises:
-            TooSlow: `work` takes too long.
-            Busy: too many questions wait.
+            TooSlow: `work` took too long.
+            Busy: too many requests are waiting.
         """
         async with self._lock:
-            return await workers.answer(work, self._freshen)
+            return await workers.run(work, self._refresh_if_stale)
 
     @property
     def users(self) -> int:
-        """How many use it, or wait to."""
+        """How many requests use it or wait for it."""
         state = self._lock.statistics()
         return state.locked + state.tasks_waiting
 
-    def stale(self) -> None:
-        """Read anew at the next use: something was changed."""
+    def invalidate(self) -> None:
+        """Refresh at the next use, because something was changed."""
         self._refreshed_s = -1e9
 
-    def _freshen(self) -> None:
+    def _refresh_if_stale(self) -> None:
         if time.monotonic() - self._refreshed_s >= FRESH_S:
             self._refresh()
             self._refreshed_s = time.monotonic()

@@ -1,8 +1,8 @@
-"""The time of day, where somebody may set the clock while a server runs.
+"""The time of day, for a server whose system clock may be set while it runs.
 
-Whether a run is running is a question of how long ago its writers were heard. A clock that is set would make
-all of them lost, or none of them for years. So a jump is not followed at once: `Heartbeats` first moves what
-was heard along with it.
+The state of a run depends on how long ago its writers last reported. If the system clock is set ahead, all of
+them would become lost; if it is set back, none of them for years. So `Clock` does not follow a jump
+immediately: `ingest.heartbeats` first moves the times of the last reports by the same amount.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 _JUMP_MS = 5_000
-"""What the clock is off by at most without having been set."""
+"""A larger difference means that the clock was set."""
 
 
 def _wall_ms() -> int:
@@ -19,13 +19,13 @@ def _wall_ms() -> int:
 
 
 def _since_boot_ms() -> int:
-    """Goes on evenly, also while the machine sleeps, where the system can tell."""
+    """A steady clock. It includes suspend where the system has such a clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1_000_000
 
 
 class Clock:
-    """The time of day in ms UTC; after a jump the time that it would be without it, until `follow`.
+    """The time of day in ms UTC. After a jump, the time without the jump until `follow` is called.
 
     Example:
         >>> clock = Clock()
@@ -45,21 +45,21 @@ class Clock:
         ahead_ms = wall_ms - steady_ms
         if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
             return steady_ms + self._ahead_ms
-        self._ahead_ms = ahead_ms  # it is slewed, or a little off
+        self._ahead_ms = ahead_ms  # NTP slews it, or the two clocks were read a moment apart
         return wall_ms
 
     def jumped_ms(self) -> int:
-        """By how much the clock was set, and that is not followed yet; 0: it was not."""
+        """The size of a jump that is not followed yet; 0 without one."""
         by_ms = self._wall_ms() - self._steady_ms() - self._ahead_ms
         return by_ms if abs(by_ms) > _JUMP_MS else 0
 
     def follow(self, by_ms: int) -> None:
-        """Go by the clock as it was set."""
+        """Accept a jump of `by_ms`."""
         self._ahead_ms += by_ms
 
     def earliest(self) -> int:
-        """The time of day, or the earlier time that it would be had the clock not been set since the start.
+        """The earlier of the time of day and the time as if the clock had never been set.
 
-        For what cannot be undone: nothing is deleted for its age because a clock was set ahead.
+        For deletion by age, which cannot be undone: a clock that is set ahead must not delete anything.
         """
         return min(self(), self._steady_ms() + self._first_ahead_ms)

@@ -1,4 +1,4 @@
-"""Questions about many runs at once."""
+"""Aggregates over many runs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MAX_BUCKETS = 100_000
 def check_aggregate(metric: str, t0: int, t1: int, bucket_ms: int | None) -> None:
     """
     Raises:
-        ValueError: a question that has no answer, and what is allowed.
+        ValueError: the request is invalid; the text says what is allowed.
     """
     match = DEFINITIONS.find(metric)
     if match is not None and match.metric.kind == "rate":
         raise ValueError(
-            f"metric={metric}: a rate is derived where one run is read; over many runs its counter "
-            f"{(match.metric.of or '').format(**match.labels)} can be had, and any stored metric"
+            f"metric={metric}: rates are available for single runs only; aggregate its counter "
+            f"{(match.metric.of or '').format(**match.labels)}, or another stored metric"
         )
     if t1 < t0:
-        raise ValueError(f"t1 ({t1}) lies before t0 ({t0})")
+        raise ValueError(f"t1 ({t1}) is before t0 ({t0})")
     if bucket_ms is not None and (t1 - t0) // bucket_ms > _MAX_BUCKETS:
         raise ValueError(
             f"bucket={bucket_ms} ms makes {(t1 - t0) // bucket_ms:,} buckets from t0 to t1; "
@@ -56,10 +56,10 @@ def fleet_of_series(
 def fleet_of_aggregates(
     names: Mapping[int, str | None], answers: Iterable[MetricAggregate]
 ) -> list[FleetSeries]:
-    """The store's answers for several metrics put together by group."""
+    """The store's aggregates of several metrics, combined by group."""
     parts: dict[int, list[Buckets]] = {}
     for one in answers:
-        # An aggregate knows no last value; the highest stands in, and is not shown.
+        # An aggregate has no last value; the highest takes its place and is not returned.
         parts.setdefault(one.group, []).append(Buckets(one.t, one.n, one.min, one.max, one.mean, one.max))
     found = [(names[group], combine(some)) for group, some in parts.items()]
     return [_fleet(name, buckets) for name, buckets in sorted(found, key=_first)]

@@ -1,7 +1,7 @@
-"""What a server does beside answering: drop samples that are old or too many, and empty the trash.
+"""Retention: drop samples beyond their age or a total size, and empty the trash.
 
-Only samples go by age and quota. A run whose samples have gone is listed, searched and shown as before, with
-its facts, summary, events and output.
+Retention applies to samples only. A run without samples is still listed, searched and shown, with its facts,
+summary, events and output.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from runvitals.store.samples.contract import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MINUTE_MS = 60_000
-_LOOK_MS = 5 * _MINUTE_MS
-_OLD_MS = 60 * _MINUTE_MS
+_INTERVAL_MS = 5 * _MINUTE_MS
+_AGE_CHECK_MS = 60 * _MINUTE_MS
 _STATISTICS_MS = 24 * 60 * _MINUTE_MS
-_RUNS_AT_ONCE = 100
+_RUNS_PER_BATCH = 100
 
 log = logging.getLogger("runvitals.server")
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """What is kept; None: without limit.
+    """What a server keeps. None means no limit.
 
     Args:
-        samples_ms: samples, for so long.
-        size_bytes: as much of them as takes so much of the disk, the newest.
+        samples_ms: how long samples are kept.
+        size_bytes: how much disk space samples may take; beyond it the oldest are dropped.
         trash_ms: how long runs stay in the trash.
     """
 
@@ -41,12 +41,12 @@ class RetentionPolicy:
 
 @dataclass(slots=True)
 class HousekeepingTotals:
-    """What housekeeping has done since the server began.
+    """What housekeeping has done since the server started.
 
     Args:
-        bytes, samples: that were dropped; of those that are in their final form.
+        bytes, samples: dropped from month files.
         runs: removed from the trash for good.
-        done_ms: when it was last done in good order.
+        done_ms: when housekeeping last succeeded.
     """
 
     bytes: int = 0
@@ -56,32 +56,33 @@ class HousekeepingTotals:
 
 
 class Housekeeping:
-    """A supervised thread that looks every five minutes, from the start on; `with` ends it.
+    """A supervised thread that applies the retention policy at the start and every five minutes; `with` ends
+    it.
 
     Args:
         forget: called with the ids of runs that were removed for good.
         clock: the time now, ms UTC.
 
     Attributes:
-        kept: what was done so far.
+        totals: what was done so far.
     """
 
     def __init__(
         self,
         store: SampleStore,
         catalogue: MetadataStore,
-        keeping: RetentionPolicy,
+        policy: RetentionPolicy,
         forget: Callable[[Collection[int]], None],
         clock: Callable[[], int],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._keeping = keeping
+        self._policy = policy
         self._forget = forget
         self._clock = clock
-        self.kept = HousekeepingTotals()
-        self._old_due_ms = self._statistics_due_ms = 0
-        self.thread = SupervisedThread("housekeeping", self._turn, every_s=_LOOK_MS / 1000)
+        self.totals = HousekeepingTotals()
+        self._age_check_due_ms = self._statistics_due_ms = 0
+        self.thread = SupervisedThread("housekeeping", self._run_unless_closing, every_s=_INTERVAL_MS / 1000)
 
     def __enter__(self) -> Housekeeping:
         self.thread.start()
@@ -92,32 +93,32 @@ class Housekeeping:
     ) -> None:
         self.thread.close()
 
-    def look(self) -> None:
-        """Do what is to be done now.
+    def run_once(self) -> None:
+        """Do what is due now.
 
         Raises:
-            Exception: whatever kept it from that; it is done at another look.
+            Exception: it failed, and is tried again at the next interval.
         """
         now_ms = self._clock()
-        self._do(now_ms)
-        self.kept.done_ms = now_ms
+        self._run_due(now_ms)
+        self.totals.done_ms = now_ms
 
-    def _turn(self) -> bool:
+    def _run_unless_closing(self) -> bool:
         if self.thread.closing.is_set():
             return False
-        self.look()
+        self.run_once()
         return True
 
-    def _do(self, now_ms: int) -> None:
-        if now_ms >= self._old_due_ms:
+    def _run_due(self, now_ms: int) -> None:
+        if now_ms >= self._age_check_due_ms:
             self._empty_trash(now_ms)
-            if self._keeping.samples_ms is not None:
-                oldest_ms = now_ms - self._keeping.samples_ms
-                self._drop("samples beyond their age", lambda: self._store.drop_before(oldest_ms))
-            self._old_due_ms = now_ms + _OLD_MS
-        most = self._keeping.size_bytes
-        if most is not None and self._store.stats().size_bytes > most:
-            self._drop("samples beyond the size", lambda: self._store.shrink_to(most))
+            if self._policy.samples_ms is not None:
+                oldest_ms = now_ms - self._policy.samples_ms
+                self._drop("samples beyond the maximum age", lambda: self._store.drop_before(oldest_ms))
+            self._age_check_due_ms = now_ms + _AGE_CHECK_MS
+        max_bytes = self._policy.size_bytes
+        if max_bytes is not None and self._store.stats().size_bytes > max_bytes:
+            self._drop("the oldest samples beyond the maximum size", lambda: self._store.shrink_to(max_bytes))
         if now_ms >= self._statistics_due_ms:
             self._catalogue.refresh_statistics()
             self._statistics_due_ms = now_ms + _STATISTICS_MS
@@ -132,19 +133,19 @@ class Housekeeping:
         freed = max(0, before.size_bytes - after.size_bytes)
         fields = {"samples": samples, "bytes": freed, "left_bytes": after.size_bytes}
         log.info("dropped %s", what, extra={"fields": fields})
-        self.kept.samples += samples
-        self.kept.bytes += freed
+        self.totals.samples += samples
+        self.totals.bytes += freed
 
     def _empty_trash(self, now_ms: int) -> None:
-        if self._keeping.trash_ms is None:
+        if self._policy.trash_ms is None:
             return
-        gone = self._catalogue.runs.trashed_before(now_ms - self._keeping.trash_ms)
-        for first in range(0, len(gone), _RUNS_AT_ONCE):
-            runs = gone[first : first + _RUNS_AT_ONCE]
+        expired = self._catalogue.runs.trashed_before(now_ms - self._policy.trash_ms)
+        for first in range(0, len(expired), _RUNS_PER_BATCH):
+            runs = expired[first : first + _RUNS_PER_BATCH]
             writers = self._catalogue.writers.of_runs(runs).values()
-            self._store.delete(sorted({one.lane_id for some in writers for one in some}))
+            self._store.delete(sorted({writer.lane_id for of_run in writers for writer in of_run}))
             self._catalogue.runs.purge(runs)
             self._forget(runs)
-            self.kept.runs += len(runs)
-        if gone:
-            log.info("removed runs from the trash", extra={"fields": {"runs": len(gone)}})
+            self.totals.runs += len(runs)
+        if expired:
+            log.info("removed runs from the trash", extra={"fields": {"runs": len(expired)}})

@@ -1,4 +1,4 @@
-"""What the API needs of runs, whatever holds them: journals on this disk or the shared store."""
+"""The interface between the API and what it reads: journals on this disk, or the store of a shared server."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from runvitals.query.series import Series
 
 T = TypeVar("T")
 Position = Mapping[str, int]
-"""How far a reader has come: a number that only grows, for each of a run's sources."""
+"""How far a run has been read: for each of its sources a number that only grows."""
 
 
 class TooMuch(ValueError):
-    """More was asked for than one answer holds."""
+    """More was requested than one response may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesSelection:
-    """Which series of a run are meant; None and () mean all.
+    """Which series of a run are requested. None and () mean all.
 
     Args:
         keys: keys or globs.
-        host: the machine.
-        rank: what that rank wrote itself, and the monitor of its host.
-        writer: one writer's series.
-        device: an index (`3`), or where devices are known by it a UUID or PCI address.
+        host: only series of this host.
+        rank: only series of this rank, and of the monitor on its host.
+        writer: only series of this writer, or of the writers that match a glob.
+        device: only series of this device: its index (`3`), or on a shared server its UUID or PCI address.
     """
 
     keys: tuple[str, ...] = ()
@@ -44,21 +44,21 @@ class SeriesSelection:
     device: str | None = None
 
     @property
-    def wanted(self) -> Callable[[str], bool]:
-        """Which keys, whatever the device.
+    def matches_key(self) -> Callable[[str], bool]:
+        """Whether a key is requested, regardless of the device.
 
         Raises:
             ValueError: a key that is too long, or too many globs.
         """
         return KeyFilter(self.keys)
 
-    def wants_writer(self, name: str) -> bool:
-        """Whether a writer's series are meant."""
+    def matches_writer(self, name: str) -> bool:
+        """Whether the series of a writer are requested."""
         return self.writer is None or name == self.writer or glob(self.writer)(name)
 
 
 def device_index(key: str) -> str | None:
-    """The index of the device that a key is about; None for a key that is about no device.
+    """The index of the device in a key; None if the key names no device.
 
     Example:
         >>> device_index("gpu.3.powerWatts"), device_index("cpu.3.cpu_percent")
@@ -72,7 +72,7 @@ def device_index(key: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SeriesSummary:
-    """What a series amounts to: values that are no gaps, and the times of the first and the last of them."""
+    """Count, times and extremes of a series; gaps are not counted."""
 
     key: str
     host: str
@@ -87,7 +87,7 @@ class SeriesSummary:
 
 @dataclass(frozen=True, slots=True)
 class BucketedSeries:
-    """A series on a bucket grid."""
+    """A series reduced to buckets."""
 
     key: str
     host: str
@@ -97,23 +97,23 @@ class BucketedSeries:
 
 @dataclass(frozen=True, slots=True)
 class ChartData:
-    """Series between two times: the samples, or, where a series has too many of them, all on a grid."""
+    """Series between two times: as samples, or all as buckets if one of them has too many samples."""
 
     samples: list[Series] = field(default_factory=list)
     buckets: list[BucketedSeries] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """One process's `log()` calls, by name: steps, times in ms UTC and values, in the order of the calls."""
+class LoggedColumns:
+    """The rows of one process, by name: steps, times in ms UTC and values, in the order of the calls."""
 
     host: str
     rank: int | None
     columns: dict[str, tuple[Floats, Floats, Floats]]
 
 
-class Piece(NamedTuple):
-    """A piece of what a program printed."""
+class ConsolePiece(NamedTuple):
+    """A piece of a program's output."""
 
     time_ms: int
     stream: str
@@ -123,7 +123,7 @@ class Piece(NamedTuple):
 
 
 class NewSample(NamedTuple):
-    """A sample that came: the source it came from, and where it was taken."""
+    """A new sample, and the source that it is from."""
 
     source: str
     host: str
@@ -132,8 +132,8 @@ class NewSample(NamedTuple):
     values: dict[str, float]
 
 
-class NewCall(NamedTuple):
-    """A `log()` call that came."""
+class NewRow(NamedTuple):
+    """A new row of `log()`."""
 
     host: str
     rank: int | None
@@ -143,91 +143,97 @@ class NewCall(NamedTuple):
 
 
 class RunView(Protocol):
-    """One run as it stands. Used from one thread at a time."""
+    """One run at one moment. Use it from one thread at a time."""
 
     @property
     def run_id(self) -> str: ...
 
     def run(self, now_ms: int) -> Run:
-        """Everything known of the run but its series."""
+        """Everything known about the run except its series."""
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
-        """Some of what happened: the newest events but `skip`, in order of time."""
+        """The newest `limit` events after leaving out the newest `skip`, in order of time."""
 
     def note_problems(self) -> Mapping[str, None]:
-        """What cannot be read of the series that are asked for from now on, as texts; it grows."""
+        """A collection of texts that grows: problems with reading series from this call on."""
 
     def position(self) -> Position:
-        """How far this view has come."""
+        """How far this view has read the run."""
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        """Which series there are, derived rates included, but for the first `skip`; that there are more than
-        one answer holds is reported as a problem.
+        """The series, derived rates included, without the first `skip`.
+
+        If there are more than one response may hold, `note_problems` reports it.
         """
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        """Times of the first and the last sample; None without any."""
+        """Times of the first and the last sample; None without samples."""
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        """The samples from `t0` to `t1`, both included; series without one are left out.
+        """The samples from `t0` to `t1`, both included. Series without samples are left out.
 
         Raises:
-            TooMuch: they are more than `at_most`, all series together.
+            TooMuch: there are more than `at_most` in total.
         """
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        """The samples, where no series has more than `max_points` from `t0` to `t1`; else their buckets."""
+        """The samples if no series has more than `max_points` from `t0` to `t1`, otherwise buckets."""
 
-    def calls(self, names: Iterable[str]) -> list[Calls]:
-        """What was logged, under these names or all."""
+    def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
+        """What was logged under these names; under all names if there are none."""
 
-    def printed(self) -> tuple[bool, list[Piece]]:
-        """The newest output in order of time, and whether older output was left out."""
+    def console(self) -> tuple[bool, list[ConsolePiece]]:
+        """Whether older output was left out, and the newest output in order of time."""
 
     def count_between(self, before: Position, now: Position) -> int:
-        """About how many samples and calls came between two positions."""
+        """About how many samples and logged rows there are between two positions."""
 
     def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
-        """The samples that came, of each source in order of time."""
+        """The samples between two positions, of each source in order of time."""
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
         """(time, value) of each counter of a source in its last sample up to a position."""
 
-    def calls_between(self, before: Position, now: Position) -> Iterator[NewCall]:
-        """The `log()` calls that came."""
+    def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:
+        """The logged rows between two positions."""
 
 
-class Version(NamedTuple):
-    """How often something was heard of a run: in all, and of its facts."""
+class RunVersion(NamedTuple):
+    """Counts of what a run's writers have sent: in total, and of facts."""
 
     all: int
     facts: int
 
 
 class OpenedRun(Protocol):
-    """A run that requests share."""
+    """A run that several requests read at the same time."""
 
-    def version(self) -> Version | None:
-        """The same as before where nothing was heard of it since; None where that is not known."""
+    def version(self) -> RunVersion | None:
+        """Unchanged if the run has not changed since; None if that is not known."""
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work`, in a thread, on a view that is up to date.
+        """The result of `work`, called in a thread with an up-to-date view.
 
         Args:
-            quick: it does not go through samples, and need not wait for what does.
+            quick: `work` reads no samples, so it need not wait for work that does.
 
         Raises:
             UnknownRun: the run was deleted.
-            TooSlow: it took too long.
-            Busy: too many questions wait.
+            TooSlow: `work` took too long.
+            Busy: too many requests are waiting.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class RunsPage:
-    """Some runs of a list; `total`: how many the whole list has; `next`: None on the last page."""
+    """A page of a list of runs.
+
+    Args:
+        total: the number of runs on all pages.
+        next: the cursor of the next page; None on the last.
+    """
 
     runs: list[Run]
     total: int
@@ -247,7 +253,7 @@ class LatestValues:
 
 @dataclass(frozen=True, slots=True)
 class FleetSeries:
-    """One metric over the runs of a group (None: all runs): count and statistics by bucket."""
+    """One metric over the runs of a group (None means all runs): count and statistics by bucket."""
 
     group: str | None
     t: Integers
@@ -261,40 +267,40 @@ Grouping = Literal["project", "host", "state", "run"]
 
 
 class Library(Protocol):
-    """All runs that a server has."""
+    """All runs of a server."""
 
     clock: Callable[[], int]
     kind: Literal["local", "server"]
 
     async def projects(self) -> list[dict[str, Any]]:
-        """`models.Project` of those that have runs, the one with the newest run first."""
+        """The fields of `models.Project` for each project with runs, the one with the newest run first."""
 
     async def page(
-        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+        self, run_filter: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
-        """Some runs of a filter, in order, with the newest values of those keys that `last` says.
+        """A page of the runs that match a filter, with the newest values of the keys that `last` accepts.
 
         Raises:
-            ValueError: an `after` that no page before gave.
+            ValueError: `after` is not the `next` of a previous page.
         """
 
-    async def fields(self, wanted: Filter) -> list[str]:
-        """The fields of configurations and summaries that runs of a filter have."""
+    async def fields(self, run_filter: Filter) -> list[str]:
+        """The configuration and summary fields of the runs that match a filter."""
 
     async def open(self, run_id: str) -> OpenedRun:
-        """A run by its whole id.
+        """A run by its full id.
 
         Raises:
-            UnknownRun: there is none.
+            UnknownRun: there is no such run.
         """
 
-    async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest values of all runs of a filter that are running."""
+    async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+        """The newest values of all running runs that match a filter."""
 
     async def aggregate(
-        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+        self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[FleetSeries]:
-        """One metric over many runs, by group and bucket."""
+        """One metric over all runs that match a filter, by group and bucket."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""The built page: its files, and `index.html` for every address that the page itself knows the meaning of."""
+"""The files of the built page. Other paths are answered with `index.html`: the page has its own router."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 FOLDER = os.path.join(os.path.dirname(__file__), "static")
-_NOT_BUILT = """This installation of runvitals has no page: it runs from sources where it was never built.
+_NOT_BUILT = """This installation of runvitals has no page: it runs from sources and the page was never built.
 
 Build it with `python hatch_build.py`, or install the package: `pip install '.[server]'`.
-The API works all the same: /api/v1/runs, /api/v1/openapi.json
+The API is available: /api/v1/runs, /api/v1/openapi.json
 """
 
 
 class Page(StaticFiles):
-    """Files of the built page. Those in `assets/` are named after their content and may be kept for good."""
+    """Files of the built page. Names in `assets/` contain a hash, so clients may cache them for ever."""
 
     def __init__(self, folder: str = FOLDER) -> None:
         super().__init__(directory=folder, check_dir=False)

@@ -1,8 +1,8 @@
-"""A limit on the memory of answers that clients are slow to read, for the whole server.
+"""A server-wide limit on the memory of responses that clients have not read yet.
 
-An answer stays in memory until its client has read it, so many clients that ask for much and read nothing
-could take all of it. Each connection has one answer at a time, and it is handed to the connection in blocks.
-What all answers hold together is limited: beyond it a request is answered with 503 and Retry-After.
+A response stays in memory until its client has read it, so many clients that request large responses and do
+not read them could use up all memory. Each connection has one response at a time and gets it in blocks. The
+total is limited: beyond it a request is answered with 503 and Retry-After.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from runvitals.server.workers import Busy
 
 _KIB = 1 << 10
 BLOCK_BYTES = 64 * _KIB
-"""Answers up to this size are not counted. Longer ones are sent in blocks of it."""
+"""Responses up to this size are not counted. Longer ones are sent in blocks of this size."""
 _SCOPE_KEY = "runvitals.response_memory"
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """How much memory answers may hold and how slowly they may be read.
+    """How much memory responses may use, and how slowly clients may read them.
 
     Args:
-        held_bytes: of all answers that are being sent. One answer may be larger when it is the only one.
-        patience_s: a client may keep a long answer waiting for so long in total, and longer by
-            `slowest_bytes_per_s` for what it has read. Then the connection is closed.
-        slowest_bytes_per_s: the rate that is expected of a client.
+        held_bytes: of all responses that are being sent. A single one may be larger if it is the only one.
+        patience_s: how long in total a client may keep a long response waiting, plus the time that what it
+            has read takes at `slowest_bytes_per_s`. Then the connection is closed.
+        slowest_bytes_per_s: the slowest rate that is accepted of a client.
     """
 
     held_bytes: int = 256 * _KIB * _KIB
@@ -40,7 +40,7 @@ class ResponseLimits:
 
 
 class ResponseMemory:
-    """The bytes that answers hold. Used on the event loop only."""
+    """The bytes that responses hold. Use it on the event loop only."""
 
     def __init__(self, limits: ResponseLimits | None = None) -> None:
         self.limits = limits or ResponseLimits()
@@ -49,11 +49,11 @@ class ResponseMemory:
     def take(self, size: int) -> None:
         """
         Raises:
-            Busy: other answers hold too much.
+            Busy: other responses hold too much.
         """
         if self.held_bytes and self.held_bytes + size > self.limits.held_bytes:
             raise Busy(
-                f"answers that other clients are still reading take {self.held_bytes:,} of "
+                f"responses that other clients are still reading take {self.held_bytes:,} of "
                 f"{self.limits.held_bytes:,} bytes: try again later"
             )
         self.held_bytes += size
@@ -63,11 +63,11 @@ class ResponseMemory:
 
 
 class _ClientTooSlow(Exception):
-    """The client does not read its answer at the rate that is expected."""
+    """The client reads its response more slowly than the limit."""
 
 
 class _SentResponse:
-    """One answer on its way to a client."""
+    """One response that is being sent."""
 
     def __init__(self, memory: ResponseMemory, send: Send) -> None:
         self._memory = memory
@@ -83,7 +83,7 @@ class _SentResponse:
         self.held_bytes += size
 
     async def send(self, message: Message) -> None:
-        """Send a message of the application. The head waits for the body, which may have to be rejected."""
+        """Send a message of the application. The head waits for the body, which may exceed the limit."""
         if self._rejected:
             return
         if message["type"] == "http.response.start":
@@ -131,7 +131,7 @@ class _SentResponse:
 
 
 class BoundedResponses:
-    """Middleware that counts answers in an `ResponseMemory` and sends them in blocks."""
+    """Middleware that counts responses in a `ResponseMemory` and sends them in blocks."""
 
     def __init__(self, app: ASGIApp, memory: ResponseMemory) -> None:
         self._app = app
@@ -141,21 +141,21 @@ class BoundedResponses:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _SentResponse(self._memory, send)
-        scope[_SCOPE_KEY] = answer
+        response = _SentResponse(self._memory, send)
+        scope[_SCOPE_KEY] = response
         try:
-            await self._app(scope, receive, answer.send)
+            await self._app(scope, receive, response.send)
         except _ClientTooSlow:
-            pass  # the answer is incomplete, so the server closes the connection
+            pass  # the response is incomplete, so the server closes the connection
         finally:
-            self._memory.release(answer.held_bytes)
+            self._memory.release(response.held_bytes)
 
 
 def hold(request: Request, size: int) -> None:
-    """Count memory that an answer holds until it has been sent, beside its body.
+    """Count memory that a response holds until it has been sent, in addition to its body.
 
     Raises:
-        Busy: other answers hold too much.
+        Busy: other responses hold too much.
     """
-    answer: _SentResponse = request.scope[_SCOPE_KEY]
-    answer.hold(size)
+    response: _SentResponse = request.scope[_SCOPE_KEY]
+    response.hold(size)

@@ -1,4 +1,4 @@
-"""What the server counts of itself, in Prometheus' text format."""
+"""The server's own metrics, in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 
 
 class SelfMetrics:
-    """Counts what was taken in and what was refused. One thread counts: that of the event loop.
+    """Counts accepted and rejected ingest requests. Call it on the event loop only.
 
     Example:
-        >>> tally = SelfMetrics()
-        >>> tally.ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
-        >>> "runvitals_ingest_points_total 600" in tally.exposition(store.stats(), HousekeepingTotals())
+        >>> metrics = SelfMetrics()
+        >>> metrics.ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
+        >>> "runvitals_ingest_points_total 600" in metrics.exposition(store.stats(), HousekeepingTotals())
         True
     """
 
     def __init__(self) -> None:
         self._requests = self._envelopes = self._points = self._body_bytes = 0
-        self._refused = Counter[int]()
+        self._rejected = Counter[int]()
         self._acks = [0] * (len(ACK_BUCKETS_S) + 1)
         self._seconds = 0.0
 
     def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
-        """A request was acknowledged, so long after it came."""
+        """Count a request that was acknowledged after `seconds`."""
         self._requests += 1
         self._envelopes += envelopes
         self._points += points
@@ -39,13 +39,22 @@ class SelfMetrics:
         self._seconds += seconds
 
     def rejected(self, status: int) -> None:
-        """A request was rejected."""
-        self._refused[status] += 1
+        """Count a rejected request."""
+        self._rejected[status] += 1
 
     def exposition(
-        self, store: StoreStats, kept: HousekeepingTotals, threads: Mapping[str, str | None] | None = None
+        self,
+        store: StoreStats,
+        housekeeping: HousekeepingTotals,
+        threads: Mapping[str, str | None] | None = None,
     ) -> str:
-        """Everything, with how the store fares, what housekeeping has done, and which threads fail."""
+        """The text of `/metrics`.
+
+        Args:
+            store: statistics of the sample store.
+            housekeeping: what it has dropped.
+            threads: background threads by name, with their problem if they fail.
+        """
         lines = []
         totals = {
             "requests": self._requests,
@@ -56,7 +65,7 @@ class SelfMetrics:
         for name, total in totals.items():
             lines += _counter(f"runvitals_ingest_{name}_total", total)
         lines.append("# TYPE runvitals_ingest_refused_total counter")
-        for status, count in sorted(self._refused.items()):
+        for status, count in sorted(self._rejected.items()):
             lines.append(f'runvitals_ingest_refused_total{{status="{status}"}} {count}')
         lines += self._histogram("runvitals_ingest_ack_seconds")
         for name in ("runs", "samples", "unsealed_samples", "waiting_batches", "size_bytes"):
@@ -73,10 +82,14 @@ class SelfMetrics:
         ]
         for thread, problem in (threads or {}).items():
             lines.append(f'runvitals_thread_failing{{thread="{thread}"}} {int(problem is not None)}')
-        for name, count in (("samples", kept.samples), ("bytes", kept.bytes), ("runs", kept.runs)):
+        for name, count in (
+            ("samples", housekeeping.samples),
+            ("bytes", housekeeping.bytes),
+            ("runs", housekeeping.runs),
+        ):
             lines += _counter(f"runvitals_housekeeping_dropped_{name}_total", count)
         done = "runvitals_housekeeping_last_success_timestamp_seconds"
-        lines += [f"# TYPE {done} gauge", f"{done} {kept.done_ms / 1000}"]
+        lines += [f"# TYPE {done} gauge", f"{done} {housekeeping.done_ms / 1000}"]
         return "\n".join(lines) + "\n"
 
     def _histogram(self, name: str) -> list[str]:

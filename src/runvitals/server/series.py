@@ -1,4 +1,4 @@
-"""Series as the API answers them: columns in groups of one time vector, raw or on the bucket grid."""
+"""Series as the API returns them: columns in groups that share a time vector, as samples or as buckets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.query.key_filter import find, unit
 from runvitals.query.series import Series
 from runvitals.server.library import (
     BucketedSeries,
-    Calls,
+    LoggedColumns,
     Position,
     RunView,
     SeriesSelection,
@@ -23,26 +23,29 @@ from runvitals.server.library import (
 )
 
 MAX_RAW_VALUES = 2_000_000
-"""Numbers in one answer: 40 MB of JSON, half a second of work. More is for `runvitals export`."""
-MAX_COUNTED_VALUES = 20_000_000
-"""Numbers that one answer of statistics goes through: half a second of work."""
+"""Numbers in one response: 40 MB of JSON, half a second of work. `runvitals export` has no limit."""
+MAX_STATISTICS_VALUES = 20_000_000
+"""Numbers that one response of statistics may read: half a second of work."""
 STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n in (1, 2, 5))
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 
 
-def series_infos(found: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
-    """The `SeriesInfo` of each of a run's series."""
-    with_host_memory = {one.host for one in found if one.key == mlflow.OF_HOST}
-    return [{**_info(one), "mlflow": _in_mlflow(one.key, one.host in with_host_memory)} for one in found]
+def series_infos(summaries: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
+    """The fields of `models.SeriesInfo` for each series of a run."""
+    with_host_memory = {series.host for series in summaries if series.key == mlflow.OF_HOST}
+    return [
+        {**_info(series), "mlflow": _mlflow_name(series.key, series.host in with_host_memory)}
+        for series in summaries
+    ]
 
 
-def _in_mlflow(key: str, host_memory: bool) -> dict[str, Any] | None:
+def _mlflow_name(key: str, host_memory: bool) -> dict[str, Any] | None:
     named = mlflow.rename(key, host_memory)
     return None if named is None else {"name": named[0], "unit": mlflow.unit_of(named[0]), "factor": named[1]}
 
 
 def _info(series: SeriesSummary) -> dict[str, Any]:
-    """A key the catalogue does not know is charted alone."""
+    """A key without a metric definition has a chart to itself."""
     about: dict[str, Any] = {"key": series.key, "host": series.host, "role": series.role}
     match = find(series.key)
     if match is None:
@@ -60,44 +63,44 @@ def _info(series: SeriesSummary) -> dict[str, Any]:
 def metrics(
     view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None, max_points: int | None
 ) -> dict[str, Any]:
-    """The `Metrics` answer.
+    """The fields of `models.Metrics`.
 
     Args:
-        t0, t1: ms UTC, both included; from the first sample, to the last.
-        max_points: for each series. Where all have fewer samples, the answer is the samples. None = always
-            the samples.
+        t0, t1: ms UTC, both included. None means the first and the last sample.
+        max_points: for each series. If none has more samples, the samples are returned, otherwise buckets.
+            None returns samples always.
 
     Raises:
-        TooMuch: samples beyond `MAX_RAW_VALUES`.
+        TooMuch: more than `MAX_RAW_VALUES` samples.
         ValueError: t1 before t0.
     """
     problems = view.note_problems()
     position = view.position()
-    start, end = stretch(view, selection, t0, t1)
+    start, end = time_range(view, selection, t0, t1)
     answer: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
     if max_points is None:
         raw = view.samples(selection, start, end, MAX_RAW_VALUES)
         answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
         return {**answer, "problems": list(problems)}
     on = grid(start, end, max_points)
-    found = view.charted(selection, start, end, on, max_points)
-    if found.buckets is None:
-        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(found.samples)}
+    chart = view.charted(selection, start, end, on, max_points)
+    if chart.buckets is None:
+        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(chart.samples)}
     else:
-        groups = _bucket_groups(found.buckets)
+        groups = _bucket_groups(chart.buckets)
         answer |= {"resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
     return {**answer, "problems": list(problems)}
 
 
-def stretch(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
-    """The times that are meant where some are left open: from the first sample, to the last.
+def time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
+    """The requested times, with those of the first and the last sample where `t0` or `t1` is None.
 
     Raises:
         ValueError: t1 before t0.
     """
     if t0 is not None and t1 is not None:
         if t1 < t0:
-            raise ValueError(f"t1 ({t1}) lies before t0 ({t0})")
+            raise ValueError(f"t1 ({t1}) is before t0 ({t0})")
         return t0, t1
     extent = view.extent(selection)
     if t0 is not None:
@@ -129,7 +132,7 @@ def _bucket_groups(series: Iterable[BucketedSeries]) -> list[dict[str, Any]]:
         if group is None:
             about = {"host": one.host, "role": one.role, "t": buckets.t.tolist()}
             group = groups[place] = {**about, **_columns(buckets)}
-        _add(group, one.key, buckets, merged(one.key, buckets))
+        _add(group, one.key, buckets, bucket_values(one.key, buckets))
     return list(groups.values())
 
 
@@ -143,19 +146,24 @@ def _add(group: dict[str, Any], key: str, buckets: Buckets, values: Floats) -> N
     group["max"][key] = buckets.max.tolist()
 
 
-def merged(key: str, buckets: Buckets) -> Floats:
-    """The one value of each bucket: what the catalogue's `merge` says, else the mean."""
+def bucket_values(key: str, buckets: Buckets) -> Floats:
+    """The value of each bucket: the statistic that the metric defines (`merge`), otherwise the mean."""
     match = find(key)
     return buckets.mean if match is None else buckets.statistic(match.metric.merge)
 
 
 def cursor(position: Position) -> str:
-    """A position as text: the last number of each source, as `source:number`, with commas between."""
+    """A position as text: `source:number,source:number…`."""
     return ",".join(f"{source}:{number}" for source, number in position.items())
 
 
-class Logged(NamedTuple):
-    """One name that one process logged: steps, times in ms UTC, columns by what comes behind the name."""
+class LoggedSeries(NamedTuple):
+    """The values that one process logged under one name.
+
+    Args:
+        t: ms UTC.
+        columns: by suffix of the name: `""` are the values; of buckets also `:min`, `:max`, `:n`.
+    """
 
     key: str
     host: str
@@ -166,49 +174,51 @@ class Logged(NamedTuple):
 
 
 def logged(
-    view: RunView, wanted: list[str], max_points: int | None, rank: int | None = None
+    view: RunView, names: list[str], max_points: int | None, rank: int | None = None
 ) -> dict[str, Any]:
-    """The `Logged` answer.
+    """The fields of `models.Logged`.
 
-    Names that were logged at the same steps together, on a grid of steps where there are more than
-    `max_points`; never where that is None.
+    Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
+    to buckets of steps, unless `max_points` is None.
 
     Raises:
-        TooMuch: values beyond `MAX_RAW_VALUES`.
+        TooMuch: more than `MAX_RAW_VALUES` values.
     """
     problems = view.note_problems()
     position = view.position()
     groups: list[dict[str, Any]] = []
-    for calls in _made(view, wanted, max_points, rank):
-        place = {"host": calls.host, "rank": calls.rank}
-        groups += [{**place, **group} for group in _logged_groups(calls, max_points)]
+    for process in _logged_columns(view, names, max_points, rank):
+        labels = {"host": process.host, "rank": process.rank}
+        groups += [{**labels, **group} for group in _logged_groups(process, max_points)]
     return {"run": view.run_id, "cursor": cursor(position), "groups": groups, "problems": list(problems)}
 
 
-def logged_columns(
-    view: RunView, wanted: list[str], max_points: int | None, rank: int | None = None
-) -> Iterator[Logged]:
-    """The same, name by name. Of a bucket there are the mean, and as `:min`, `:max`, `:n` what else is known.
+def logged_series(
+    view: RunView, names: list[str], max_points: int | None, rank: int | None = None
+) -> Iterator[LoggedSeries]:
+    """The same by name, for tables.
 
     Raises:
-        TooMuch: values beyond `MAX_RAW_VALUES`.
+        TooMuch: more than `MAX_RAW_VALUES` values.
     """
-    for calls in _made(view, wanted, max_points, rank):
-        for key, (steps, times, values) in calls.columns.items():
+    for process in _logged_columns(view, names, max_points, rank):
+        for key, (steps, times, values) in process.columns.items():
             if max_points is None or len(steps) <= max_points:
-                yield Logged(key, calls.host, calls.rank, steps, times, {"": values})
+                yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
                 continue
             buckets, newest = _on_grid(*_by_step(steps, times, values), max_points)
             columns: dict[str, Floats | Integers] = {"": buckets.mean, ":n": buckets.n}
             columns |= {":min": buckets.min, ":max": buckets.max}
-            yield Logged(key, calls.host, calls.rank, buckets.t.astype(np.float64), newest, columns)
+            yield LoggedSeries(key, process.host, process.rank, buckets.t.astype(np.float64), newest, columns)
 
 
-def _made(view: RunView, wanted: list[str], max_points: int | None, rank: int | None) -> list[Calls]:
-    made = [calls for calls in view.calls(wanted) if rank in (None, calls.rank)]
+def _logged_columns(
+    view: RunView, names: list[str], max_points: int | None, rank: int | None
+) -> list[LoggedColumns]:
+    processes = [columns for columns in view.logged(names) if rank in (None, columns.rank)]
     if max_points is None:
-        _check_logged(made)
-    return made
+        _check_logged(processes)
+    return processes
 
 
 def _by_step(steps: Floats, times: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
@@ -217,24 +227,24 @@ def _by_step(steps: Floats, times: Floats, values: Floats) -> tuple[Floats, Floa
 
 
 def _on_grid(steps: Floats, times: Floats, values: Floats, max_points: int) -> tuple[Buckets, Floats]:
-    """What was logged on a grid of steps, which ascend, and the time of the newest call in each bucket."""
+    """Logged values in ascending order of steps as buckets of steps, and the newest time in each bucket."""
     whole: Integers = np.floor(steps).astype(np.int64)
     on = grid(int(whole[0]), int(whole[-1]), max_points, STEP_WIDTHS)
     return reduce(on, whole, values), reduce(on, whole, times).last
 
 
-def _check_logged(made: Iterable[Calls]) -> None:
-    total = sum(len(values) for calls in made for _, _, values in calls.columns.values())
+def _check_logged(processes: Iterable[LoggedColumns]) -> None:
+    total = sum(len(values) for process in processes for _, _, values in process.columns.values())
     if total > MAX_RAW_VALUES:
         raise TooMuch(
-            f"{total:,} values were logged; one answer holds {MAX_RAW_VALUES:,}: ask for fewer names or for "
-            "one rank, or use `runvitals export`"
+            f"{total:,} values were logged; a response holds at most {MAX_RAW_VALUES:,}: request fewer names "
+            "or one rank, or use `runvitals export`"
         )
 
 
-def _logged_groups(calls: Calls, max_points: int | None) -> list[dict[str, Any]]:
+def _logged_groups(process: LoggedColumns, max_points: int | None) -> list[dict[str, Any]]:
     groups: dict[bytes, dict[str, Any]] = {}
-    for key, (steps, times, values) in calls.columns.items():
+    for key, (steps, times, values) in process.columns.items():
         steps, times, values = _by_step(steps, times, values)
         if max_points is None or len(steps) <= max_points:
             about: dict[str, Any] = {"step": steps.tolist(), "t": times.tolist(), "n": None, "series": {}}

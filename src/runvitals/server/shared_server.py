@@ -1,4 +1,4 @@
-"""The shared server as one ASGI application: ingest, the API over the store, the page, its own health."""
+"""The shared server as one ASGI application: ingest, API, page, health and metrics."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from runvitals.server import page
 from runvitals.server.access.same_origin import (
-    Guarded,
     LoopbackNames,
     LoopbackOnly,
     SameOrigin,
+    SecurityHeaders,
     is_for_loopback,
 )
 from runvitals.server.access.token_required import TokenRequired
@@ -37,11 +37,11 @@ from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.contract import SampleStore, StoreError, StoreStats
 from runvitals.store.supervised_thread import SupervisedThread
 
-_LOOK_S = 2.0
+_CHECK_S = 2.0
 
 
 class IngestFastPath:
-    """Samples of writers that are known, taken in without the framework: see `connection.FastPath`."""
+    """Accepts envelopes of known writers without the framework: see `connection.FastPath`."""
 
     path = PATH.encode("ascii")
 
@@ -51,19 +51,19 @@ class IngestFastPath:
 
 
 class SharedServer:
-    """An ASGI application over a store and a catalogue, both of which stay the caller's to close, after it.
+    """An ASGI application over a sample store and a metadata store. The caller closes both, after it.
 
     Args:
-        token_required: every request must show a token; else only requests to a loopback name are answered.
+        token_required: every request must have a token. Otherwise only requests to loopback are answered.
         clock: the time now, ms UTC.
         static: the folder of the built page.
-
-        response_limits: of the memory of answers that are being sent.
+        response_limits: of the memory of responses that are being sent.
 
     Attributes:
-        response_memory: what those answers hold.
-        kept: what housekeeping has done, for `/metrics`; the caller may set it.
-        threads: those whose failures `/readyz` and `/metrics` report; the caller may add to them.
+        response_memory: what those responses hold.
+        housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
+        threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
+            them.
 
     Example:
         >>> with SqliteChunks(folder) as store, open_metadata_store(address) as catalogue:
@@ -82,15 +82,18 @@ class SharedServer:
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = SelfMetrics()
-        self.kept = HousekeepingTotals()
+        self.housekeeping = HousekeepingTotals()
         self._store = store
         self._recorder = Recorder(store, catalogue, clock, limits)
         self._catalogue = catalogue
-        self._looking = SupervisedThread(
-            "catalogue-file", self._look_at_catalogue, every_s=_LOOK_S, longest_pause_s=_LOOK_S
+        self._metadata_check = SupervisedThread(
+            "catalogue-file",
+            self._check_metadata_store,
+            every_s=_CHECK_S,
+            longest_pause_s=_CHECK_S,
         )
-        self.threads: list[SupervisedThread] = [*self._recorder.threads, self._looking]
-        self._looking.start()
+        self.threads: list[SupervisedThread] = [*self._recorder.threads, self._metadata_check]
+        self._metadata_check.start()
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally)
         self._api = self._with_health(
             application(
@@ -101,49 +104,50 @@ class SharedServer:
         self.response_memory: ResponseMemory = self._api.state.response_memory
         self.closing = self._api.state.closing
         if token_required:
-            entrance = TokenRequired(self._ingest, catalogue.tokens, clock)
-            self._for_programs: ASGIApp = entrance
-            self.fast_path = IngestFastPath(self._ingest, entrance.admits)
-            # Behind a proxy that speaks TLS, addresses that a page is sent to begin with https.
-            guarded: Any = Guarded(SameOrigin(TokenRequired(self._api, catalogue.tokens, clock)))
-            behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn has types of its own for the same
-            self._for_pages: ASGIApp = behind_proxy
+            token_check = TokenRequired(self._ingest, catalogue.tokens, clock)
+            self._ingest_entry: ASGIApp = token_check
+            self.fast_path = IngestFastPath(self._ingest, token_check.admits)
+            # Behind a proxy that terminates TLS, redirects must begin with https.
+            guarded: Any = SecurityHeaders(SameOrigin(TokenRequired(self._api, catalogue.tokens, clock)))
+            behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn declares its own ASGI types
+            self._api_entry: ASGIApp = behind_proxy
         else:
-            self._for_programs = LoopbackNames(self._ingest)
+            self._ingest_entry = LoopbackNames(self._ingest)
             self.fast_path = IngestFastPath(self._ingest, is_for_loopback)
-            self._for_pages = LoopbackOnly(self._api)
+            self._api_entry = LoopbackOnly(self._api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Past the framework, and without what is said to browsers: that would cost more than the work itself.
+        # Ingest bypasses the framework and the headers for browsers: they would cost more than the work
+        # itself.
         if scope["type"] == "http" and scope["path"] == PATH:
-            await self._for_programs(scope, receive, send)
+            await self._ingest_entry(scope, receive, send)
         else:
-            await self._for_pages(scope, receive, send)
+            await self._api_entry(scope, receive, send)
 
     def forget(self, run_ids: Collection[int]) -> None:
-        """Runs that are gone for good. For any thread."""
+        """Forget runs that were removed for good. Call it from any thread."""
         self._recorder.forget(run_ids)
 
     def close(self) -> None:
-        """Finish what was begun; nothing more may come."""
-        self._looking.close()
+        """Finish the requests in flight. No request may follow."""
+        self._metadata_check.close()
         self._recorder.close()
 
-    def _look_at_catalogue(self) -> bool:
-        """Log that the file was deleted, also while no requests come."""
+    def _check_metadata_store(self) -> bool:
+        """Have the supervised thread log that the database file was deleted, even without requests."""
         problem = self._catalogue.problem()
         if problem is not None:
             raise OSError(problem)
-        return not self._looking.closing.is_set()
+        return not self._metadata_check.closing.is_set()
 
     def _stats(self) -> StoreStats:
         stats = self._store.stats()
         return replace(stats, problem=stats.problem or self._catalogue.problem())
 
     def _with_health(self, app: FastAPI) -> FastAPI:
-        # Before the page, which answers every other path.
-        for path, answer in (("/healthz", _healthy), ("/readyz", self._ready), ("/metrics", self._metrics)):
-            app.add_route(path, answer, methods=["GET"], include_in_schema=False)
+        # Before the page, which is mounted at `/` and answers every other path.
+        for path, endpoint in (("/healthz", _healthy), ("/readyz", self._ready), ("/metrics", self._metrics)):
+            app.add_route(path, endpoint, methods=["GET"], include_in_schema=False)
             app.router.routes.insert(0, app.router.routes.pop())
         return app
 
@@ -156,14 +160,14 @@ class SharedServer:
         else:
             problem = stats.problem
             warnings += stats.warnings
-        warnings += [f"{one.name}: {one.problem}" for one in self.threads if one.problem]
-        found = {"ready": problem is None, "problem": problem, "warnings": warnings}
-        return JSONResponse(found, 503 if problem else 200)
+        warnings += [f"{thread.name}: {thread.problem}" for thread in self.threads if thread.problem]
+        body = {"ready": problem is None, "problem": problem, "warnings": warnings}
+        return JSONResponse(body, 503 if problem else 200)
 
     async def _metrics(self, request: Request) -> Response:
         stats = await run_in_threadpool(self._stats)
-        threads = {**stats.threads, **{one.name: one.problem for one in self.threads}}
-        text = self.tally.exposition(stats, self.kept, threads)
+        threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
+        text = self.tally.exposition(stats, self.housekeeping, threads)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 

@@ -1,4 +1,4 @@
-"""The threads in which questions are answered: so many at once, and each for so long at most."""
+"""Thread pools for requests, with a limit on waiting requests and a deadline for each."""
 
 from __future__ import annotations
 
@@ -11,64 +11,65 @@ import anyio.to_thread
 from runvitals import deadline
 
 T = TypeVar("T")
-MOST_S = 10.0
-"""For an answer, and beside it for a thread to be free."""
-_MOST_WAITING = 5000
+DEADLINE_S = 10.0
+"""For the work of a request, and as long again for a thread to become free."""
+_MAX_WAITING = 5000
 QUICK_THREADS = 8
-"""For questions that go through no samples."""
+"""For requests that read no samples."""
 THOROUGH_THREADS = 3
-"""For those that do."""
+"""For requests that read samples."""
 
 
 class Busy(Exception):
-    """There are more questions than can be answered; the text says so."""
+    """The server has too many requests; the text is the error that the client gets."""
 
 
 class Workers:
-    """Some threads.
+    """A thread pool.
 
-    Threads that compute in Python take turns, so more of them make nothing faster, and all else slower.
+    Threads that compute in Python take turns. More of them make nothing faster, and slow down everything
+    else.
 
     Args:
-        threads: as many answer at once; other questions wait.
-        most_s: an answer that takes longer is given up.
+        threads: how many requests run at the same time; others wait.
+        deadline_s: work that takes longer is cancelled.
 
     Example:
-        >>> await Workers(2).answer(lambda: sum(range(1000)))
+        >>> await Workers(2).run(lambda: sum(range(1000)))
         499500
     """
 
-    def __init__(self, threads: int, most_s: float = MOST_S) -> None:
-        self._most_s = self._waits_s = most_s
-        self._places = anyio.CapacityLimiter(threads)
+    def __init__(self, threads: int, deadline_s: float = DEADLINE_S) -> None:
+        self._deadline_s = self._waits_s = deadline_s
+        self._slots = anyio.CapacityLimiter(threads)
         self._threads = anyio.CapacityLimiter(threads + 1)
 
-    async def answer(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
-        """The result of `work`. Not cancelled halfway when its client leaves.
+    async def run(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
+        """The result of `work`, which is not cancelled when its client leaves.
 
         Args:
-            first: is done before, however long it takes.
+            first: called before `work`, without a deadline.
 
         Raises:
-            TooSlow: it took too long.
-            Busy: too many wait.
+            TooSlow: `work` took too long.
+            Busy: too many requests are waiting.
         """
-        if self._places.statistics().tasks_waiting >= _MOST_WAITING:
+        if self._slots.statistics().tasks_waiting >= _MAX_WAITING:
             raise Busy("too many requests are waiting: try again later")
 
         def timed() -> T:
             if first is not None:
                 first()
-            with deadline.within(self._most_s):
+            with deadline.within(self._deadline_s):
                 return work()
 
-        place = object()
+        slot = object()
         try:
             with anyio.fail_after(self._waits_s):
-                await self._places.acquire_on_behalf_of(place)
+                await self._slots.acquire_on_behalf_of(slot)
         except TimeoutError:
             raise Busy("the server is busy with other requests: try again later") from None
         try:
             return await anyio.to_thread.run_sync(timed, limiter=self._threads)
         finally:
-            self._places.release_on_behalf_of(place)
+            self._slots.release_on_behalf_of(slot)

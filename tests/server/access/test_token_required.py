@@ -189,6 +189,6 @@ def test_long_secrets_are_not_kept(served: Served) -> None:
         secret = f"rvt_{number}" + "x" * 30_000
         answer = httpx.post(f"{served.url}/api/v1/ingest", headers={"authorization": f"Bearer {secret}"})
         assert answer.status_code == 401
-    entrance = served.app._for_programs
+    entrance = served.app._ingest_entry
     assert isinstance(entrance, TokenRequired)
-    assert all(len(secret) < 1000 for secret in entrance._bad)
+    assert all(len(secret) < 1000 for secret in entrance._invalid)

@@ -55,5 +55,5 @@ def test_logged_rows_at_full_resolution(
     monkeypatch.setattr("runvitals.server.series.MAX_RAW_VALUES", 99)
     response = client.get("/api/v1/runs/abc/history?resolution=raw")
     assert response.status_code == 422
-    assert "100 values were logged; one answer holds 99: ask for fewer names" in response.json()["error"]
+    assert "100 values were logged; a response holds at most 99: request fewer" in response.json()["error"]
     client.ask("runs/abc/history")

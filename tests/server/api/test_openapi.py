@@ -20,7 +20,7 @@ from runvitals.store.metadata import open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0, Training
 from tests.server.client import Client
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 EXAMPLES = 5
 """For each call: a few seconds in all. What was found with thousands is mended."""
@@ -33,7 +33,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("server")
     training = Training(folder, "0", gpus=1)
     training.advance(5)
-    filled = Shared(folder)
+    filled = StoredServer(folder)
     filled.take(folder, "0")
     filled.close()
     store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))

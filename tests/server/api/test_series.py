@@ -92,7 +92,7 @@ def test_too_many_samples_are_rejected(
     training.advance(10)
     response = client.get("/api/v1/runs/abc/metrics?resolution=raw")
     assert response.status_code == 422
-    assert "one answer holds 50: ask for fewer keys or a shorter time" in response.json()["error"]
+    assert "a response holds at most 50: request fewer keys or a shorter time" in response.json()["error"]
     client.ask("runs/abc/metrics", resolution="raw", keys="cpu")
 
 

@@ -21,7 +21,7 @@ from runvitals.server.api.tables import blocks, samples
 from runvitals.server.api.tables.formats import MEDIA_TYPES, accepted
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def local(tmp_path: Path) -> Client:
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredServer]:
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
-    server = Shared(tmp_path / "server")
+    server = StoredServer(tmp_path / "server")
     yield server
     server.close()
 
@@ -77,7 +77,7 @@ def test_a_row_for_each_time_and_a_column_for_each_key(tmp_path: Path, local: Cl
 
 
 def test_both_libraries_and_all_forms_say_what_json_says(
-    tmp_path: Path, local: Client, server: Shared
+    tmp_path: Path, local: Client, server: StoredServer
 ) -> None:
     training = Training(tmp_path, gpus=1)
     training.advance(40)
@@ -103,7 +103,7 @@ def test_both_libraries_and_all_forms_say_what_json_says(
 
 
 def test_windows_are_put_together_without_a_seam(
-    tmp_path: Path, server: Shared, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: StoredServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = Training(tmp_path)
     training.advance(50)
@@ -116,7 +116,7 @@ def test_windows_are_put_together_without_a_seam(
         assert str(table(server, "metrics", resolution="raw").to_pydict()) == str(whole.to_pydict())
 
 
-def test_buckets_have_what_is_known_of_them(tmp_path: Path, server: Shared) -> None:
+def test_buckets_have_what_is_known_of_them(tmp_path: Path, server: StoredServer) -> None:
     training = Training(tmp_path)
     training.advance(100)
     server.take(tmp_path)
@@ -148,7 +148,7 @@ def test_what_was_logged_has_a_row_for_each_call(tmp_path: Path, local: Client) 
     )
 
 
-def test_many_calls_are_put_into_buckets(tmp_path: Path, server: Shared) -> None:
+def test_many_calls_are_put_into_buckets(tmp_path: Path, server: StoredServer) -> None:
     trainer = Trainer(tmp_path)
     for step in range(100):
         trainer.log(T0 + step, step, loss=float(step))

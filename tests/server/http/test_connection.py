@@ -28,7 +28,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    bounds = ConnectionLimits(head_s=1, body_s=1, idle_s=1, unread_s=1, refused_s=1)
+    bounds = ConnectionLimits(head_s=1, body_s=1, idle_s=1, unread_s=1, rejected_s=1)
     with serving(tmp_path_factory.mktemp("impatient"), bounds) as served:
         yield served
 

@@ -60,7 +60,7 @@ def test_requests_that_fail_are_refused_or_slow_have_a_line(out: io.StringIO) ->
     asked("/200", "/200?s=0.9", "/404", "/500", "/api?s=2.5", "/runs/a/live?s=60", "/metrics?wait=20")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(one["level"], one["message"], one["status"], one["seconds"]) for one in lines] == [
-        ("warning", "request refused", 404, 0.0),
+        ("warning", "request rejected", 404, 0.0),
         ("error", "request failed", 500, 0.0),
         ("info", "slow request", 200, 2.5),
     ]

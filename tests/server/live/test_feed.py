@@ -14,7 +14,7 @@ import pytest
 
 from runvitals.model.errors import UnknownRun
 from runvitals.query.reader import RunReader
-from runvitals.server.library import RunView, Version
+from runvitals.server.library import RunVersion, RunView
 from runvitals.server.live import feed as feeds
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.follower import Follower
@@ -28,11 +28,11 @@ class Opened:
     def __init__(self, directory: Path, tells: bool = True) -> None:
         self.reader = RunReader("abc", str(directory))
         self.looks = 0
-        self.heard = Version(0, 0)
+        self.heard = RunVersion(0, 0)
         self.tells = tells
         self.gone = False
 
-    def version(self) -> Version | None:
+    def version(self) -> RunVersion | None:
         return self.heard if self.tells else None
 
     async def use(self, work: Callable[[RunView], Any], quick: bool = False) -> Any:
@@ -89,7 +89,7 @@ def test_what_is_new_is_found_out_once_for_all(tmp_path: Path, training: Trainin
             assert (times(told), told["run"]["id"]) == ([0, 1, 2], "abc")
         assert opened.looks <= 51
         training.advance(1)
-        opened.heard = Version(1, 0)
+        opened.heard = RunVersion(1, 0)
         assert [times(await news(client)) for client in clients] == [[3]] * 50
         assert opened.looks <= 54
         await anyio.sleep(0.2)  # twenty turns in which nothing is heard

@@ -34,7 +34,7 @@ class Page:
 
     def news(self) -> dict[str, Any]:
         self.reader.poll()
-        event = self.follower.news(self.view, self.view.position()).decode()
+        event = self.follower.event(self.view, self.view.position()).decode()
         if not event:
             return {}
         name, position, data = event.removesuffix("\n\n").split("\n")

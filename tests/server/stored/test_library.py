@@ -19,23 +19,23 @@ from runvitals.server.api import models
 from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
-from tests.server.stored_runs import Shared
+from tests.server.stored_runs import StoredServer
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredServer]:
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
-    server = Shared(tmp_path / "server")
+    server = StoredServer(tmp_path / "server")
     yield server
     server.close()
 
 
 @pytest.fixture
-def local(tmp_path: Path, server: Shared) -> Client:
+def local(tmp_path: Path, server: StoredServer) -> Client:
     return Client(tmp_path)
 
 
-def same(local: Client, server: Shared, path: str, **params: Any) -> Any:
+def same(local: Client, server: StoredServer, path: str, **params: Any) -> Any:
     """The answer of both."""
     mine, theirs = local.ask(path, **params), server.ask(path, **params)
     for answer in (mine, theirs):
@@ -46,7 +46,7 @@ def same(local: Client, server: Shared, path: str, **params: Any) -> Any:
 
 
 @pytest.fixture
-def training(tmp_path: Path, server: Shared) -> Training:
+def training(tmp_path: Path, server: StoredServer) -> Training:
     """A run whose monitor had to be started again, whole in both."""
     training = Training(tmp_path, gpus=2)
     training.monitor.event(T0 + 5, "alert", "warning", "hot", value=math.inf)
@@ -62,7 +62,7 @@ def training(tmp_path: Path, server: Shared) -> Training:
     return training
 
 
-def test_facts(training: Training, local: Client, server: Shared) -> None:
+def test_facts(training: Training, local: Client, server: StoredServer) -> None:
     mine, theirs = local.ask("runs/abc"), server.ask("runs/abc")
     models.RunDetail.model_validate(theirs)
     for answer in (mine, theirs):
@@ -73,7 +73,7 @@ def test_facts(training: Training, local: Client, server: Shared) -> None:
     same(local, server, "runs/abc/console")
 
 
-def test_lists(training: Training, local: Client, server: Shared) -> None:
+def test_lists(training: Training, local: Client, server: StoredServer) -> None:
     same(local, server, "projects")
     same(local, server, "runs", last="cpu")
     same(local, server, "fields")
@@ -89,7 +89,9 @@ def test_lists(training: Training, local: Client, server: Shared) -> None:
 
 @pytest.mark.parametrize("keys", [[], ["cpu", "gpu.*"], ["disk.readMBps"], ["disk.*", "memory"]])
 @pytest.mark.parametrize("max_points", [1000, 150, 10])
-def test_series(training: Training, local: Client, server: Shared, keys: list[str], max_points: int) -> None:
+def test_series(
+    training: Training, local: Client, server: StoredServer, keys: list[str], max_points: int
+) -> None:
     """Raw and on the grid, with rates, and the gap between two lives of the monitor."""
     same(local, server, "runs/abc/metrics", keys=keys, max_points=max_points)
     for t0, t1 in ((T0 + 12_345, T0 + 34_567), (T0 + 45_000, T0 + 95_000), (T0 + 60_000, T0 + 61_000)):
@@ -97,7 +99,7 @@ def test_series(training: Training, local: Client, server: Shared, keys: list[st
     same(local, server, "runs/abc/metrics", keys=keys, resolution="raw")
 
 
-def test_what_series_there_are(training: Training, local: Client, server: Shared) -> None:
+def test_what_series_there_are(training: Training, local: Client, server: StoredServer) -> None:
     same(local, server, "runs/abc/series")
     mine, theirs = local.ask("runs/abc/statistics"), server.ask("runs/abc/statistics")
     assert theirs == mine
@@ -108,12 +110,14 @@ def test_what_series_there_are(training: Training, local: Client, server: Shared
     "chosen",
     [{"host": "node1"}, {"host": "x"}, {"rank": 0}, {"rank": 3}, {"device": "1"}, {"writer": "monitor.*"}],
 )
-def test_chosen_series(training: Training, local: Client, server: Shared, chosen: dict[str, str]) -> None:
+def test_chosen_series(
+    training: Training, local: Client, server: StoredServer, chosen: dict[str, str]
+) -> None:
     same(local, server, "runs/abc/series", **chosen)
     same(local, server, "runs/abc/metrics", **chosen)
 
 
-def test_a_device_by_its_uuid(training: Training, server: Shared) -> None:
+def test_a_device_by_its_uuid(training: Training, server: StoredServer) -> None:
     row = server.catalogue.runs.find("abc", T0)
     assert row is not None
     server.catalogue.devices.note(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
@@ -123,7 +127,7 @@ def test_a_device_by_its_uuid(training: Training, server: Shared) -> None:
     }
 
 
-def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: Shared) -> None:
+def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: StoredServer) -> None:
     seen = {
         "a": [{"index": 0, "uuid": "GPU-1", "used": True}, {"index": 1, "uuid": "GPU-2", "used": False}],
         "b": [{"index": 0, "uuid": "GPU-1", "used": None}, {"index": 1, "pci": "0000:01:00.0"}],
@@ -140,12 +144,12 @@ def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: Shared) 
             assert [one["id"] for one in client.ask("runs", device=device)["runs"]] == runs
 
 
-def test_what_was_logged(training: Training, local: Client, server: Shared) -> None:
+def test_what_was_logged(training: Training, local: Client, server: StoredServer) -> None:
     for params in ({}, {"max_points": 10}, {"keys": "loss"}, {"rank": 1}):
         same(local, server, "runs/abc/history", **params)
 
 
-def test_ranks_keep_their_own(tmp_path: Path, local: Client, server: Shared) -> None:
+def test_ranks_keep_their_own(tmp_path: Path, local: Client, server: StoredServer) -> None:
     for rank in (0, 1):
         trainer = Trainer(tmp_path, pid=100 + rank, rank=rank)
         trainer.log(T0, 0, loss=1.0 + rank)
@@ -155,7 +159,7 @@ def test_ranks_keep_their_own(tmp_path: Path, local: Client, server: Shared) -> 
     same(local, server, "runs/abc/history", rank=1)
 
 
-def test_news_since_a_cursor(tmp_path: Path, local: Client, server: Shared) -> None:
+def test_news_since_a_cursor(tmp_path: Path, local: Client, server: StoredServer) -> None:
     training = Training(tmp_path)
     training.advance(3)
     seen = server.take(tmp_path)
@@ -174,7 +178,7 @@ def test_news_since_a_cursor(tmp_path: Path, local: Client, server: Shared) -> N
     assert "samples" not in again
 
 
-def test_latest_of_all_active_runs(tmp_path: Path, server: Shared, local: Client) -> None:
+def test_latest_of_all_active_runs(tmp_path: Path, server: StoredServer, local: Client) -> None:
     for run_id, project in (("a", "digits"), ("b", "other"), ("c", "digits")):
         training = Training(tmp_path, run_id, project=project)
         training.advance(5)
@@ -189,7 +193,7 @@ def test_latest_of_all_active_runs(tmp_path: Path, server: Shared, local: Client
     assert theirs["values"] == mine["values"]
 
 
-def test_one_metric_over_many_runs(tmp_path: Path, server: Shared, local: Client) -> None:
+def test_one_metric_over_many_runs(tmp_path: Path, server: StoredServer, local: Client) -> None:
     local.now_ms = server.now_ms = T0 + 30_000
     for number, (run_id, project) in enumerate((("a", "digits"), ("b", "other"), ("c", "digits"))):
         training = Training(tmp_path, run_id, project=project, seed=number, gpus=2, host=f"node{number}")
@@ -207,7 +211,7 @@ def test_one_metric_over_many_runs(tmp_path: Path, server: Shared, local: Client
     assert len(server.ask("aggregate", metric="cpu", t0=T0, t1=T0 + 60_000)["groups"]) == 1
 
 
-def test_a_run_is_stopped_thrown_away_and_brought_back(tmp_path: Path, server: Shared) -> None:
+def test_a_run_is_stopped_deleted_and_restored(tmp_path: Path, server: StoredServer) -> None:
     training = Training(tmp_path)
     training.advance(2)
     server.now_ms = training.now_ms
@@ -234,7 +238,7 @@ def test_a_run_is_stopped_thrown_away_and_brought_back(tmp_path: Path, server: S
     assert server.request("POST", "/api/v1/runs/nope/stop", json={}).status_code == 404
 
 
-def test_samples_from_before_the_run_are_found(server: Shared) -> None:
+def test_samples_from_before_the_run_are_found(server: StoredServer) -> None:
     """A client that does not say when it began counts from its first request, of samples of last week."""
     (who,) = server.catalogue.writers.join([WriterRegistration("abc", "curl")], T0)
     t = np.arange(T0 - 7 * 86_400_000, T0 - 7 * 86_400_000 + 100_000, 1000)
@@ -245,7 +249,7 @@ def test_samples_from_before_the_run_are_found(server: Shared) -> None:
     assert (one["first_ms"], one["last_ms"], one["n"]) == (t[0], t[-1], 100)
 
 
-def test_pages_go_on(tmp_path: Path, server: Shared) -> None:
+def test_pages_continue(tmp_path: Path, server: StoredServer) -> None:
     for number in range(5):
         Monitor(tmp_path, f"run{number}", start_ms=T0 + number).end(T0 + 10)
         server.take(tmp_path, f"run{number}")
@@ -262,7 +266,7 @@ def test_pages_go_on(tmp_path: Path, server: Shared) -> None:
     [("started_ms", True), ("started_ms", False), ("name", False), ("summary.loss", True)],
 )
 def test_pages_are_stable_while_runs_start(
-    tmp_path: Path, server: Shared, sort: str, descending: bool
+    tmp_path: Path, server: StoredServer, sort: str, descending: bool
 ) -> None:
     """Every run that was there at the first page is on one page, once, whatever comes meanwhile."""
 
@@ -291,7 +295,7 @@ def test_pages_are_stable_while_runs_start(
     assert there <= set(seen)
 
 
-def test_a_catalogue_that_fails_is_told_as_such(server: Shared, tmp_path: Path) -> None:
+def test_a_failing_metadata_store_is_reported(server: StoredServer, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "server" / "catalogue.db")) as connection:
         connection.execute("ALTER TABLE run RENAME TO elsewhere")
     refused = server.request("PATCH", "/api/v1/runs/abc", json={"notes": "so so"})

@@ -1,4 +1,4 @@
-"""The page that asks a user for a token, and where it leads afterwards. It works without a script."""
+"""The login page, and the redirect after it. It works without JavaScript."""
 
 from __future__ import annotations
 
@@ -33,47 +33,47 @@ button { margin-top: 10px; border-color: #1f6feb; background: #1f6feb; color: #f
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log in · runvitals</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <link rel="stylesheet" href="{style}"></head>
-<body><main><h1>runvitals</h1><p{kind}>{said}</p>
+<body><main><h1>runvitals</h1><p{kind}>{message}</p>
 <form method="post" action="{action}"><label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" autofocus required>
 <button>Log in</button></form>
-<p class="soft">An operator of this server makes one with <code>runvitals token create NAME</code>.</p>
+<p class="soft">An operator of this server creates one with <code>runvitals token create NAME</code>.</p>
 </main></body></html>"""
 
 
-def login_page(wanted: str, wrong: bool = False) -> str:
+def login_page(target: str, invalid_token: bool = False) -> str:
     """The HTML page.
 
     Args:
-        wanted: where to go afterwards, see `way_back`.
-        wrong: a token was given that is none.
+        target: where to go after the login, see `redirect_target`.
+        invalid_token: whether the page reports that a token was invalid.
     """
-    said = "Invalid or revoked token." if wrong else "This server asks for a token."
-    kind = ' class="bad" role="alert"' if wrong else ""
-    return _PAGE.format(style=STYLE_PATH, kind=kind, said=said, action=escape(address(wanted)))
+    message = "Invalid or revoked token." if invalid_token else "This server requires a token."
+    kind = ' class="bad" role="alert"' if invalid_token else ""
+    return _PAGE.format(style=STYLE_PATH, kind=kind, message=message, action=escape(address(target)))
 
 
-def address(wanted: str) -> str:
-    """The address of the login page that leads to `wanted`.
+def address(target: str) -> str:
+    """The address of the login page that redirects to `target`.
 
     Example:
         >>> address("/"), address("/runs/abc?charts=gpu")
         ('/login', '/login?next=%2Fruns%2Fabc%3Fcharts%3Dgpu')
     """
-    return PATH if wanted == "/" else f"{PATH}?next={quote(wanted, safe='')}"
+    return PATH if target == "/" else f"{PATH}?next={quote(target, safe='')}"
 
 
-def way_back(wanted: str) -> str:
-    """Where to go after the login: a path of this server, never an address somewhere else.
+def redirect_target(requested: str) -> str:
+    """A path of this server to go to after the login; `/` for anything else.
 
-    Browsers take `//host` and `/\\host` for another site, and drop tabs and line ends before they look.
+    Browsers treat `//host` and `/\\host` as another site, and remove tabs and line ends first.
 
     Example:
-        >>> way_back("/runs/abc?charts=gpu"), way_back("//evil.example/"), way_back("https://evil.example")
-        ('/runs/abc?charts=gpu', '/', '/')
+        >>> redirect_target("/runs/abc?charts=gpu"), redirect_target("//evil.example/")
+        ('/runs/abc?charts=gpu', '/')
     """
-    if not wanted.startswith("/") or wanted[1:2] in ("/", "\\"):
+    if not requested.startswith("/") or requested[1:2] in ("/", "\\"):
         return "/"
-    if any(letter < "!" for letter in wanted) or wanted.partition("?")[0] == PATH:
+    if any(letter < "!" for letter in requested) or requested.partition("?")[0] == PATH:
         return "/"
-    return wanted
+    return requested

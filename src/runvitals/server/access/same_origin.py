@@ -1,4 +1,4 @@
-"""What keeps a server from being used by pages of other sites."""
+"""Protection against pages of other sites: security headers, cross-site requests, DNS rebinding."""
 
 from __future__ import annotations
 
@@ -22,49 +22,52 @@ _HEADERS = {
 }
 
 
-class Guarded:
-    """Forbids pages everything but their own files, and other sites to frame or read them."""
+class SecurityHeaders:
+    """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 others = [pair for pair in message.get("headers", ()) if pair[0] not in _HEADERS]
                 message["headers"] = [*others, *_HEADERS.items()]
             await send(message)
 
-        await self.app(scope, receive, send_guarded if scope["type"] == "http" else send)
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
 class SameOrigin:
-    """Lets pages of other sites change nothing, whatever their requests carry.
+    """Middleware that rejects changes requested by pages of other sites, even with valid credentials.
 
-    Browsers say of each request which site it comes from: in `Sec-Fetch-Site` (over HTTPS and to this
-    machine), and in `Origin` wherever it is not a plain GET. Programs send neither.
+    Browsers name the site that a request comes from: in `Sec-Fetch-Site` (over HTTPS and to this machine),
+        and in
+    `Origin` unless it is a plain GET. Other clients send neither.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _SAFE_METHODS or _is_of_this_site(scope):
+        if scope["type"] != "http" or scope["method"] in _SAFE_METHODS or _is_same_origin(scope):
             await self._app(scope, receive, send)
             return
-        error = f"{scope['method']} {scope['path'][:300]}: pages of other sites may change nothing here"
+        error = f"{scope['method']} {scope['path'][:300]}: pages of other sites cannot change anything here"
         await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
 
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-def _is_of_this_site(scope: Scope) -> bool:
-    said = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
-    site = said.get(b"sec-fetch-site")
+def _is_same_origin(scope: Scope) -> bool:
+    origin_headers = {
+        name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")
+    }
+    site = origin_headers.get(b"sec-fetch-site")
     if site is not None:
         return site in (b"same-origin", b"none")
-    origin = said.get(b"origin")
+    origin = origin_headers.get(b"origin")
     if origin is None:
         return True
     _, _, host = origin.decode("latin-1").lower().partition("://")
@@ -72,10 +75,10 @@ def _is_of_this_site(scope: Scope) -> bool:
 
 
 class LoopbackNames:
-    """Answers only requests sent to a loopback name.
+    """Middleware that answers only requests to a loopback name.
 
-    A page of another site can have its own name point to 127.0.0.1 ("DNS rebinding") and would then be of the
-    same origin as this server; but its requests carry its name in `Host`.
+    A page of another site can have its own name point to 127.0.0.1 ("DNS rebinding"), and then has the same
+    origin as this server. Its requests have that name in `Host`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -97,8 +100,8 @@ def is_for_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return is_loopback(host.decode("latin-1"))
 
 
-class LoopbackOnly(Guarded):
-    """`LoopbackNames` and `SameOrigin`, with all answers `Guarded`."""
+class LoopbackOnly(SecurityHeaders):
+    """`LoopbackNames`, `SameOrigin` and `SecurityHeaders`."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(LoopbackNames(SameOrigin(app)))
@@ -113,7 +116,7 @@ def _host(scope: Scope) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a `Host` header names this machine's loopback.
+    """Whether a `Host` header is a loopback name.
 
     Example:
         >>> is_loopback("localhost:8900"), is_loopback("rebind.example:8900")

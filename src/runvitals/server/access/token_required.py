@@ -1,8 +1,8 @@
-"""Who may use a shared server: whoever shows a token. This is the one place that decides it.
+"""Authentication of a shared server: every request must have a valid token.
 
-Programs send `Authorization: Bearer rvt_…`. A user types the token into `/login` once, and the browser then
-shows it as a cookie that no script can read. Links on other sites make a browser send it; what changes
-something is refused to them (`security.SameOrigin`).
+Programs send `Authorization: Bearer rvt_…`. A user enters the token at `/login` once, and the browser then
+sends it as a cookie that scripts cannot read. Links on other sites make a browser send the cookie too, so
+`same_origin.SameOrigin` rejects changes that come from other sites.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.server.access import login_page
-from runvitals.server.http.buffered_body import refusal
+from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest.errors import RequestRejected, unavailable
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
@@ -30,25 +30,25 @@ from runvitals.store.metadata.tokens import TokenTable
 
 COOKIE = "runvitals_token"
 OPEN_PATHS = ("/healthz", "/readyz")
-_KNOWN_S = 2.5
-"""For so long a token that was good is not looked up again."""
-_LOOK_S = 2.0
-"""So often the token of a request that lasts is looked at: within 5 s a revoked one is done with."""
-_CHECKS_AT_ONCE = 4
-_CHECKS_WAITING = 200
+_CACHE_S = 2.5
+"""How long the result of a token check is reused."""
+_RECHECK_S = 2.0
+"""How often the token of a long request is checked again: a revoked token ends its requests within 5 s."""
+_MAX_CHECKS = 4
+_MAX_WAITING_CHECKS = 200
 _LOGIN_S = 10.0
-_MOST_SECRET = 256
-"""Characters; a token has some fifty."""
-_MOST_KNOWN = 10_000
-"""Good ones, and as many that were refused."""
+_MAX_TOKEN_CHARACTERS = 256
+"""A token has about fifty."""
+_MAX_CACHED = 10_000
+"""Valid tokens, and as many invalid ones."""
 _COOKIE_S = 30 * 86400
-_MOST_BODY = 4096
+_MAX_BODY_BYTES = 4096
 
 
 class TokenRequired:
-    """Lets requests through that show a good token, and answers `/login`.
+    """Middleware that requires a valid token, and answers `/login`.
 
-    A request that lasts longer than a token is taken for good ends when its token is revoked.
+    A long request, such as an event stream, ends when its token is revoked.
 
     Args:
         clock: the time now, ms UTC.
@@ -66,10 +66,10 @@ class TokenRequired:
         self._tokens = tokens
         self._clock = clock
         self._clock_s = clock_s
-        self._good: dict[str, float] = {}
-        self._bad: dict[str, float] = {}
-        self._checks = anyio.CapacityLimiter(_CHECKS_AT_ONCE)
-        self._body_reader = BodyReader(_MOST_BODY, _LOGIN_S)
+        self._valid: dict[str, float] = {}
+        self._invalid: dict[str, float] = {}
+        self._checks = anyio.CapacityLimiter(_MAX_CHECKS)
+        self._body_reader = BodyReader(_MAX_BODY_BYTES, _LOGIN_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,91 +85,91 @@ class TokenRequired:
             if scope["path"] in OPEN_PATHS:
                 await self._app(scope, receive, send)
                 return
-            secret = shown(dict(scope["headers"]))
-            if secret is None or not await self._is_good(secret):
-                await _refusal(scope, secret)(scope, receive, send)
+            secret = token_of(dict(scope["headers"]))
+            if secret is None or not await self._is_valid(secret):
+                await _unauthorized(scope, secret)(scope, receive, send)
                 return
         except RequestRejected as error:
-            await refusal(error)(scope, receive, send)
+            await error_response(error)(scope, receive, send)
             return
         except ClientDisconnected:
             return
         if scope["method"] == "GET":
-            await RevocableRequest(partial(self._is_good, secret)).run(self._app, scope, receive, send)
+            await RevocableRequest(partial(self._is_valid, secret)).run(self._app, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request is let in, as far as that is known without asking the catalogue."""
-        secret = shown(dict(headers))
-        return secret is not None and self._clock_s() < self._good.get(secret, 0.0)
+        """Whether the token of a request is known to be valid, without a lookup in the metadata store."""
+        secret = token_of(dict(headers))
+        return secret is not None and self._clock_s() < self._valid.get(secret, 0.0)
 
-    async def _is_good(self, secret: str) -> bool:
-        if len(secret) > _MOST_SECRET:
-            return False  # a rejected client must not fill the memory
+    async def _is_valid(self, secret: str) -> bool:
+        if len(secret) > _MAX_TOKEN_CHARACTERS:
+            return False  # must not be cached: it would let a rejected client fill the memory
         now_s = self._clock_s()
-        if now_s < self._good.get(secret, now_s):
+        if now_s < self._valid.get(secret, now_s):
             return True
-        if now_s < self._bad.get(secret, now_s):
+        if now_s < self._invalid.get(secret, now_s):
             return False
-        if self._checks.statistics().tasks_waiting >= _CHECKS_WAITING:
+        if self._checks.statistics().tasks_waiting >= _MAX_WAITING_CHECKS:
             raise unavailable("too many tokens are being checked: try again later")
         try:
-            found = await anyio.to_thread.run_sync(
+            token = await anyio.to_thread.run_sync(
                 self._tokens.check, secret, self._clock(), limiter=self._checks
             )
         except MetadataStoreUnavailable as error:
             raise unavailable("tokens cannot be checked: see /readyz and the server log") from error
-        known, other = (self._bad, self._good) if found is None else (self._good, self._bad)
+        known, other = (self._invalid, self._valid) if token is None else (self._valid, self._invalid)
         other.pop(secret, None)
-        if len(known) >= _MOST_KNOWN:
+        if len(known) >= _MAX_CACHED:
             known.clear()
-        known[secret] = now_s + _KNOWN_S
-        return found is not None
+        known[secret] = now_s + _CACHE_S
+        return token is not None
 
     async def _login(self, request: Request) -> Response:
-        wanted = login_page.way_back(request.query_params.get("next", "/"))
+        target = login_page.redirect_target(request.query_params.get("next", "/"))
         if request.method == "GET":
-            return HTMLResponse(login_page.login_page(wanted))
+            return HTMLResponse(login_page.login_page(target))
         if request.method != "POST":
             return JSONResponse({"error": f"{request.method} /login: only GET and POST are allowed"}, 405)
         body = await self._body_reader.read(request.receive, lambda size: None)
         secret = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
-        if not await self._is_good(secret):
-            return HTMLResponse(login_page.login_page(wanted, wrong=True), 403)
-        answer = RedirectResponse(wanted, status_code=303)
+        if not await self._is_valid(secret):
+            return HTMLResponse(login_page.login_page(target, invalid_token=True), 403)
+        response = RedirectResponse(target, status_code=303)
         https = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
-        # Lax: a link in a message leads to the page, not to the login.
-        answer.set_cookie(
+        # Lax, so that a link in a message leads to the page and not to the login.
+        response.set_cookie(
             COOKIE, secret, max_age=_COOKIE_S, httponly=True, samesite="lax", secure=https, path="/"
         )
-        return answer
+        return response
 
 
 class RevocableRequest:
-    """A request whose token is looked at again as long as it lasts.
+    """A request whose token is checked again while it lasts.
 
     Args:
-        is_good: whether its token still is.
+        is_valid: whether its token is still valid.
     """
 
-    def __init__(self, is_good: Callable[[], Awaitable[bool]]) -> None:
-        self._is_good = is_good
+    def __init__(self, is_valid: Callable[[], Awaitable[bool]]) -> None:
+        self._is_valid = is_valid
         self._revoked = False
         self._started = self._complete = False
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        async def noting(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             if self._revoked:
                 return
             self._started = True
             self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        request = asyncio.ensure_future(app(scope, receive, noting))
+        request = asyncio.ensure_future(app(scope, receive, send_and_note))
         try:
-            while not (await asyncio.wait((request,), timeout=_LOOK_S))[0]:
-                if not await self._is_good():
+            while not (await asyncio.wait((request,), timeout=_RECHECK_S))[0]:
+                if not await self._is_valid():
                     self._revoked = True
                     request.cancel()
                     await asyncio.wait((request,))
@@ -180,16 +180,16 @@ class RevocableRequest:
         if not self._revoked:
             request.result()
         elif not self._started:
-            await _refusal(scope, "")(scope, receive, send)
+            await _unauthorized(scope, "")(scope, receive, send)
         elif not self._complete:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def shown(headers: Mapping[bytes, bytes]) -> str | None:
-    """The token that a request shows: in `Authorization`, else in the cookie.
+def token_of(headers: Mapping[bytes, bytes]) -> str | None:
+    """The token of a request: from `Authorization`, otherwise from the cookie.
 
     Args:
-        headers: as ASGI has them, names in small letters.
+        headers: as in ASGI, with lower-case names.
     """
     scheme, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
@@ -201,13 +201,13 @@ def shown(headers: Mapping[bytes, bytes]) -> str | None:
     return None if cookie is None else cookie.value
 
 
-def _refusal(scope: Scope, secret: str | None) -> Response:
+def _unauthorized(scope: Scope, secret: str | None) -> Response:
     accepts = dict(scope["headers"]).get(b"accept", b"")
     if scope["method"] == "GET" and not scope["path"].startswith("/api/") and b"text/html" in accepts:
         query = scope["query_string"].decode("latin-1")
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
-        wanted = path + (f"?{query}" if query else "")
-        return RedirectResponse(login_page.address(login_page.way_back(wanted)), status_code=303)
-    what = "a token is needed" if secret is None else "this token is not known, or was revoked"
-    how = "send `Authorization: Bearer rvt_…`; `runvitals token create NAME` on the server makes one"
-    return JSONResponse({"error": f"{what}: {how}"}, 401, {"www-authenticate": "Bearer"})
+        target = path + (f"?{query}" if query else "")
+        return RedirectResponse(login_page.address(login_page.redirect_target(target)), status_code=303)
+    problem = "a token is required" if secret is None else "invalid or revoked token"
+    hint = "send `Authorization: Bearer rvt_…`; `runvitals token create NAME` on the server creates one"
+    return JSONResponse({"error": f"{problem}: {hint}"}, 401, {"www-authenticate": "Bearer"})

@@ -18,7 +18,7 @@ async def run_console(request: Request, run: TheRun) -> Response:
     """The newest output of the program."""
 
     def read(view: RunView) -> bytes:
-        cut, pieces = view.printed()
+        cut, pieces = view.console()
         return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
 
     return await json_response(request, await run.use(read, quick=True))

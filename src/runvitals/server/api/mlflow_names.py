@@ -17,10 +17,10 @@ from runvitals.server.library import (
     BucketedSeries,
     ChartData,
     OpenedRun,
+    RunVersion,
     RunView,
     SeriesSelection,
     SeriesSummary,
-    Version,
 )
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class MlflowRun:
     def __init__(self, run: OpenedRun) -> None:
         self._run = run
 
-    def version(self) -> Version | None:
+    def version(self) -> RunVersion | None:
         return self._run.version()
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:

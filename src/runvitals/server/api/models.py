@@ -229,7 +229,7 @@ class NewSample(BaseModel):
     values: dict[str, Number]
 
 
-class NewCall(BaseModel):
+class NewRow(BaseModel):
     host: str
     rank: int | None
     step: float
@@ -242,7 +242,7 @@ class News(BaseModel):
 
     cursor: str
     samples: list[NewSample] = Field([], description="Rates included.")
-    calls: list[NewCall] = Field([], description="Of `log()`.")
+    calls: list[NewRow] = Field([], description="Of `log()`.")
     run: RunDetail | None = None
     reload: bool = Field(False, description="Too much is new: ask for the series again.")
 

@@ -25,7 +25,7 @@ from runvitals.server.api.tables.formats import RESPONSES, TheFormat
 from runvitals.server.api.tables.responses import metrics_table, send_table
 from runvitals.server.library import OpenedRun, RunView
 from runvitals.server.live import follower as live
-from runvitals.server.live.feed import ALWAYS_S
+from runvitals.server.live.feed import CHECK_INTERVAL_S
 
 router = APIRouter(responses=RUN_ERRORS)
 MAX_WAIT_S = 30
@@ -118,8 +118,8 @@ async def _changes_since(
     read_version, read_s = None, 0.0
     while True:
         version, now_s = run.version(), time.monotonic()
-        if version is None or version != read_version or now_s - read_s >= ALWAYS_S:
-            changes = await run.use(lambda view: follower.told(view, view.position()), quick=True)
+        if version is None or version != read_version or now_s - read_s >= CHECK_INTERVAL_S:
+            changes = await run.use(lambda view: follower.changes(view, view.position()), quick=True)
             read_version, read_s = version, now_s
         left_s = until_s - time.monotonic()
         if changes.keys() - {"run"} or left_s <= 0 or closing.is_set() or not follower.running:
@@ -135,7 +135,7 @@ async def run_statistics(
     """Count, extremes, mean, percentiles and last value of each series, of all samples between two times."""
 
     def read(view: RunView) -> bytes:
-        start, end = series.stretch(view, selection, t0, t1)
-        return json_bytes(of_columns(view.samples(selection, start, end, series.MAX_COUNTED_VALUES)))
+        start, end = series.time_range(view, selection, t0, t1)
+        return json_bytes(of_columns(view.samples(selection, start, end, series.MAX_STATISTICS_VALUES)))
 
     return await list_response(request, run, read)

@@ -1,6 +1,4 @@
-"""Reads the whole body of requests other than ingest before the application runs, within a size and a
-time.
-"""
+"""Request bodies of all routes but ingest: read completely, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -14,17 +12,18 @@ from runvitals.server.ingest.limits import MIB, Limits
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 
 BODY_BYTES = MIB
-"""The longest body of any call but that which takes in samples; notes of a run are the longest there is."""
-_MOST_TOLD = 1 << 62
+"""The longest body of any route but ingest; the notes of a run are the longest field."""
+_MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
 
 class BufferedBodies:
-    """Reads the body of each request, so that nothing behind it need know of sizes and slow clients.
+    """Middleware that reads the body of each request, so that the application need not handle sizes and slow
+    clients.
 
     Args:
-        most_bytes: a longer body is refused, 413, before it is read where its length is declared.
-        most_s: so is one that takes longer to arrive, 408.
+        most_bytes: a longer body is rejected with 413, before it is read if its length is declared.
+        most_s: a body that takes longer to arrive is rejected with 408.
     """
 
     def __init__(self, app: ASGIApp, most_bytes: int = BODY_BYTES, most_s: float = _LIMITS.body_s) -> None:
@@ -48,24 +47,24 @@ class BufferedBodies:
             finally:
                 in_flight.release()
         except RequestRejected as error:
-            await refusal(error)(scope, receive, send)
+            await error_response(error)(scope, receive, send)
         except ClientDisconnected:
             pass
 
 
 def _declared_length(scope: Scope) -> int | None:
-    """How many bytes a request says that it has; None where it does not say."""
+    """The length of a request's body; None if the request does not declare it."""
     length: int | None = 0
     for name, value in scope["headers"]:
         if name == b"content-length":
-            length = parse_integer(value, _MOST_TOLD)
+            length = parse_integer(value, _MAX_LENGTH)
         elif name == b"transfer-encoding":
             return None
     return length
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What the application receives: the body, and then what comes on the connection."""
+    """An ASGI `receive` that returns the body, and then what arrives on the connection."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replay() -> Message:
@@ -78,8 +77,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def refusal(error: RequestRejected) -> JSONResponse:
-    """A refusal as an answer. After one that came too slowly a connection is not used again."""
+def error_response(error: RequestRejected) -> JSONResponse:
+    """The response to a rejected request. After a timeout the connection is closed."""
     headers = {"connection": "close"} if error.status == 408 else {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)

@@ -1,10 +1,10 @@
-"""One HTTP connection: uvicorn's, with bounds on what a client may make this process keep and wait for.
+"""uvicorn's HTTP connection with limits on memory and time.
 
-They hold before anything is known of who sends: a head of so many bytes and fields and no more, so many
-requests ahead of their answers, and a time for each part of a request to arrive and for an answer to be read.
-Sizes of bodies are a matter of what a request is for, and are looked at by the application.
+The limits apply before the client is known: bytes and fields of a request head, pipelined requests, and a
+time for each part of a request to arrive and for a response to be read. The application limits the size of
+bodies, because that depends on the route.
 
-This builds on internals of uvicorn, which may change in any of its releases. What it uses:
+This class relies on internals of uvicorn, which may change in any release:
 
 - `HttpToolsProtocol`: attributes access_log, access_logger, app, client, connections, cycle,
   expect_100_continue, flow, headers, logger, loop, parser, pipeline, scope, server_state, transport; methods
@@ -16,7 +16,7 @@ This builds on internals of uvicorn, which may change in any of its releases. Wh
 - `ServerState`: connections, default_headers, total_requests
 - `Server`: handle_exit, on_tick, server_state (in `serve`)
 
-`tests/server/test_uvicorn.py` fails where one of them is missing.
+`tests/server/test_uvicorn.py` fails if one of them is missing.
 """
 
 from __future__ import annotations
@@ -37,34 +37,37 @@ from uvicorn.server import ServerState
 
 _KIB = 1 << 10
 _PIECE_BYTES = 16 * _KIB
-"""Bytes are parsed in pieces of at most this size, with a look at the bounds after each."""
+"""Input is parsed in pieces of at most this size, and the limits are checked after each."""
 _SMALL_HEAD_BYTES = 4 * _KIB
-"""Heads that have come so far are not counted together: ten thousand of them are 40 MiB."""
+"""Incomplete heads up to this size do not count towards `heads_bytes`: ten thousand of them are 40 MiB."""
 _SHORT_BODY_BYTES = 64 * _KIB
-_ENDED_AT_ONCE = 64
+_ENDED_TOGETHER = 64
 _READ_BYTES = 16 * _KIB
-"""A client reads an answer that waits for it at least so far within the time it has, and again."""
-_DROPPED_BYTES = 64 * _KIB * _KIB
-"""What is read and dropped after a refusal, so that a client that is still sending gets to see it."""
+"""A client must read at least this much of a waiting response within `unread_s`."""
+_MAX_DISCARDED_BYTES = 64 * _KIB * _KIB
+"""How much input is read and discarded after a rejection, so that a client that is still sending can read the
+error response.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one connection, and all together, may ask for.
+    """Limits of each connection, and of all together.
 
     Args:
-        connections: as many may be open at once; the next is answered 503.
-        head_bytes: of a request line and its header fields, and of trailers: beyond it 414 or 431.
-        fields: of a head.
-        silent_s: where there is no room for another, those that asked for nothing for so long make some.
-        heads_bytes: of all heads that are not complete yet, of those larger than a few KiB.
-        pipelined: requests that are sent before the one before them was answered.
-        head_s: for a head to arrive, from the connection's or its own beginning.
-        body_s: for a body to arrive, from the end of the head, whatever the request is for.
-        idle_s: between two requests. Longer than clients that send every minute pause: a new connection
-            costs both sides more than a request.
-        unread_s: for a client that reads nothing of what waits for it.
-        refused_s: for a client to stop sending after it was refused.
+        connections: open at the same time; further ones are answered with 503.
+        head_bytes: size of a request line with its header fields, and of trailers; beyond it 414 or 431.
+        fields: number of header fields.
+        silent_s: at the limit of connections, those that have been open this long without a request are
+            closed.
+        heads_bytes: total size of all incomplete heads that are larger than a few KiB.
+        pipelined: requests that a client may send before the previous one is answered.
+        head_s: time for a head to arrive, from its beginning or from that of the connection.
+        body_s: time for a body to arrive, from the end of the head.
+        idle_s: time between two requests. It is longer than a minute for clients that send every minute: a
+            new connection costs both sides more than a request.
+        unread_s: time for a client to read some of a waiting response.
+        rejected_s: time for a client to stop sending after a rejection.
     """
 
     connections: int = 10_000
@@ -77,59 +80,60 @@ class ConnectionLimits:
     body_s: float = 30.0
     idle_s: float = 75.0
     unread_s: float = 30.0
-    refused_s: float = 5.0
+    rejected_s: float = 5.0
 
 
 Headers = list[tuple[bytes, bytes]]
 
 
 class FastPath(Protocol):
-    """Answers requests to one path without the application, those that it can."""
+    """Answers simple requests to one path without the application."""
 
     path: bytes
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request is let in, as far as that is known without asking anybody."""
+        """Whether a request is known to be authorised, without a lookup."""
 
     def post(self, headers: Headers, body: bytes, done: Callable[[bytes | None], None]) -> bool:
-        """Take a request in: whether `done` is going to be called, with the JSON to answer 200 with.
+        """Handle a request; False if the application has to handle it.
 
-        It gets None, and False is the answer, where the application is to be asked instead.
+        If True, `done` is called later: with the JSON of a 200 response, or None if the application has to
+        handle the request after all.
         """
 
 
 class ConnectionConfig(uvicorn.Config):
-    """What connections of one server share.
+    """The configuration that all connections of a server share.
 
     Args:
-        refused: called for each rejected connection: the client's address, the status, the reason.
-        fast_path: takes in what the application need not be asked about.
+        rejected: called for each rejected connection with the client's address, the status and the reason.
+        fast_path: answers some requests without the application.
     """
 
     def __init__(
         self,
         app: Any,
-        bounds: ConnectionLimits,
-        refused: Callable[[str, int, str], None],
+        limits: ConnectionLimits,
+        rejected: Callable[[str, int, str], None],
         fast_path: FastPath | None,
         **how: Any,
     ) -> None:
         super().__init__(app, http=Connection, **how)
-        self.bounds = bounds
-        self.refused = refused
+        self.limits = limits
+        self.rejected = rejected
         self.fast_path = fast_path
         self.heads_bytes = 0
 
 
 class _NoEvent:
-    """Who waits for nothing: in the place of the event that a request's task waits for."""
+    """Stands in for the `asyncio.Event` of a request that has no task waiting for it."""
 
     def set(self) -> None:
         pass
 
 
 class _ShortRequest:
-    """A request with a short body, of which no task exists: the part of uvicorn's cycle that is looked at."""
+    """A request with a short body and no task: what uvicorn reads of a `RequestResponseCycle`."""
 
     __slots__ = ("body", "disconnected", "keep_alive", "more_body", "response_complete", "scope")
     response_started = False
@@ -143,12 +147,12 @@ class _ShortRequest:
         self.response_complete = self.disconnected = False
 
 
-class _Refused(Exception):
-    """A request that is not read on, with the status and text to answer."""
+class _RequestRejected(Exception):
+    """Stops the parser. `Connection._rejection` has the status and text of the response."""
 
 
 class Connection(HttpToolsProtocol):
-    """See the module."""
+    """A connection with `ConnectionLimits`; see the module."""
 
     def __init__(
         self,
@@ -161,39 +165,41 @@ class Connection(HttpToolsProtocol):
         self._shared = config
         self._fast_path = config.fast_path
         self._length = 0
-        self._bounds = config.bounds
+        self._limits = config.limits
         self._requests = 0
         self._in_head = True
-        self._moved = False
-        self._unaccounted = 0  # bytes since a head began or ended, or a piece of a body came
-        self._held = 0
-        self._refusal: tuple[int, str] | None = None
-        self._deaf = self._refused = False
-        self._dropped = 0
-        self._doing: tuple[str, int] = ("head", 0)
+        self._progressed = False
+        self._unaccounted = 0  # bytes since a head began or ended, or part of a body arrived
+        self._counted_bytes = 0
+        self._rejection: tuple[int, str] | None = None
+        self._discarding = self._rejected = False
+        self._discarded_bytes = 0
+        self._phase: tuple[str, int] = ("head", 0)
         self._opened_s = self._since_s = self.loop.time()
 
-    # What comes
+    # Input
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._bounds.connections and not self._make_room():
-            self._refuse(503, f"{self._bounds.connections} connections are already open: try again later")
+        if len(self.connections) > self._limits.connections and not self._make_room():
+            self._reject(503, f"{self._limits.connections} connections are already open: try again later")
 
     def _make_room(self) -> bool:
-        """End some connections that were opened a while ago and never asked for anything."""
-        before_s = self.loop.time() - self._bounds.silent_s
+        """Close some connections that were opened a while ago and never sent a request."""
+        before_s = self.loop.time() - self._limits.silent_s
         others = cast(set[Connection], self.connections)
         silent = (
-            one for one in others if one is not self and one.cycle is None and one._opened_s <= before_s
+            other
+            for other in others
+            if other is not self and other.cycle is None and other._opened_s <= before_s
         )
-        found = list(itertools.islice(silent, _ENDED_AT_ONCE))
-        for one in found:
-            one.transport.abort()
-        return bool(found)
+        closed = list(itertools.islice(silent, _ENDED_TOGETHER))
+        for other in closed:
+            other.transport.abort()
+        return bool(closed)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._hold(0)
+        self._count_head(0)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -205,31 +211,31 @@ class Connection(HttpToolsProtocol):
             self._receive(view[start : start + _PIECE_BYTES])
 
     def _receive(self, piece: bytes | memoryview) -> None:
-        if self._deaf:
-            self._drop(len(piece))
+        if self._discarding:
+            self._discard(len(piece))
             return
-        self._moved = False
+        self._progressed = False
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            self._finish_after(self.cycle)  # it is answered as if it had not asked for another protocol
+            self._finish_after(self.cycle)  # answered as if it had not requested another protocol
             return
         except httptools.HttpParserError as error:
-            self._refuse(*(self._refusal or (400, f"not a valid HTTP request: {error}")))
+            self._reject(*(self._rejection or (400, f"not a valid HTTP request: {error}")))
             return
-        if self._moved:
+        if self._progressed:
             self._unaccounted = 0
             return
         self._unaccounted += len(piece)
-        if self._unaccounted > self._bounds.head_bytes - _PIECE_BYTES:
-            self._refuse(*self._too_long())
+        if self._unaccounted > self._limits.head_bytes - _PIECE_BYTES:
+            self._reject(*self._too_long())
         elif self._in_head and self._unaccounted > _SMALL_HEAD_BYTES:
-            self._hold(self._unaccounted)
-            if self._shared.heads_bytes > self._bounds.heads_bytes:
-                self._refuse(503, "too many long requests arrive at once: try again later")
+            self._count_head(self._unaccounted)
+            if self._shared.heads_bytes > self._limits.heads_bytes:
+                self._reject(503, "too many long request heads are arriving: try again later")
 
     def _too_long(self) -> tuple[int, str]:
-        most = self._bounds.head_bytes
+        most = self._limits.head_bytes
         if self._in_head and not self.headers and len(getattr(self, "url", b"")) > self._unaccounted // 2:
             return 414, f"the request target is longer than the limit of {most} bytes"
         return 431, f"the header fields are longer than the limit of {most} bytes"
@@ -237,25 +243,25 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._length = 0
-        self._moved = self._in_head = True
+        self._progressed = self._in_head = True
         self._requests += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
             return  # trailers are ignored
-        if len(self.headers) >= self._bounds.fields:
-            self._stop(431, f"more header fields than the limit of {self._bounds.fields}")
+        if len(self.headers) >= self._limits.fields:
+            self._stop(431, f"more header fields than the limit of {self._limits.fields}")
         super().on_header(name, value)
         if len(name) == 14 and self.headers[-1][0] == b"content-length":
             self._length = int(value) if value.isdigit() else 0
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._moved = True
-        self._hold(0)
-        if len(self.pipeline) >= self._bounds.pipelined:
+        self._progressed = True
+        self._count_head(0)
+        if len(self.pipeline) >= self._limits.pipelined:
             self._stop(
-                400, f"more than {self._bounds.pipelined} requests were sent before the first was answered"
+                400, f"more than {self._limits.pipelined} requests were sent before the first was answered"
             )
         fast_path, cycle = self._fast_path, self.cycle
         if (
@@ -273,10 +279,10 @@ class Connection(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._moved = True
+        self._progressed = True
         cycle: Any = self.cycle
         if cycle.response_complete:
-            self._drop(len(body))
+            self._discard(len(body))
         elif type(cycle) is _ShortRequest:
             cycle.body = cycle.body + body if cycle.body else body
         else:
@@ -288,19 +294,21 @@ class Connection(HttpToolsProtocol):
         if type(cycle) is _ShortRequest:
             cycle.more_body = False
             assert self._fast_path is not None
-            if not self._fast_path.post(cycle.scope["headers"], cycle.body, partial(self._taken, cycle)):
-                self._ask_application(cycle)
+            if not self._fast_path.post(
+                cycle.scope["headers"], cycle.body, partial(self._finish_short, cycle)
+            ):
+                self._hand_to_application(cycle)
             return
         if cycle.response_complete:
             cycle.more_body = False
         super().on_message_complete()
 
-    def _taken(self, cycle: _ShortRequest, answer: bytes | None) -> None:
-        """A short request was taken in, or is to be answered by the application."""
+    def _finish_short(self, cycle: _ShortRequest, answer: bytes | None) -> None:
+        """Send the response of a short request, or hand it to the application."""
         if cycle.disconnected or self.transport.is_closing():
             return
         if answer is None:
-            self._ask_application(cycle)
+            self._hand_to_application(cycle)
             return
         cycle.response_complete = True
         end = b"\r\n\r\n" if cycle.keep_alive else b"\r\nconnection: close\r\n\r\n"
@@ -312,7 +320,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
-    def _ask_application(self, short: _ShortRequest) -> None:
+    def _hand_to_application(self, short: _ShortRequest) -> None:
         assert self._fast_path is not None
         path = self._fast_path.path
         short.scope |= {"method": "POST", "path": path.decode("ascii"), "raw_path": path, "query_string": b""}
@@ -349,12 +357,12 @@ class Connection(HttpToolsProtocol):
 
     def _stop(self, status: int, text: str) -> None:
         """Have the parser end: `_receive` refuses."""
-        self._refusal = (status, text)
-        raise _Refused(text)
+        self._rejection = (status, text)
+        raise _RequestRejected(text)
 
-    def _refuse(self, status: int, text: str) -> None:
+    def _reject(self, status: int, text: str) -> None:
         """Read no more requests; tell why, where no other answer is under way."""
-        self._hold(0)
+        self._count_head(0)
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if self._in_head or self.pipeline:
@@ -365,9 +373,9 @@ class Connection(HttpToolsProtocol):
                 return
             cycle.disconnected = True
             cycle.message_event.set()
-        self._deaf = self._refused = True
+        self._discarding = self._rejected = True
         client = self.client[0] if self.client else "-"
-        self._shared.refused(client, status, text)
+        self._shared.rejected(client, status, text)
         if self.transport.is_closing():
             return
         body = msgspec.json.encode({"error": text})
@@ -376,63 +384,64 @@ class Connection(HttpToolsProtocol):
             b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
             b"\r\n%b" % (status, phrase.encode("ascii"), len(body), body)
         )
-        # Closed while bytes wait to be read, the answer would be lost with them.
+        # If the socket were closed with unread input, the kernel would discard the response as well.
         self.transport.write_eof()
         self.flow.resume_reading()
 
     def _finish_after(self, cycle: Any) -> None:
-        """Answer what was asked so far, and read no more."""
-        self._deaf = True
+        """Answer the requests so far and ignore further input."""
+        self._discarding = True
         cycle.keep_alive = False
 
-    def _drop(self, size: int) -> None:
-        self._dropped += size
-        if self._dropped > _DROPPED_BYTES:
+    def _discard(self, size: int) -> None:
+        self._discarded_bytes += size
+        if self._discarded_bytes > _MAX_DISCARDED_BYTES:
             self.transport.abort()
 
-    def _hold(self, size: int) -> None:
-        """Of the bytes that all incomplete heads may have, so many are this connection's."""
-        self._shared.heads_bytes += size - self._held
-        self._held = size
+    def _count_head(self, size: int) -> None:
+        """Set this connection's share of `heads_bytes`."""
+        self._shared.heads_bytes += size - self._counted_bytes
+        self._counted_bytes = size
 
-    # Time
+    # Timeouts
 
-    def look(self, now_s: float) -> None:
-        """End the connection where it takes too long for what it does.
+    def check_timeout(self, now_s: float) -> None:
+        """Close the connection if it has been in one phase for too long.
 
-        Called about once a second for all connections: timers for each request would cost more than the rest
-        of this class.
+        Called about once a second for every connection: a timer for each request would cost more than the
+            rest of
+        this class.
         """
-        doing, limit_s = self._now_doing()
-        if doing != self._doing:
-            self._doing, self._since_s = doing, now_s
+        phase, limit_s = self._current_phase()
+        if phase != self._phase:
+            self._phase, self._since_s = phase, now_s
         elif now_s - self._since_s > limit_s:
-            if doing[0] == "body":
-                self._refuse(408, f"the body did not arrive within {limit_s:g} s")
-            elif doing[0] in ("idle", "head"):
+            if phase[0] == "body":
+                self._reject(408, f"the body did not arrive within {limit_s:g} s")
+            elif phase[0] in ("idle", "head"):
                 self.transport.close()
             else:
                 self.transport.abort()
 
-    def _now_doing(self) -> tuple[tuple[str, int], float]:
-        """What is waited for, with a number that tells it from the next of its kind, and for how long."""
-        bounds, cycle = self._bounds, self.cycle
+    def _current_phase(self) -> tuple[tuple[str, int], float]:
+        """The phase of the connection with a number that distinguishes repetitions, and its time limit."""
+        limits, cycle = self._limits, self.cycle
         if self.flow.write_paused:
-            return ("unread", self.transport.get_write_buffer_size() // _READ_BYTES), bounds.unread_s
-        if self._refused:
-            return ("refused", self._requests), bounds.refused_s
+            return ("unread", self.transport.get_write_buffer_size() // _READ_BYTES), limits.unread_s
+        if self._rejected:
+            return ("rejected", self._requests), limits.rejected_s
         if cycle is not None and not cycle.response_complete:
-            if cycle.more_body and not self.pipeline and not self._deaf:
-                return ("body", self._requests), bounds.body_s
+            if cycle.more_body and not self.pipeline and not self._discarding:
+                return ("body", self._requests), limits.body_s
             return ("working", self._requests), float("inf")
-        if cycle is not None and cycle.more_body:  # it was answered without that
-            return ("refused", self._requests), bounds.refused_s
+        if cycle is not None and cycle.more_body:  # it was answered before its body arrived
+            return ("rejected", self._requests), limits.rejected_s
         if cycle is None or self._unaccounted:
-            return ("head", self._requests), bounds.head_s
-        return ("idle", self._requests), bounds.idle_s
+            return ("head", self._requests), limits.head_s
+        return ("idle", self._requests), limits.idle_s
 
 
 def check_timeouts(connections: set[Any], now_s: float) -> None:
-    """`Connection.look` at each."""
+    """Close the connections that are over a time limit."""
     for connection in list(connections):
-        cast(Connection, connection).look(now_s)
+        cast(Connection, connection).check_timeout(now_s)

@@ -1,7 +1,7 @@
-"""What a server writes to stderr: a line each, as text for people or as JSON for programs.
+"""The server's log on stderr: one line per message, as text or JSON.
 
-What clients send is never written as it is: control characters become visible, and tokens are not logged at
-all. Beyond a number of lines in ten seconds the rest is counted and not written.
+Control characters in what clients send are escaped, and tokens are not logged. The number of lines in ten
+seconds is limited; further ones are counted.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from runvitals.terminal import inert
 
 LogFormat = Literal["text", "json"]
 SLOW_S = 1.0
-"""A request that takes longer gets a line, if it is not one that waits for news."""
-_MOST_LINES = 50
+"""A request that takes longer is logged, unless it waits for news on purpose."""
+_MAX_LINES = 50
 _PER_S = 10.0
-_LONGEST_PATH = 300
+_MAX_PATH_CHARACTERS = 300
 
 log = logging.getLogger("runvitals.access")
 
 
 def configure(format: LogFormat, stream: TextIO | None = None) -> None:
-    """Write all log records of this process, uvicorn's and ours alike, in one form to stderr."""
+    """Write all log records of this process, including uvicorn's, to stderr in one format."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if format == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("runvitals").setLevel(logging.INFO)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # which a library may have configured before
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # a library may have configured them
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
 
 
 class JsonLines(logging.Formatter):
-    """`{"t", "level", "message", …}`: `t` in ISO 8601, UTC; fields as they were given; ASCII only."""
+    """`{"t", "level", "message", …}`: `t` in ISO 8601, UTC; the fields of the record; ASCII only."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"t": _moment(record), "level": record.levelname.lower(), "message": record.getMessage()}
@@ -56,7 +56,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """`<time> <level> <message> (<name>=<value>, …)`, and a traceback indented behind it."""
+    """`<time> <level> <message> (<name>=<value>, …)`, followed by an indented traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in _fields(record).items())
@@ -78,18 +78,18 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class AccessLog:
-    """An application with a line for each request that failed, was refused or took long.
+    """Middleware that logs failed, rejected and slow requests.
 
     Args:
-        app: a FastAPI application, or another with an event `closing`.
+        app: a FastAPI application, or another one with an event `closing`.
         clock_s: a monotonic clock.
     """
 
     def __init__(self, app: ASGIApp, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._clock_s = clock_s
-        self._allowance = float(_MOST_LINES)
-        self._counted_s = clock_s()
+        self._allowance = float(_MAX_LINES)
+        self._refilled_s = clock_s()
         self._left_out = 0
         self.fast_path = getattr(app, "fast_path", None)
         self.closing: anyio.Event = app.state.closing if isinstance(app, FastAPI) else app.closing  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ class AccessLog:
         status = 0
         waits = False
 
-        async def noting(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status, waits
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -110,34 +110,34 @@ class AccessLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, send_and_note)
         finally:
             took_s = self._clock_s() - began_s
             if status >= 400 or (took_s > SLOW_S and not waits):
-                self._tell(scope, status, took_s)
+                self._log_request(scope, status, took_s)
 
-    def refused(self, client: str, status: int, reason: str) -> None:
-        """A connection was refused before there was a request for the application."""
+    def rejected(self, client: str, status: int, reason: str) -> None:
+        """Log a connection that was rejected before the application got a request."""
         self._write(
-            logging.WARNING, "connection refused", {"status": status, "client": client, "reason": reason}
+            logging.WARNING, "connection rejected", {"status": status, "client": client, "reason": reason}
         )
 
-    def _tell(self, scope: Scope, status: int, took_s: float) -> None:
+    def _log_request(self, scope: Scope, status: int, took_s: float) -> None:
         fields = {
             "method": scope["method"],
-            "path": hide(scope["path"][:_LONGEST_PATH]),
+            "path": hide(scope["path"][:_MAX_PATH_CHARACTERS]),
             "status": status,
             "seconds": round(took_s, 3),
             "client": (scope.get("client") or ("-",))[0],
         }
         level = logging.ERROR if status >= 500 else logging.WARNING if status >= 400 else logging.INFO
-        self._write(level, _what(status), fields)
+        self._write(level, _message(status), fields)
 
-    def _write(self, level: int, what: str, fields: dict[str, Any]) -> None:
+    def _write(self, level: int, message: str, fields: dict[str, Any]) -> None:
         now_s = self._clock_s()
-        earned = (now_s - self._counted_s) * _MOST_LINES / _PER_S
-        self._allowance = min(float(_MOST_LINES), self._allowance + earned)
-        self._counted_s = now_s
+        earned = (now_s - self._refilled_s) * _MAX_LINES / _PER_S
+        self._allowance = min(float(_MAX_LINES), self._allowance + earned)
+        self._refilled_s = now_s
         if self._allowance < 1:
             self._left_out += 1
             return
@@ -145,17 +145,17 @@ class AccessLog:
         if self._left_out:
             fields["left_out"] = self._left_out
             self._left_out = 0
-        log.log(level, what, extra={"fields": fields})
+        log.log(level, message, extra={"fields": fields})
 
 
 def _is_stream(scope: Scope) -> bool:
-    """Whether a request waits because it was asked to."""
+    """Whether a request waits for news on purpose."""
     return scope["path"].endswith("/live") or b"wait=" in scope.get("query_string", b"")
 
 
-def _what(status: int) -> str:
+def _message(status: int) -> str:
     if status == 0:
-        return "request without an answer: the client left, or the server ended"
+        return "request without a response: the client left or the server is shutting down"
     if status >= 500:
         return "request failed"
-    return "request refused" if status >= 400 else "slow request"
+    return "request rejected" if status >= 400 else "slow request"

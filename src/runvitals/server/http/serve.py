@@ -1,4 +1,4 @@
-"""Run a server until it is asked to stop."""
+"""Serve an application until SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import ipaddress
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Protocol
 
@@ -23,17 +23,17 @@ from runvitals.server.http.logs import AccessLog, LogFormat, configure
 
 HOST = "127.0.0.1"
 _BACKLOG = 1024
-_MOST_CONNECTIONS = 10_000
-"""Each takes a file descriptor, and some 10 kB."""
+_MAX_CONNECTIONS = 10_000
+"""Each takes a file descriptor and about 10 kB."""
 _SPARE_FILES = 256
 _SWITCH_S = 0.001
-"""After so long a thread that computes lets another one. With Python's 5 ms a fifth fewer requests are
-answered, because they wait for the threads that commit and seal samples.
+"""Thread switch interval. With Python's 5 ms the server answers a fifth fewer requests, because they wait for
+the threads that commit and seal samples.
 """
 _GC_THRESHOLD = 20_000
-"""Allocated objects between two runs of the garbage collector. With Python's default of 700, and with the
-imported modules among the objects that each full run visits, it takes a quarter of the CPU of a small
-request.
+"""Allocated objects between two runs of the garbage collector; Python's default is 700. Together with
+`gc.freeze()` it saves a fifth of the CPU time of an ingest request (220 µs instead of 270 µs) when 16 writers
+send envelopes of 100 values at the same time. With a single writer it saves nothing.
 """
 
 
@@ -46,10 +46,10 @@ class Application(Protocol):
 
 
 def listen(port: int, host: str = HOST) -> socket.socket:
-    """A listening socket. Port 0 is any free one.
+    """A listening socket. Port 0 means any free port.
 
     Raises:
-        OSError: no such address here; the port is taken, or not ours to take.
+        OSError: this machine does not have the address; the port is in use, or reserved for root.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -66,29 +66,28 @@ def listen(port: int, host: str = HOST) -> socket.socket:
 
 
 def is_loopback_address(listener: socket.socket) -> bool:
-    """Whether only this machine can reach a listening socket."""
+    """Whether a socket listens on loopback, where only this machine can reach it."""
     return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that ends its event streams at shutdown, instead of waiting for their clients.
+    """A uvicorn server that ends its event streams at shutdown instead of waiting for their clients.
 
     Args:
-        bounds: of connections.
-        refused: called for each rejected connection: the client's address, the status, the reason.
+        limits: of connections.
+        rejected: called for each rejected connection with the client's address, the status and the reason.
     """
 
     def __init__(
         self,
         app: FastAPI | Application,
-        bounds: ConnectionLimits | None = None,
-        refused: Callable[[str, int, str], None] = lambda client, status, reason: None,
+        limits: ConnectionLimits | None = None,
+        rejected: Callable[[str, int, str], None] = lambda client, status, reason: None,
     ) -> None:
-        # One connection a page stays open for its events; nothing is logged of each request.
         config = ConnectionConfig(
             app,
-            bounds or ConnectionLimits(),
-            refused,
+            limits or ConnectionLimits(),
+            rejected,
             getattr(app, "fast_path", None),
             access_log=False,
             log_config=None,
@@ -96,7 +95,7 @@ class Server(uvicorn.Server):
             lifespan="off",
             timeout_graceful_shutdown=3,
             server_header=False,
-            proxy_headers=False,  # on the way of every sample; who needs them asks for them
+            proxy_headers=False,  # not needed for ingest; `SharedServer` adds them for the page
         )
         super().__init__(config)
         self._closing = app.state.closing if isinstance(app, FastAPI) else app.closing
@@ -112,37 +111,47 @@ class Server(uvicorn.Server):
 
 
 def serve(app: FastAPI | Application, listener: socket.socket, log_format: LogFormat = "text") -> None:
-    """Answer requests until SIGINT or SIGTERM, and return once those that had come are answered.
+    """Serve until SIGINT or SIGTERM, and return when the requests in flight are answered.
 
-    Requests that fail, are refused or take long are logged to stderr.
+    Failed, rejected and slow requests are logged to stderr.
     """
     configure(log_format)
+    # After a graceful shutdown uvicorn raises the signal again for the handlers that were set before.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with listener, _tuned_interpreter(), suppress(KeyboardInterrupt):
+        log = AccessLog(app)
+        Server(log, ConnectionLimits(connections=_max_connections()), log.rejected).run(sockets=[listener])
+
+
+@contextmanager
+def _tuned_interpreter() -> Iterator[None]:
+    """Set the thread switch interval and the garbage collector for a server, and restore them afterwards."""
+    switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
-    gc.freeze()  # modules stay for as long as the process does: the collector need not visit them again
-    gc.set_threshold(_GC_THRESHOLD)
-    # When uvicorn has ended in good order it sends itself the signal again, to the handlers it found.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with listener, suppress(KeyboardInterrupt):
-        log = AccessLog(app)
-        Server(log, ConnectionLimits(connections=_room_for_connections()), log.refused).run(
-            sockets=[listener]
-        )
+    gc.freeze()  # a full collection then need not visit the imported modules, which are never freed
+    gc.set_threshold(_GC_THRESHOLD, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+        sys.setswitchinterval(switch_s)
 
 
-def _room_for_connections() -> int:
-    """Let this process open as many files as it may; how many connections that leaves room for."""
+def _max_connections() -> int:
+    """Raise the limit of open files as far as allowed, and return how many connections it leaves room for."""
     try:
         import resource
-    except ModuleNotFoundError:  # Windows, where sockets are no files
-        return _MOST_CONNECTIONS
+    except ModuleNotFoundError:  # Windows, where sockets are not files
+        return _MAX_CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_CONNECTIONS + _SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = _MAX_CONNECTIONS + _SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return (
-        _MOST_CONNECTIONS
+        _MAX_CONNECTIONS
         if soft == resource.RLIM_INFINITY
-        else max(16, min(_MOST_CONNECTIONS, soft - _SPARE_FILES))
+        else max(16, min(_MAX_CONNECTIONS, soft - _SPARE_FILES))
     )

@@ -24,7 +24,7 @@ from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writers import KnownWriter, WriterRegistry
-from runvitals.server.library import Version
+from runvitals.server.library import RunVersion
 from runvitals.store.errors import QueryFailed
 from runvitals.store.metadata import KeyList, MetadataStore
 from runvitals.store.metadata.log_summaries import fold
@@ -32,7 +32,7 @@ from runvitals.store.samples.contract import SampleBatch, SampleStore, StoreErro
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_VERSIONS = 100_000
-_FIRST_VERSION = Version(0, 0)
+_FIRST_VERSION = RunVersion(0, 0)
 _NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
 
 log = logging.getLogger("runvitals.server")
@@ -73,7 +73,7 @@ class Recorder:
         self.heartbeats = Heartbeats(metadata_store, clock)
         self.sample_commits = SampleCommits(sample_store)
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
-        self._versions: dict[int, Version] = {}
+        self._versions: dict[int, RunVersion] = {}
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
 
     @property
@@ -95,13 +95,13 @@ class Recorder:
         self.writers.forget(run_ids)
         self.heartbeats.forget(run_ids)
 
-    def version(self, run_id: int) -> Version:
+    def version(self, run_id: int) -> RunVersion:
         """A version of the run's data that changes with every envelope of the run."""
         return self._versions.get(run_id, _FIRST_VERSION)
 
     def _increment_version(self, run_id: int, has_facts: bool) -> None:
         before = self._versions.pop(run_id, _FIRST_VERSION)
-        self._versions[run_id] = Version(before.all + 1, before.facts + has_facts)
+        self._versions[run_id] = RunVersion(before.all + 1, before.facts + has_facts)
         if len(self._versions) > _MAX_VERSIONS:
             self._versions.pop(next(iter(self._versions)))
 

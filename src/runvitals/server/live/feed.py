@@ -1,4 +1,4 @@
-"""What is new in a run, found out once for all who follow it."""
+"""Event streams: what is new in a run is read once for all clients that follow it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from runvitals.deadline import TooSlow
 from runvitals.model.errors import UnknownRun
-from runvitals.server.library import OpenedRun, RunView, Version
+from runvitals.server.library import OpenedRun, RunVersion, RunView
 from runvitals.server.live.follower import HEARTBEAT_S, IDLE_POLL_S, POLL_S, Follower
 from runvitals.server.workers import Busy
 
-_MOST_UNREAD = 32
-"""Events that wait for one client. One that reads so slowly is sent away; it goes on where it was."""
-ALWAYS_S = 15.0
-"""So often a run is looked at where nothing was heard of it: it may be lost by now."""
+_MAX_UNREAD = 32
+"""Events that may wait for a client. A slower client is disconnected, and continues from its position when it
+reconnects.
+"""
+CHECK_INTERVAL_S = 15.0
+"""How often a run is read even if nothing arrived for it: its state may have become lost."""
 log = logging.getLogger("runvitals.server")
 _Events = MemoryObjectSendStream[bytes]
 
 
 class RunFeed:
-    """The events of one run, and those who get them."""
+    """The events of one run, and the clients that receive them."""
 
     def __init__(self, opened: OpenedRun, closing: anyio.Event) -> None:
         self._opened = opened
@@ -33,19 +35,20 @@ class RunFeed:
         self._clients: set[_Events] = set()
         self._lock = anyio.Lock()
         self._shared: Follower | None = None
-        self._version: Version | None = None
-        self._looked_s = 0.0
+        self._version: RunVersion | None = None
+        self._read_s = 0.0
         self._task: asyncio.Task[None] | None = None
 
     async def join(self, follower: Follower) -> MemoryObjectReceiveStream[bytes]:
-        """The events from where a client is; it closes them when it leaves.
+        """The events after the position of a client, which closes the stream when it leaves.
 
         Raises:
-            UnknownRun, TooSlow, Busy: its news cannot be read.
+            UnknownRun, TooSlow, Busy: the run cannot be read.
         """
-        ours, theirs = anyio.create_memory_object_stream[bytes](_MOST_UNREAD)
-        # To its end even where this client leaves meanwhile: the news of the others is sent only once.
-        joining = asyncio.get_running_loop().create_task(self._take_in(ours, follower))
+        ours, theirs = anyio.create_memory_object_stream[bytes](_MAX_UNREAD)
+        # Completed even if this client leaves: the events that it reads for the other clients are sent only
+        # once.
+        joining = asyncio.get_running_loop().create_task(self._add_client(ours, follower))
         try:
             await asyncio.shield(joining)
         except BaseException:
@@ -54,14 +57,15 @@ class RunFeed:
             raise
         return theirs
 
-    async def _take_in(self, client: _Events, follower: Follower) -> None:
+    async def _add_client(self, client: _Events, follower: Follower) -> None:
         async with self._lock:
             shared = self._shared
 
             def both(view: RunView) -> tuple[bytes, bytes]:
-                # At one position: nothing lies between what all get and what this client gets.
+                # Read at one position, so that this client misses nothing between its own events and the
+                # shared ones.
                 now = view.position()
-                return (shared.news(view, now) if shared is not None else b""), follower.news(view, now)
+                return (shared.event(view, now) if shared is not None else b""), follower.event(view, now)
 
             news, own = await self._opened.use(both, quick=True)
             self._publish(news)
@@ -78,23 +82,24 @@ class RunFeed:
                 assert self._shared is not None
                 with anyio.move_on_after(POLL_S if self._shared.running else IDLE_POLL_S):
                     await self._closing.wait()
-                for one in [one for one in self._clients if not one.statistics().open_receive_streams]:
-                    self._drop(one)
+                for client in list(self._clients):
+                    if not client.statistics().open_receive_streams:
+                        self._drop(client)
                 if self._clients and not self._closing.is_set():
-                    await self._look()
+                    await self._publish_news()
         except UnknownRun:
-            pass  # it is in the trash, or was deleted
+            pass  # it is in the trash or was deleted: its streams end
         except Exception:
-            log.exception("a run can no longer be followed")
+            log.exception("failed to follow a run; its event streams are closed")
         finally:
             self._shared = self._task = None
-            for one in list(self._clients):
-                self._drop(one)
+            for client in list(self._clients):
+                self._drop(client)
 
-    async def _look(self) -> None:
+    async def _publish_news(self) -> None:
         before, version = self._version, self._opened.version()
         now_s = asyncio.get_running_loop().time()
-        due = version is None or before is None or now_s - self._looked_s >= ALWAYS_S
+        due = version is None or before is None or now_s - self._read_s >= CHECK_INTERVAL_S
         if not due and version == before:
             return
         with_facts = due or before is None or version is None or version.facts != before.facts
@@ -104,41 +109,41 @@ class RunFeed:
             try:
                 self._publish(
                     await self._opened.use(
-                        lambda view: shared.news(view, view.position(), with_facts), quick=True
+                        lambda view: shared.event(view, view.position(), with_facts), quick=True
                     )
                 )
             except (TooSlow, Busy):
-                return  # at another turn
+                return  # retried at the next poll
         self._version = version
         if due:
-            self._looked_s = now_s
+            self._read_s = now_s
 
     def _publish(self, news: bytes) -> None:
         if not news:
             return
-        for one in list(self._clients):
+        for client in list(self._clients):
             try:
-                one.send_nowait(news)
+                client.send_nowait(news)
             except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                self._drop(one)
+                self._drop(client)
 
-    def _drop(self, one: _Events) -> None:
-        self._clients.discard(one)
-        one.close()
+    def _drop(self, client: _Events) -> None:
+        self._clients.discard(client)
+        client.close()
 
 
 def _end(client: _Events, joined: asyncio.Task[None]) -> None:
-    """Of a client that did not wait until it had joined, or could not."""
+    """Close the stream of a client that left while joining, or that could not join."""
     client.close()
     if not joined.cancelled():
-        joined.exception()  # not reported: the client has left
+        joined.exception()  # retrieved, so that asyncio does not log it: the client has left
 
 
 class RunFeeds:
-    """The feeds of the runs that somebody follows.
+    """The event streams of all runs that have clients.
 
     Args:
-        closing: ends them all.
+        closing: ends all streams.
     """
 
     def __init__(self, closing: anyio.Event) -> None:
@@ -148,7 +153,7 @@ class RunFeeds:
     async def stream(
         self, opened: OpenedRun, follower: Follower, heartbeat_s: float = HEARTBEAT_S
     ) -> AsyncIterator[bytes]:
-        """One client's events until it leaves, the server closes, or the run is gone."""
+        """The events of one client until it leaves, the server closes, or the run is deleted."""
         yield b"retry: 1000\n\n"
         feed = self._feeds.setdefault(opened, RunFeed(opened, self._closing))
         with await feed.join(follower) as events:

@@ -1,13 +1,13 @@
-"""A run as it goes on, as server-sent events `news`, each a JSON object with those of
+"""A run as it continues: server-sent events named `news`, each a JSON object with some of
 
-    samples   new readings, rates included: [{"host", "role", "t", "values": {key: number or null}}]
+    samples   new samples, rates included: [{"host", "role", "t", "values": {key: number or null}}]
     calls     new `log()` calls: [{"host", "rank", "step", "t", "values": {name: number}}]
-    run       the run's facts, first and whenever they changed: as `GET /runs/{run}`
-    reload    true where too much is new for an event: ask for the series again
+    run       the run's facts, in the first event and whenever they change: as `GET /runs/{run}`
+    reload    true if too much is new for one event: request the series again
 
-and a comment every 15 s where nothing is new. The id of an event says what was sent so far, so that a client
-that comes back with it (`Last-Event-ID`, which browsers send by themselves) misses nothing and gets nothing
-twice, whether or not the server is still the same process.
+and a comment every 15 s while nothing is new. The id of an event is the position in the run. A client that
+reconnects with it (`Last-Event-ID`, which browsers send automatically) misses nothing and gets nothing twice,
+even if the server was restarted.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from runvitals.server.series import cursor
 
 POLL_S = 0.5
 IDLE_POLL_S = 3.0
-"""For a run that has ended, which may be resumed."""
+"""For a run that has ended: it may be resumed."""
 HEARTBEAT_S = 15.0
 MAX_SAMPLES = 3000
-"""In one event. A laptop that slept for a night asks for the whole series again."""
+"""In one event. A laptop that was suspended for a night requests the whole series again."""
 
 
 class Follower:
-    """One client: what it has got, and what is news to it.
+    """Computes what is new for a client since its last position.
 
     Args:
-        position: the last record of each writer that it has got, `writer:number,writer:number…`, as in
+        position: the last record of each writer that the client has, `writer:number,writer:number…`, as in
             `Metrics.cursor` and the events' ids.
         clock: the time now, ms UTC.
 
     Raises:
-        ValueError: a position of another form.
+        ValueError: an invalid position.
     """
 
     def __init__(self, position: str, clock: Callable[[], int]) -> None:
@@ -50,38 +50,38 @@ class Follower:
         self._counters: dict[str, dict[str, tuple[int, float]]] = {}
         self._facts = b""
 
-    def news(self, view: RunView, now: Position, with_facts: bool = True) -> bytes:
-        """One event, or nothing. What it tells is known from now on.
+    def event(self, view: RunView, now: Position, with_facts: bool = True) -> bytes:
+        """What is new as a server-sent event; empty if nothing is. Moves the client's position to `now`.
 
         Args:
-            now: how far the view has come.
-            with_facts: the run's facts may have changed, not its samples alone.
+            now: how far the view has read the run.
+            with_facts: whether the run's facts may have changed too.
         """
-        told = self.told(view, now, with_facts)
-        return _event(told, self._at) if told else b""
+        changes = self.changes(view, now, with_facts)
+        return _event(changes, self._at) if changes else b""
 
     @property
     def cursor(self) -> str:
-        """How far this client has been served."""
+        """The client's position, as text."""
         return cursor(self._at)
 
-    def told(self, view: RunView, now: Position, with_facts: bool = True) -> dict[str, Any]:
-        """What is new, as the event's JSON object; empty where nothing is."""
-        told: dict[str, Any] = {}
+    def changes(self, view: RunView, now: Position, with_facts: bool = True) -> dict[str, Any]:
+        """What is new, as the JSON object of an event; empty if nothing is. Moves the position to `now`."""
+        changes: dict[str, Any] = {}
         if view.count_between(self._at, now) > MAX_SAMPLES:
-            told["reload"] = True
+            changes["reload"] = True
             self._counters.clear()
         else:
             rows = {"samples": self._samples(view, now), "calls": self._calls(view, now)}
-            told |= {name: found for name, found in rows.items() if found}
+            changes |= {name: new for name, new in rows.items() if new}
         if with_facts:
-            told |= self._changed_facts(view.run(self._clock()))
+            changes |= self._changed_facts(view.run(self._clock()))
         self._at = now
-        return told
+        return changes
 
     def _changed_facts(self, run: Run) -> dict[str, Any]:
         self.running = run.state == "running"
-        facts = _steady(run)
+        facts = _stable_facts(run)
         if facts == self._facts:
             return {}
         self._facts = facts
@@ -100,7 +100,7 @@ class Follower:
     def _calls(self, view: RunView, now: Position) -> list[dict[str, Any]]:
         return [
             {"host": host, "rank": rank, "step": step, "t": time_ms, "values": values}
-            for host, rank, step, time_ms, values in view.calls_between(self._at, now)
+            for host, rank, step, time_ms, values in view.rows_between(self._at, now)
         ]
 
 
@@ -139,8 +139,8 @@ def _rates(
     return found
 
 
-def _steady(run: Run) -> bytes:
-    """What of a run does not change by itself with every sample."""
+def _stable_facts(run: Run) -> bytes:
+    """The facts of a run, without those that change with every sample."""
     plain = run_as_dict(run)
     for name in ("last", "duration_ms", "ended_ms"):
         del plain[name]
@@ -149,8 +149,8 @@ def _steady(run: Run) -> bytes:
     return to_json(plain, inf_nan_mode="null", fallback=str)
 
 
-def _event(told: dict[str, Any], at: Position) -> bytes:
+def _event(changes: dict[str, Any], at: Position) -> bytes:
     return b"event: news\nid: %b\ndata: %b\n\n" % (
         cursor(at).encode(),
-        to_json(told, inf_nan_mode="null", fallback=str),
+        to_json(changes, inf_nan_mode="null", fallback=str),
     )

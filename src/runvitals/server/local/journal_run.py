@@ -1,4 +1,4 @@
-"""A run's journal as the API looks at it."""
+"""The journal of a run as the API reads it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from runvitals.query.reader import RunReader
 from runvitals.query.series import Columns, Series
 from runvitals.server.library import (
     BucketedSeries,
-    Calls,
     ChartData,
-    NewCall,
+    ConsolePiece,
+    LoggedColumns,
+    NewRow,
     NewSample,
-    Piece,
     Position,
     SeriesSelection,
     SeriesSummary,
@@ -29,7 +29,7 @@ from runvitals.server.library import (
 
 
 class JournalView:
-    """A `RunView` over the columns of a `RunReader`, which somebody else keeps up to date."""
+    """A `RunView` over the columns of a `RunReader`. The caller keeps the reader up to date."""
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
@@ -54,22 +54,22 @@ class JournalView:
 
     def _columns(self, selection: SeriesSelection) -> Columns:
         groups = {
-            place: [name for name in names if self._has(name, selection)]
+            place: [name for name in names if self._is_selected(name, selection)]
             for place, names in self.reader.groups().items()
         }
-        wanted = selection.wanted
+        matches = selection.matches_key
         if selection.device is not None:
             device = selection.device
             return self.reader.samples.columns(
-                groups, lambda key: device_index(key) == device and wanted(key)
+                groups, lambda key: device_index(key) == device and matches(key)
             )
-        return self.reader.samples.columns(groups, wanted)
+        return self.reader.samples.columns(groups, matches)
 
-    def _has(self, name: str, selection: SeriesSelection) -> bool:
+    def _is_selected(self, name: str, selection: SeriesSelection) -> bool:
         writer = self.reader.facts.writer(name)
         if selection.host is not None and writer.host != selection.host:
             return False
-        if not selection.wants_writer(name):
+        if not selection.matches_writer(name):
             return False
         if selection.rank is None:
             return True
@@ -78,7 +78,7 @@ class JournalView:
         return writer.host in {rank.host for rank in self.reader.run(0).ranks if rank.rank == selection.rank}
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        return [summary(one) for one in self._columns(selection).series[skip:]]
+        return [summary(series) for series in self._columns(selection).series[skip:]]
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         series = [one for one in self._columns(selection).series if len(one)]
@@ -103,27 +103,27 @@ class JournalView:
         ]
         return ChartData([], [one for one in buckets if len(one.buckets.t)])
 
-    def calls(self, names: Iterable[str]) -> list[Calls]:
+    def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         wanted = set(names)
         return [self._calls(name, history, wanted) for name, history in self.reader.histories.items()]
 
-    def _calls(self, name: str, history: History, wanted: set[str]) -> Calls:
+    def _calls(self, name: str, history: History, wanted: set[str]) -> LoggedColumns:
         writer = self.reader.facts.writer(name)
         columns = {}
         for key in history.keys:
             if not wanted or key in wanted:
                 steps, times, values = (np.array(column, np.float64) for column in history.column(key))
                 columns[key] = (steps, times, values)
-        return Calls(writer.host, writer.rank, columns)
+        return LoggedColumns(writer.host, writer.rank, columns)
 
-    def printed(self) -> tuple[bool, list[Piece]]:
+    def console(self) -> tuple[bool, list[ConsolePiece]]:
         pieces = []
         for piece in self.reader.console.pieces():
             writer = self.reader.facts.writer(piece.writer)
-            pieces.append(Piece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank))
+            pieces.append(ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank))
         return self.reader.console.cut, pieces
 
-    # What is new. The reader takes nothing in between: it is at `now`.
+    # News. The reader is not polled between two of these calls, so its end is `now`.
 
     def count_between(self, before: Position, now: Position) -> int:
         writers = self.reader.samples.writers.items()
@@ -138,22 +138,22 @@ class JournalView:
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
         return self.reader.samples.writers[source].newest(before.get(source, -1))
 
-    def calls_between(self, before: Position, now: Position) -> Iterator[NewCall]:
+    def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:
         for name, history in self.reader.histories.items():
             about = self.reader.facts.writer(name)
             for step, time_ms, values in history.after(before.get(name, -1)):
-                yield NewCall(about.host, about.rank, step, time_ms, values)
+                yield NewRow(about.host, about.rank, step, time_ms, values)
 
 
 def summary(series: Series) -> SeriesSummary:
-    """What a series amounts to. One without any value is from 0 to 0."""
-    there = ~np.isnan(series.values)
-    t, values = series.t[there], series.values[there]
-    place = (series.key, series.host, series.role)
+    """The summary of a series. Without values its times are 0."""
+    has_value = ~np.isnan(series.values)
+    t, values = series.t[has_value], series.values[has_value]
+    labels = (series.key, series.host, series.role)
     if not len(values):
-        return SeriesSummary(*place, 0, 0, 0, None, None, None)
+        return SeriesSummary(*labels, 0, 0, 0, None, None, None)
     extremes = float(values.min()), float(values.max()), float(values[-1])
-    return SeriesSummary(*place, len(values), int(t[0]), int(t[-1]), *extremes)
+    return SeriesSummary(*labels, len(values), int(t[0]), int(t[-1]), *extremes)
 
 
 def within(one: Series, t0: int, t1: int) -> Series:
@@ -165,10 +165,10 @@ def within(one: Series, t0: int, t1: int) -> Series:
 def check_value_count(at_most: int | None, total: int) -> None:
     """
     Raises:
-        TooMuch: with what to do instead.
+        TooMuch: `total` is more than `at_most`.
     """
     if at_most is not None and total > at_most:
         raise TooMuch(
-            f"{total:,} values at full resolution; one answer holds {at_most:,}: "
-            "ask for fewer keys or a shorter time, or use `runvitals export`"
+            f"{total:,} values at full resolution; a response holds at most {at_most:,}: "
+            "request fewer keys or a shorter time, or use `runvitals export`"
         )

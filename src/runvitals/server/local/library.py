@@ -1,4 +1,4 @@
-"""The journals of a data folder as a library: however many pages look at a run, its journal is read once."""
+"""The journals of a data folder as a library. However many pages show a run, its journal is read once."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from runvitals.query.reader import RunReader
 from runvitals.query.run_handle import find_run
 from runvitals.query.runs import RunList
 from runvitals.query.series import Series
-from runvitals.server.cached_read import Shared
+from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_series
 from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunView, SeriesSelection
 from runvitals.server.local.journal_run import JournalView
-from runvitals.server.local.run_filter import after_place, cursor, matching, ordered
+from runvitals.server.local.run_filter import cursor, matching, ordered, runs_after
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 
 T = TypeVar("T")
 KEPT_BYTES = 512 * 1024 * 1024
-"""Beyond this, the columns of the runs that were used least recently are dropped."""
+"""Beyond this size, the columns of the least recently used runs are dropped."""
 MAX_FLEET = 200
-"""Runs whose journals are read whole to answer one question about many."""
+"""The most runs of one aggregate: their whole journals are read."""
 
 
 class OpenedJournal:
-    """A run that requests share."""
+    """A run that several requests read at the same time."""
 
     def __init__(self, run_id: str, directory: str, quick: Workers, thorough: Workers) -> None:
         self._quick, self._thorough = quick, thorough
         self._reader = RunReader(run_id, directory)
         self._view = JournalView(self._reader)
-        self._shared = Shared(self._poll)
+        self._shared = CachedRead(self._poll)
 
     def _poll(self) -> None:
         self._reader.poll()
@@ -48,10 +48,10 @@ class OpenedJournal:
         return self._reader.nbytes
 
     def version(self) -> None:
-        """Not known without a look at its files."""
+        """Unknown until the files are read."""
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work` on the run, up to date.
+        """The result of `work`, called with an up-to-date view.
 
         Raises:
             UnknownRun: the run's folder was deleted.
@@ -65,11 +65,11 @@ class OpenedJournal:
 
 
 class JournalLibrary:
-    """All runs of a data folder; a `views.Library`.
+    """All runs of a data folder; a `Library`.
 
     Args:
         directory: the data folder.
-        clock: the time now, in ms UTC; states of runs depend on it.
+        clock: the time now, ms UTC; the states of runs depend on it.
     """
 
     kind: Literal["local", "server"] = "local"
@@ -79,7 +79,7 @@ class JournalLibrary:
         self.clock = clock
         self._list = RunList(directory)
         self._runs: list[Run] = []
-        self._listed = Shared(self._list_runs)
+        self._listed = CachedRead(self._list_runs)
         self._opened: dict[str, OpenedJournal] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
@@ -87,11 +87,11 @@ class JournalLibrary:
         self._runs = self._list.runs(self.clock())
 
     async def runs(self) -> list[Run]:
-        """Every run as it stands, newest first."""
+        """All runs, newest first."""
         return await self._listed.use(lambda: self._runs, self._quick)
 
     async def projects(self) -> list[dict[str, Any]]:
-        """`models.Project` of those that have runs, the one with the newest run first."""
+        """The fields of `models.Project` for each project with runs, the one with the newest run first."""
         found: dict[str, dict[str, Any]] = {}
         for run in await self.runs():
             project = found.setdefault(
@@ -102,28 +102,28 @@ class JournalLibrary:
         return list(found.values())
 
     async def page(
-        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+        self, run_filter: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
-        """Some runs of a filter, in order."""
-        placed = ordered(matching(await self.runs(), wanted), sort)
+        """A page of the runs that match a filter."""
+        placed = ordered(matching(await self.runs(), run_filter), sort)
         total = len(placed)
         if after is not None:
-            placed = after_place(placed, sort, after)
+            placed = runs_after(placed, sort, after)
         following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
         return RunsPage([_with_last(run, last) for _, run in placed[:limit]], total, following)
 
-    async def fields(self, wanted: Filter) -> list[str]:
-        """The fields of configurations and summaries that runs of a filter have."""
+    async def fields(self, run_filter: Filter) -> list[str]:
+        """The configuration and summary fields of the runs that match a filter."""
         names: set[str] = set()
-        for run in matching(await self.runs(), wanted):
+        for run in matching(await self.runs(), run_filter):
             names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
         return sorted(names)
 
     async def open(self, run_id: str) -> OpenedJournal:
-        """A run by its whole id.
+        """A run by its full id.
 
         Raises:
-            UnknownRun: there is none.
+            UnknownRun: there is no such run.
         """
         opened = self._opened.pop(run_id, None)
         if opened is None:
@@ -132,25 +132,25 @@ class JournalLibrary:
                 run_id, self.directory, self._quick, self._thorough
             )
         self._opened[run_id] = opened
-        self._let_go()
+        self._drop_least_recent()
         return opened
 
     def _check(self, run_id: str) -> None:
         if find_run(run_id, self.directory) != run_id:
             raise UnknownRun(f"no run {run_id!r} in {self.directory}: the API expects a full run id")
 
-    def _let_go(self) -> None:
-        """Forget the runs that were used least recently. Who still follows one keeps it until they leave."""
+    def _drop_least_recent(self) -> None:
+        """Drop the least recently used runs. A client that follows one keeps it until it leaves."""
         kept = sum(opened.nbytes for opened in self._opened.values())
         for run_id in list(self._opened)[:-1]:
             if kept <= KEPT_BYTES:
                 return
             kept -= self._opened.pop(run_id).nbytes
 
-    async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest sample of each host of the runs of a filter that are running."""
+    async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+        """The newest sample of each host of the running runs that match a filter."""
         found = []
-        for run in matching(await self.runs(), replace(wanted, states=("running",))):
+        for run in matching(await self.runs(), replace(run_filter, states=("running",))):
             times = {host.name: host.last_ms for host in run.hosts}
             for host, values in run.last.items():
                 shown = {key: value for key, value in values.items() if keys(key) and value == value}
@@ -159,21 +159,21 @@ class JournalLibrary:
         return found
 
     async def aggregate(
-        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+        self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[FleetSeries]:
-        """One metric over many runs, from their whole journals.
+        """One metric over all runs that match a filter, from their whole journals.
 
         Raises:
-            ValueError: over more than `MAX_FLEET` runs.
+            ValueError: more than `MAX_FLEET` runs match.
         """
         runs = [
             run
-            for run in matching(await self.runs(), wanted)
+            for run in matching(await self.runs(), run_filter)
             if run.started_ms <= t1 and run.started_ms + run.duration_ms >= t0
         ]
         if len(runs) > MAX_FLEET:
             raise ValueError(
-                f"{len(runs)} runs from t0 to t1; journals of at most {MAX_FLEET} are read for one answer: "
+                f"{len(runs)} runs from t0 to t1; one request reads the journals of at most {MAX_FLEET}: "
                 "narrow it by project, state, tag, text or time"
             )
         groups: dict[str | None, list[Series]] = {}

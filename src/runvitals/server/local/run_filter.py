@@ -1,4 +1,4 @@
-"""Filters and orders of the catalogue, applied to runs in memory: a machine's own journals are few."""
+"""Filters and sort orders of the metadata store, applied to runs in memory: one machine has few runs."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _MISSING = 2
-_Place = tuple[int, Any, str]
-"""Kind of the value (numbers, texts, none), the value, the run's id."""
+_SortKey = tuple[int, Any, str]
+"""Kind of the value (number, text, missing), the value, the run's id."""
 
 
-def matching(runs: Iterable[Run], wanted: Filter) -> list[Run]:
-    """Those of the runs for which all of a filter holds, in their order."""
-    return [run for run in runs if _matches(run, wanted)]
+def matching(runs: Iterable[Run], run_filter: Filter) -> list[Run]:
+    """The runs that match a filter, in the same order."""
+    return [run for run in runs if _matches(run, run_filter)]
 
 
-def _matches(run: Run, wanted: Filter) -> bool:
-    if wanted.deleted or wanted.project not in (None, run.project):
+def _matches(run: Run, run_filter: Filter) -> bool:
+    if run_filter.deleted or run_filter.project not in (None, run.project):
         return False
-    if wanted.states and run.state not in wanted.states:
+    if run_filter.states and run.state not in run_filter.states:
         return False
-    if not set(wanted.tags).issubset(run.tags):
+    if not set(run_filter.tags).issubset(run.tags):
         return False
-    if not all(_holds(run, predicate) for predicate in wanted.where):
+    if not all(_holds(run, predicate) for predicate in run_filter.where):
         return False
-    if wanted.device is not None and not _has_device(run, wanted.device):
+    if run_filter.device is not None and not _has_device(run, run_filter.device):
         return False
-    words = wanted.text.casefold().split()
+    words = run_filter.text.casefold().split()
     return not words or _has_words(run, words)
 
 
@@ -86,35 +86,35 @@ def _value(run: Run, name: str) -> Scalar | None:
     return fields.scalar(getattr(run, name))
 
 
-def ordered(runs: Iterable[Run], sort: RunSort) -> list[tuple[_Place, Run]]:
-    """The runs in an order, each with its place: numbers before texts, what has no value last."""
-    placed = [(_place(run, sort), run) for run in runs]
-    found: list[tuple[_Place, Run]] = []
+def ordered(runs: Iterable[Run], sort: RunSort) -> list[tuple[_SortKey, Run]]:
+    """The runs in a sort order, each with its sort key: numbers before texts, missing values last."""
+    placed = [(_sort_key(run, sort), run) for run in runs]
+    found: list[tuple[_SortKey, Run]] = []
     for kind in range(_MISSING + 1):
         of_kind = sorted((one for one in placed if one[0][0] == kind), key=lambda one: one[0][2])
-        # Sorting is stable: of runs with equal values the first by id stays first, in both directions.
+        # Sorting is stable: runs with equal values stay in order of their ids, in both directions.
         found += sorted(of_kind, key=lambda one: one[0][1], reverse=sort.descending or kind == _MISSING)
     return found
 
 
-def _place(run: Run, sort: RunSort) -> _Place:
+def _sort_key(run: Run, sort: RunSort) -> _SortKey:
     value = _value(run, sort.by)
     if value is None:
         return _MISSING, run.started_ms, run.id
     return value.kind, value.number if value.kind == NUMBER else value.text, run.id
 
 
-def after_place(placed: Sequence[tuple[_Place, Run]], sort: RunSort, after: str) -> list[tuple[_Place, Run]]:
-    """What comes after the place at which a page ended, whether or not that run is still there.
+def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) -> list[tuple[_SortKey, Run]]:
+    """The runs after the end of a page, whether or not its last run still exists.
 
     Raises:
-        ValueError: no page of this order gave it.
+        ValueError: `after` is not the `next` of a page in this sort order.
     """
     end = _read_cursor(sort, after)
-    return [one for one in placed if _comes_after(one[0], end, sort.descending)]
+    return [(key, run) for key, run in runs if _comes_after(key, end, sort.descending)]
 
 
-def _comes_after(place: _Place, end: _Place, descending: bool) -> bool:
+def _comes_after(place: _SortKey, end: _SortKey, descending: bool) -> bool:
     if place[0] != end[0]:
         return place[0] > end[0]
     if place[1] == end[1]:
@@ -123,26 +123,26 @@ def _comes_after(place: _Place, end: _Place, descending: bool) -> bool:
     return before if descending or place[0] == _MISSING else not before
 
 
-def cursor(sort: RunSort, place: _Place) -> str:
-    """Where a page ends, to be given as `after`."""
+def cursor(sort: RunSort, place: _SortKey) -> str:
+    """The end of a page, for the `after` of the next one."""
     text = json.dumps([sort.by, sort.descending, *place])
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 
 
-def _read_cursor(sort: RunSort, after: str) -> _Place:
-    no_cursor = ValueError(f"invalid after={after!r}; expected the `next` of a previous page")
+def _read_cursor(sort: RunSort, after: str) -> _SortKey:
+    invalid = ValueError(f"invalid after={after!r}; expected the `next` of a previous page")
     try:
         text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
         by, descending, kind, value, run_id = json.loads(text)
     except (ValueError, TypeError):  # not base64, not JSON, not five values
-        raise no_cursor from None
+        raise invalid from None
     if [by, descending] != [sort.by, sort.descending]:
         raise ValueError(
             f"after={after!r} belongs to a list sorted by {by}; use the same order for every page"
         )
     is_text = kind == fields.TEXT
     if kind not in (NUMBER, fields.TEXT, _MISSING) or not isinstance(run_id, str):
-        raise no_cursor
+        raise invalid
     if isinstance(value, bool) or not isinstance(value, str if is_text else (int, float)):
-        raise no_cursor
+        raise invalid
     return kind, value, run_id

@@ -44,7 +44,7 @@ class Lane:
         if selection.host is not None and self.host != selection.host:
             return False
         if selection.writer is not None:
-            return any(selection.wants_writer(life.writer) for life in self.lives)
+            return any(selection.matches_writer(life.writer) for life in self.lives)
         if selection.rank is None:
             return True
         return self.rank == selection.rank if self.role == TRAIN else self.host in hosts_of_rank

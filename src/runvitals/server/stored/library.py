@@ -13,9 +13,9 @@ from runvitals.metrics import mlflow
 from runvitals.model.errors import UnknownRun
 from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
-from runvitals.server.cached_read import Shared
+from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
-from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunView, Version
+from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunVersion, RunView
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
@@ -45,32 +45,32 @@ class OpenedStoredRun:
     def __init__(
         self,
         make: Callable[[], StoredRun],
-        version: Callable[[], Version | None],
+        version: Callable[[], RunVersion | None],
         quick: Workers,
         thorough: Workers,
     ) -> None:
         self._make = make
         self.version = version
         self._quick, self._thorough = quick, thorough
-        self._views: list[tuple[StoredRun, Shared]] = []
+        self._views: list[tuple[StoredRun, CachedRead]] = []
 
-    def stale(self) -> None:
+    def invalidate(self) -> None:
         """What is known of it has changed."""
         for _, shared in self._views:
-            shared.stale()
+            shared.invalidate()
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work` on the run, up to date."""
         view, shared = self._free()
         return await shared.use(lambda: work(view), self._quick if quick else self._thorough)
 
-    def _free(self) -> tuple[StoredRun, Shared]:
+    def _free(self) -> tuple[StoredRun, CachedRead]:
         for one in self._views:
             if not one[1].users:
                 return one
         if len(self._views) < _VIEWS:
             view = self._make()
-            self._views.append((view, Shared(view.refresh)))
+            self._views.append((view, CachedRead(view.refresh)))
             return self._views[-1]
         return min(self._views, key=lambda one: one[1].users)
 
@@ -93,7 +93,7 @@ class StoredLibrary:
         store: SampleStore,
         catalogue: MetadataStore,
         clock: Callable[[], int],
-        versions: Callable[[int], Version | None] = lambda number: None,
+        versions: Callable[[int], RunVersion | None] = lambda number: None,
     ) -> None:
         self.clock = clock
         self._versions = versions
@@ -106,7 +106,7 @@ class StoredLibrary:
 
     async def projects(self) -> list[dict[str, Any]]:
         """`models.Project` of those that have runs, the one with the newest run first."""
-        found = await self._quick.answer(lambda: self._catalogue.projects.all(self.clock()))
+        found = await self._quick.run(lambda: self._catalogue.projects.all(self.clock()))
         return [asdict(project) for project in found]
 
     async def page(
@@ -117,7 +117,7 @@ class StoredLibrary:
         Raises:
             ValueError: an `after` that no page before gave.
         """
-        return await self._quick.answer(lambda: self._page(wanted, sort, limit, after, last))
+        return await self._quick.run(lambda: self._page(wanted, sort, limit, after, last))
 
     def _page(
         self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
@@ -131,7 +131,7 @@ class StoredLibrary:
 
     async def fields(self, wanted: Filter) -> list[str]:
         """The fields of configurations and summaries that runs of a filter have."""
-        return await self._quick.answer(lambda: self._catalogue.runs.fields(wanted, self.clock()))
+        return await self._quick.run(lambda: self._catalogue.runs.fields(wanted, self.clock()))
 
     async def open(self, run_id: str) -> OpenedStoredRun:
         """A run by its whole id.
@@ -139,7 +139,7 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is none, or it is in the trash.
         """
-        row = await self._quick.answer(lambda: self._row(run_id))
+        row = await self._quick.run(lambda: self._row(run_id))
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
             make = partial(StoredRun, row.uid, row.id, self._store, self._catalogue)
@@ -161,7 +161,7 @@ class StoredLibrary:
 
     async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest value of each key, of all runs of a filter that are running."""
-        return await self._thorough.answer(lambda: self._latest(wanted, keys))
+        return await self._thorough.run(lambda: self._latest(wanted, keys))
 
     def _latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         now_ms = self.clock()
@@ -189,7 +189,7 @@ class StoredLibrary:
         Raises:
             ValueError: too many runs or keys for one answer.
         """
-        return await self._thorough.answer(lambda: self._aggregate(metric, wanted, t0, t1, bucket_ms, by))
+        return await self._thorough.run(lambda: self._aggregate(metric, wanted, t0, t1, bucket_ms, by))
 
     def _aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
@@ -310,14 +310,14 @@ class StoredLibrary:
         await run_in_threadpool(work)
         self._all_stale()
 
-    def _version(self, number: int) -> Version | None:
+    def _version(self, number: int) -> RunVersion | None:
         heard = self._versions(number)
-        return None if heard is None else Version(heard.all + self._changes, heard.facts + self._changes)
+        return None if heard is None else RunVersion(heard.all + self._changes, heard.facts + self._changes)
 
     def _all_stale(self) -> None:
         self._changes += 1
         for opened in self._opened.values():
-            opened.stale()
+            opened.invalidate()
 
 
 def _group(row: RunRow | None, host: str, by: Grouping | None) -> str | None:

@@ -18,11 +18,11 @@ from runvitals.query.console import KEPT_BYTES
 from runvitals.query.series import Series
 from runvitals.server import cached_read
 from runvitals.server.library import (
-    Calls,
     ChartData,
-    NewCall,
+    ConsolePiece,
+    LoggedColumns,
+    NewRow,
     NewSample,
-    Piece,
     Position,
     SeriesSelection,
     SeriesSummary,
@@ -109,7 +109,7 @@ class StoredRun:
             ranks = self._catalogue.writers.processes(self._number)
             hosts = frozenset(one.host for one in ranks if one.rank == selection.rank)
         devices = None if selection.device is None else self._devices(selection.device)
-        wanted = selection.wanted
+        wanted = selection.matches_key
 
         def wants(lane: Lane, key: str) -> bool:
             return wanted(key) and (devices is None or (lane.host, device_index(key)) in devices)
@@ -206,7 +206,7 @@ class StoredRun:
 
     # What was logged and printed
 
-    def calls(self, names: Iterable[str]) -> list[Calls]:
+    def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         wanted = set(names)
         found = []
         for lane in self._lanes:
@@ -216,7 +216,7 @@ class StoredRun:
                     for key in lane.logged
                     if key not in (STEP, TRUE_TIME) and (not wanted or key in wanted)
                 ]
-                found.append(Calls(lane.host, lane.rank, self._logged(lane, keys, 0)))
+                found.append(LoggedColumns(lane.host, lane.rank, self._logged(lane, keys, 0)))
         return found
 
     def _logged(
@@ -246,11 +246,11 @@ class StoredRun:
                 found[key] = steps[place[own]], times[place[own]], values[own]
         return found
 
-    def printed(self) -> tuple[bool, list[Piece]]:
+    def console(self) -> tuple[bool, list[ConsolePiece]]:
         output = self._catalogue.console.tail(self._number, KEPT_BYTES)
         writers = {one.id: one for one in self._catalogue.writers.of_runs([self._number])[self._number]}
         pieces = [
-            Piece(
+            ConsolePiece(
                 one.time_ms,
                 STREAMS[one.stream],
                 one.text,
@@ -312,7 +312,7 @@ class StoredRun:
             for one in self._store.read([lane.id], list(keys), t0, t1).series
         }
 
-    def calls_between(self, before: Position, now: Position) -> Iterator[NewCall]:
+    def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:
         for lane, t0, t1 in self._news(before, now):
             if STEP not in lane.logged:
                 continue
@@ -322,7 +322,7 @@ class StoredRun:
                 for step, t, value in zip(steps.tolist(), times.tolist(), values.tolist(), strict=True):
                     rows.setdefault((t, step), {})[key] = value
             for t, step in sorted(rows):
-                yield NewCall(lane.host, lane.rank, step, int(t), rows[t, step])
+                yield NewRow(lane.host, lane.rank, step, int(t), rows[t, step])
 
 
 _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from runvitals.buckets import Floats, Integers
 from runvitals.query.series import Series
 from runvitals.server.library import BucketedSeries
-from runvitals.server.series import Logged, merged
+from runvitals.server.series import LoggedSeries, bucket_values
 
 MOST_CELLS = 1 << 20
 """In one block: 9 MiB of values and of what says where there are any."""
@@ -94,15 +94,15 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
     parts: list[_Part] = []
     for one in series:
         rows = times.rows(one.host, one.role, one.buckets.t)
-        columns = (merged(one.key, one.buckets), one.buckets.min, one.buckets.max, one.buckets.n)
+        columns = (bucket_values(one.key, one.buckets), one.buckets.min, one.buckets.max, one.buckets.n)
         parts += [_Part(numbers[one.key] + place, rows, column) for place, column in enumerate(columns)]
     named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _OF_BUCKETS]
     blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
     return Table(_with_places(SAMPLE_PLACES, named), blocks)
 
 
-def call_table(logged: Sequence[Logged]) -> Table:
-    """Calls by process and step: a row for each, whatever names it logged."""
+def call_table(logged: Sequence[LoggedSeries]) -> Table:
+    """LoggedColumns by process and step: a row for each, whatever names it logged."""
     names = list(dict.fromkeys(one.key + suffix for one in logged for suffix in one.columns))
     numbers = {name: number for number, name in enumerate(names, len(CALL_PLACES))}
     places = list(dict.fromkeys((one.host, one.rank) for one in logged))

@@ -1,4 +1,4 @@
-"""Calls of the API answered with a table."""
+"""LoggedColumns of the API answered with a table."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ async def metrics_table(
     def charted(view: RunView) -> tuple[str, Table | samples.SampleRange | list[Series], int]:
         noted = view.note_problems()
         if max_points is None:
-            of = samples.stretch(view, selection, t0, t1)
+            of = samples.sample_range(view, selection, t0, t1)
             if of.values > samples.WINDOW_VALUES:
                 problems.update(dict.fromkeys(view.run(now_ms).problems))
             problems.update(noted)
             return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
-        start, end = series.stretch(view, selection, t0, t1)
+        start, end = series.time_range(view, selection, t0, t1)
         found = view.charted(selection, start, end, grid(start, end, max_points), max_points)
         problems.update(noted)
         if found.buckets is None:
@@ -122,9 +122,9 @@ async def history_table(
 
     problems: dict[str, None] = {}
 
-    def read(view: RunView) -> tuple[str, list[series.Logged]]:
+    def read(view: RunView) -> tuple[str, list[series.LoggedSeries]]:
         noted = view.note_problems()
-        logged = list(series.logged_columns(view, keys, max_points, rank))
+        logged = list(series.logged_series(view, keys, max_points, rank))
         problems.update(noted)
         return view.run_id, logged
 

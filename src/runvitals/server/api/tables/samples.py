@@ -1,4 +1,4 @@
-"""Every sample of a run as a table, window by window: a long run takes no more memory than a short one."""
+"""All samples of a run, read in windows of time so that a long run takes no more memory than a short one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runvitals.query.series import Series
-from runvitals.server import series
 from runvitals.server.library import OpenedRun, RunView, SeriesSelection, TooMuch
+from runvitals.server.series import time_range
 
 WINDOW_VALUES = 500_000
-"""Values that are read at once, about: 8 MB. Four times as many are not."""
+"""About how many values are read together: 8 MB. A window with four times as many is halved."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRange:
-    """What there is to read: from when to when (ms UTC, both included), which keys, about how many values."""
+    """The samples to read: times (ms UTC, both included), keys, and about how many values."""
 
     t0: int
     t1: int
@@ -25,45 +25,47 @@ class SampleRange:
 
 
 class SampleWindow(NamedTuple):
-    """Some of the samples, and what of them could not be read."""
+    """Some of the samples, and problems with reading them."""
 
     series: list[Series]
     problems: list[str]
 
 
-def stretch(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> SampleRange:
-    """What a run has between two times; those that are left open are its own.
+def sample_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> SampleRange:
+    """The samples of a run between two times; None means the first and the last sample.
 
     Raises:
         ValueError: t1 before t0.
     """
-    start, end = series.stretch(view, selection, t0, t1)
+    start, end = time_range(view, selection, t0, t1)
     summaries = view.summaries(selection)
     extent = view.extent(selection)
     if extent is not None:
         start, end = max(start, extent[0]), min(end, extent[1])
-    return SampleRange(start, end, sorted({one.key for one in summaries}), sum(one.n for one in summaries))
+    return SampleRange(start, end, sorted({s.key for s in summaries}), sum(s.n for s in summaries))
 
 
-async def windows(run: OpenedRun, selection: SeriesSelection, of: SampleRange) -> AsyncIterator[SampleWindow]:
-    """The samples, some at a time, in order of time."""
+async def windows(
+    run: OpenedRun, selection: SeriesSelection, wanted: SampleRange
+) -> AsyncIterator[SampleWindow]:
+    """The samples of a range in order of time, one window after another."""
 
     def read(view: RunView) -> SampleWindow:
         noted = view.note_problems()
         return SampleWindow(view.samples(selection, at, until, most), list(noted))
 
-    width = max(1, (of.t1 - of.t0 + 1) * WINDOW_VALUES // max(1, of.values))
-    at = of.t0
-    while at <= of.t1:
-        until = min(of.t1, at + width - 1)
+    width = max(1, (wanted.t1 - wanted.t0 + 1) * WINDOW_VALUES // max(1, wanted.values))
+    at = wanted.t0
+    while at <= wanted.t1:
+        until = min(wanted.t1, at + width - 1)
         most = 4 * WINDOW_VALUES if until > at else None
         try:
-            found = await run.use(read)
+            window = await run.use(read)
         except TooMuch:
             width = max(1, (until - at + 1) // 2)
             continue
-        if found.series or found.problems:
-            yield found
+        if window.series or window.problems:
+            yield window
         at = until + 1
-        if 4 * sum(len(one) for one in found.series) < WINDOW_VALUES:
+        if 4 * sum(len(series) for series in window.series) < WINDOW_VALUES:
             width *= 2
