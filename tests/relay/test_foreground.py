@@ -20,8 +20,8 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery_lag import DeliveryLag, delivery_lag
 from runvitals.relay.engine.destination_spec import DestinationSpec
+from runvitals.relay.engine.undelivered import own_host
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
-from runvitals.relay.main import own_host
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.programs import get
@@ -62,7 +62,7 @@ def test_what_another_process_delivers_is_waited_for(
     other = Sender(journal.folder, receiver.url)
     said: list[str] = []
     relay = Foreground(str(tmp_path), [receiver.url], [RUN], said.append)
-    relay.look()
+    relay.update()
     assert said == [f"abc (node1) to {receiver.url}: {WAITING}"]
     other.send()
     other.die()
@@ -82,7 +82,7 @@ def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, recei
     thread.start()
     eventually(lambda: receiver.runs() == 1)
     journal.monitor.sample(now_ms(), {"cpu": 2.0})
-    relay.end()
+    relay.stop()
     thread.join()
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]  # the last seconds too
     assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == STOPPED

@@ -13,9 +13,9 @@ import pytest
 from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.relay.engine.cursor import Cursor, cursors_of
+from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.main import left_behind
+from runvitals.relay.engine.undelivered import undelivered
 from tests.relay.collected import Collected
 from tests.relay.journals import HOST, Journal, Sender
 from tests.relay.test_relay import environ as environ
@@ -51,7 +51,7 @@ def test_a_token_in_a_query_is_sent_and_kept_nowhere(
     assert SECRET not in said.out + said.err
     assert "token=***" in said.out
     # It goes on where it was: nothing was sent again.
-    assert [cursor.counts["batches"] for cursor in cursors_of(journal.folder)] == [
+    assert [cursor.counts["batches"] for cursor in find_cursors(journal.folder)] == [
         sender.cursor.counts["batches"]
     ]
     assert (
@@ -64,12 +64,12 @@ def test_who_does_not_know_the_secret_does_not_deliver(journal: Journal, tmp_pat
     spec = DestinationSpec(f"remote_write:http://host/?token={SECRET}")
     cursor = Cursor(journal.folder, spec, HOST)
     cursor.save()
-    (found,) = cursors_of(journal.folder)
+    (found,) = find_cursors(journal.folder)
     assert not found.spec.is_whole
     assert found.path == cursor.path
     data = str(Path(journal.folder).parents[1])
-    assert left_behind(data, HOST, []) == {}
-    assert list(left_behind(data, HOST, [spec])) == [spec.text]
+    assert undelivered(data, HOST, []) == {}
+    assert list(undelivered(data, HOST, [spec])) == [spec.text]
 
 
 def test_files_of_an_earlier_version_are_gone_on_with(journal: Journal) -> None:
@@ -79,7 +79,7 @@ def test_files_of_an_earlier_version_are_gone_on_with(journal: Journal) -> None:
     cursor.save()
     old = Path(cursor.path).with_name(f"{spec.old_slug}@{HOST}.json")
     Path(cursor.path).rename(old)
-    (found,) = cursors_of(journal.folder)
+    (found,) = find_cursors(journal.folder)
     assert found.position("monitor.x.1").next_seq == 7
     assert not old.exists()
 
@@ -99,8 +99,8 @@ def test_neither_the_training_nor_its_journal_tells(
 import runvitals
 labels = {"team": "vision", "api_key": "hunter2hunter2"}
 with runvitals.init(id="abc", settings={"labels": labels}) as run:
-    run.config.update({"lr": 0.1, "api_key": "hunter2hunter2", "hub": {"url": "https://me:hunter2hunter2@host"}})
-    run.log({"loss": 1.0})
+    run.config.update({"lr": 0.1, "api_key": "hunter2hunter2", "hub": {"url":
+    "https://me:hunter2hunter2@host"}}) run.log({"loss": 1.0})
 """
     more = {"RUNVITALS_DESTINATIONS": json.dumps([destination]), "RUNVITALS_DELIVERY_TIMEOUT": "0.5"}
     done = subprocess.run(

@@ -88,7 +88,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C exits at once
-        relay.end()
+        relay.stop()
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
@@ -124,12 +124,12 @@ def _say(text: str) -> None:
 
 def _status(arguments: argparse.Namespace) -> int:
     from runvitals.monitor import relay_connection
-    from runvitals.relay.engine.cursor import cursors_of
+    from runvitals.relay.engine.cursor import find_cursors
 
     folder = directory(arguments)
     answer = relay_connection.ask(folder, {"op": "hello"}, _ANSWER_S)
     cursors = [
-        cursor for run_id in RunList(folder).ids() for cursor in cursors_of(paths.run_dir(run_id, folder))
+        cursor for run_id in RunList(folder).ids() for cursor in find_cursors(paths.run_dir(run_id, folder))
     ]
     if arguments.json:
         pid = None if answer is None else answer["pid"]

@@ -117,10 +117,10 @@ class DestinationSync:
         Raises:
             ValueError, ImportError: the destination could not be created.
         """
-        from runvitals.relay.engine.backlog import cursor_for, hosts
+        from runvitals.relay.engine.backlog import cursor_for, hosts_of_run
 
         try:
-            parts = hosts(folder)
+            parts = hosts_of_run(folder)
         except FileNotFoundError:
             _print_error(f"{inert(run_id)} was deleted")
             return False
@@ -132,13 +132,13 @@ class DestinationSync:
 
     def _deliver_part(self, run_id: str, cursor: Cursor) -> bool:
         from runvitals.relay.destination import Gone, Retry
-        from runvitals.relay.engine.backlog import TRIES, deliver_rest
+        from runvitals.relay.engine.backlog import TRIES, deliver_remaining
 
         before = dict(cursor.counts)
         # Retry with backoff only until the first failure; do not wait again for every run.
         tries = 1 if self._failures else TRIES
         try:
-            deliver_rest(cursor, time.sleep, tries, self._environ)
+            deliver_remaining(cursor, time.sleep, tries, self._environ)
         except (Gone, BlockingIOError) as error:
             _print_error(f"{inert(run_id)} ({inert(cursor.host)}): {inert(error)}")
             return False

@@ -13,7 +13,7 @@ from runvitals.relay.engine.http_client import HttpClient, HttpResponse
 from runvitals.terminal import inert
 
 PREFIX = "/api/v1"
-MAX_ANSWER_BYTES = 256 * 1024 * 1024
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """A server sends at most 2,000,000 numbers in a response, which is at most 80 MB of JSON."""
 
 Parameters = Iterable[tuple[str, Any]]
@@ -45,7 +45,7 @@ class ApiConnection:
     """
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        self._web = HttpClient(url, timeout_s, MAX_ANSWER_BYTES)
+        self._web = HttpClient(url, timeout_s, MAX_RESPONSE_BYTES)
         self.url = self._web.url
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         if token is not None:

@@ -20,7 +20,7 @@ from runvitals.environment import facts
 from runvitals.journal import paths
 from runvitals.model.run_json import run_as_dict
 from runvitals.query.runs import RunList
-from runvitals.relay.engine.cursor import cursors_of
+from runvitals.relay.engine.cursor import find_cursors
 from runvitals.sdk.settings import SETTINGS, trace
 
 _ENDINGS = (".tar.gz", ".tgz", ".zip")
@@ -185,7 +185,7 @@ def _runs(directory: str) -> list[dict[str, Any]]:
             ],
             "deliveries": [
                 {"to": one.spec.shown, "closed": one.closed, "error": one.error, "counts": one.counts}
-                for one in cursors_of(paths.run_dir(run.id, directory))
+                for one in find_cursors(paths.run_dir(run.id, directory))
             ],
         }
         for run in runs

@@ -1,12 +1,13 @@
-"""The monitor's line to the relay, the process that delivers journals elsewhere: one for each user and data
-folder.
+"""The monitor's connection to the relay, the process that delivers journals to destinations. There is one
+relay per user and data folder.
 
-As with the monitor itself (`launch.py`), whoever comes first binds the socket's name and hands the listening
-descriptor to the process it starts. Nothing of this is loaded in a run without a destination.
+As with the monitor itself (`launch.py`), the first process that needs the relay binds its address and passes
+the listening socket to the relay it starts. A run without destinations does not import this module.
 
-To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`; the line says that the run
-goes on for as long as it is open. From the relay: `{"op": "stop", "text"}`, when somebody asked at a
-destination for the end of the run; `{"op": "event", "name", "text"}`, for the run's journal.
+To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`; the run is running while
+    the
+connection is open. From the relay: `{"op": "stop", "text"}` if a user requested at a destination that the run
+stop; `{"op": "event", "name", "text"}` for the run's journal.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-DOOR_FD = 3  # the listening socket, in a relay
-_HIGHEST_INHERITED_FD = 5  # a monitor's order, door and trainer, which a relay must not hold open
-# A relay that dies is replaced at once, then after 1, 2, 4 … 60 s. One that lived longer than a minute was a
-# good one: what failed before it is forgotten.
+LISTENER_FD = 3  # the listening socket, in a relay
+_HIGHEST_INHERITED_FD = 5  # a monitor's spec, listener and trainer, which a relay must not keep open
+# A relay that dies is replaced immediately, then after 1, 2, 4 … 60 s. Once a relay has run for a minute, the
+# delay starts over.
 _LONGEST_WAIT_S = 60.0
-_GOOD_LIFE_S = 60.0
+_STABLE_S = 60.0
 _URLS = {"http", "https"}
-_OURS = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
+_SERVER_VARIABLES = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
 
 
 def address(directory: str) -> Address:
@@ -43,18 +44,18 @@ def address(directory: str) -> Address:
 
 
 def call(directory: str) -> _socket.socket | None:
-    """A connection to the relay of a data folder, or None where there is none of our own user."""
+    """A connection to the relay of a data folder; None if this user has none."""
     return address(directory).call()
 
 
-def start(directory: str, door: _socket.socket) -> None:
-    """Start a relay on a listening socket. It is nobody's child, and outlives us. 1 to 2 ms.
+def start(directory: str, listener: _socket.socket) -> None:
+    """Start a relay on a listening socket. It is detached and outlives this process. Takes 1 to 2 ms.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: it could not be started.
     """
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    # Without the working directory, in which a user's file may have the name of a module.
+    # Without the working directory, where a user's file may have the name of a module.
     boot = (
         f"import sys; sys.path = [p for p in sys.path if p and p != {source!r}] + [{source!r}]; "
         "from runvitals.relay.main import main; main()"
@@ -62,9 +63,10 @@ def start(directory: str, door: _socket.socket) -> None:
     command = [sys.executable, "-c", boot, "runvitals-relay", os.path.abspath(directory)]
     import fcntl
 
-    high = fcntl.fcntl(door.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)  # so that DOOR_FD is not the door itself
-    actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, high, DOOR_FD)]
-    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(DOOR_FD + 1, _HIGHEST_INHERITED_FD + 1)]
+    # Above LISTENER_FD, because dup2 of a descriptor to itself would keep its close-on-exec flag.
+    high = fcntl.fcntl(listener.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)
+    actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, high, LISTENER_FD)]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(LISTENER_FD + 1, _HIGHEST_INHERITED_FD + 1)]
     try:
         spawn.start(command, actions, os.environ)
     finally:
@@ -72,60 +74,62 @@ def start(directory: str, door: _socket.socket) -> None:
 
 
 def own_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are a destination's own: those that begin with its name. A mere URL is a runvitals
-    server, whose token is for the server that is named beside it. `RUNVITALS_DESTINATIONS` names them all:
-    what the variables hold is for the servers among them.
+    """The environment variables that belong to destinations: those that start with a destination's name, and
+    for a URL, which is a runvitals server, `RUNVITALS_SERVER` and `RUNVITALS_TOKEN`. `RUNVITALS_DESTINATIONS`
+    is added, because it shows which servers the credentials in these variables belong to.
 
     Example:
         >>> own_variables(["mlflow:http://host:5000"], {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"})
         {'MLFLOW_TRACKING_USERNAME': 'me', 'RUNVITALS_DESTINATIONS': '["mlflow:http://host:5000"]'}
     """
-    all_of_them = list(destinations)
-    names = {text.partition(":")[0] for text in all_of_them}
+    texts = list(destinations)
+    names = {text.partition(":")[0] for text in texts}
     prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names - _URLS)
-    ours = _OURS if names & _URLS else ()
-    own = {name: text for name, text in environ.items() if name in ours or name.startswith(prefixes)}
+    server_variables = _SERVER_VARIABLES if names & _URLS else ()
+    own = {
+        name: text for name, text in environ.items() if name in server_variables or name.startswith(prefixes)
+    }
     if names - _URLS:
-        own["RUNVITALS_DESTINATIONS"] = dumps(all_of_them).decode()
+        own["RUNVITALS_DESTINATIONS"] = dumps(texts).decode()
     return own
 
 
-def reached(directory: str) -> _socket.socket | None:
-    """A connection to the relay of a data folder, started if there is none; None where there can be none."""
+def connect(directory: str) -> _socket.socket | None:
+    """A connection to the relay of a data folder, which is started if necessary; None if that failed."""
     sock = call(directory)
     if sock is not None:
         return sock
     try:
-        door = address(directory).bind()
-        if door is not None:
+        listener = address(directory).bind()
+        if listener is not None:
             try:
-                start(directory, door)
+                start(directory, listener)
             finally:
-                door.close()
+                listener.close()
     except OSError:
-        return None  # no process can be made just now; the journal waits
+        return None  # no process can be started now; the journal keeps the data
     return call(directory)
 
 
 class RelayLine:
-    """A run's line to the relay, which is started if there is none, and again if it dies.
+    """A run's connection to the relay, which is started if there is none, and again if it dies.
 
     Args:
         directory: the data folder.
         run: the run's id.
-        destinations: where it goes.
-        cwd: what relative paths of destinations are relative to.
-        reach: makes a connection to the relay of a data folder, which it starts where there is none; None
-            where it cannot.
+        destinations: the run's destinations.
+        cwd: the base of relative paths in destinations.
+        reach: connects to the relay of a data folder, which it starts if necessary; returns None if that
+            failed.
 
     Attributes:
-        fd: to be polled; -1 while there is no relay.
+        fd: the descriptor to poll; -1 while there is no connection.
 
     Example:
         >>> line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me")
-        >>> line.mind(time.monotonic())     # every now and then
+        >>> line.mind(time.monotonic())     # at every tick
         >>> line.messages()                 # when `fd` is readable
-        [{'op': 'stop', 'text': 'asked for on http://127.0.0.1:8900'}]
+        [{'op': 'stop', 'text': 'requested on http://127.0.0.1:8900'}]
     """
 
     __slots__ = (
@@ -134,7 +138,7 @@ class RelayLine:
         "_connected_s",
         "_directory",
         "_reach",
-        "_said",
+        "_serve_message",
         "_sock",
         "_unsent",
         "fd",
@@ -149,10 +153,10 @@ class RelayLine:
         reach: Callable[[str], _socket.socket | None] | None = None,
     ) -> None:
         self._directory = directory
-        self._reach = reach or reached
-        # In the memory of the two processes only: there are passwords among them.
+        self._reach = reach or connect
+        # Only in the memory of the two processes: it contains passwords.
         environ = own_variables(destinations, os.environ)
-        self._said = {
+        self._serve_message = {
             "op": "serve",
             "run": run,
             "destinations": destinations,
@@ -166,14 +170,15 @@ class RelayLine:
         self.fd = -1
 
     def mind(self, now_s: float) -> bool:
-        """See that there is a relay; True when a new line was made. Nothing but a comparison when there is
-        one."""
+        """Reconnect if there is no connection and an attempt is due; True if a new one was made. While there
+        is a connection, this costs one comparison.
+        """
         if self._sock is not None:
             if self._unsent:
                 self._send()
             return False
         if self._connected_s:
-            if now_s - self._connected_s > _GOOD_LIFE_S:
+            if now_s - self._connected_s > _STABLE_S:
                 self._backoff.worked()
             self._connected_s = 0.0
         if not self._backoff.due(now_s):
@@ -184,12 +189,12 @@ class RelayLine:
             return False
         sock.setblocking(False)
         self._sock, self.fd, self._connected_s = sock, sock.fileno(), now_s
-        self._unsent = dumps(self._said) + b"\n"
+        self._unsent = dumps(self._serve_message) + b"\n"
         self._send()
         return self._sock is not None
 
     def _send(self) -> None:
-        """Send what is left of our words: what the socket does not take now waits for the next look."""
+        """Send the rest of the message; what the socket does not accept now is sent at the next tick."""
         assert self._sock is not None
         try:
             while self._unsent:
@@ -200,10 +205,10 @@ class RelayLine:
             self.close()
 
     def messages(self) -> list[Mapping[str, Any]]:
-        """What the relay says. When it has gone, `fd` is -1.
+        """The messages received. If the relay has exited, `fd` is -1.
 
         Raises:
-            ValueError: something that is not one JSON object a line.
+            ValueError: a line is not a JSON object.
         """
         assert self._sock is not None
         try:
@@ -222,14 +227,14 @@ class RelayLine:
         return messages
 
     def close(self) -> None:
-        """Say that the run is over here."""
+        """Close the connection: the run is no longer running on this host."""
         if self._sock is not None:
             self._sock.close()
             self._sock, self.fd, self._buffer, self._unsent = None, -1, b"", b""
 
 
 def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
-    """One line from a relay, or None when it has gone or the socket's time is over."""
+    """One message from a relay; None if it has exited or the socket timed out."""
     answer = b""
     while b"\n" not in answer:
         try:
@@ -244,7 +249,7 @@ def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
 
 
 def ask(directory: str, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-    """The relay's answer to a question; None where there is no relay, or none in time."""
+    """Send a query and return the relay's reply; None if there is no relay, or no reply in time."""
     sock = call(directory)
     if sock is None:
         return None

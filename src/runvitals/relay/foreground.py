@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from runvitals.journal import paths
 from runvitals.query.runs import RunList
-from runvitals.relay.engine.backlog import hosts
+from runvitals.relay.engine.backlog import hosts_of_run
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.main import own_host
+from runvitals.relay.engine.undelivered import own_host
 
 TICK_S = 1.0
 # Time limit for the last delivery at the end.
@@ -27,13 +27,13 @@ WAITING = "waiting: another process is delivering it"
 
 
 class Foreground:
-    """Delivers runs until `end()` is called, or until all named runs are delivered.
+    """Delivers runs until `stop()` is called, or until all named runs are delivered.
 
     Args:
         directory: the data folder.
         destinations: destinations as users write them.
         runs: run ids; empty: every run that is running on this host, now or later.
-        say: called with a line at every change of state.
+        show: called with a line at every change of state.
         cwd: the base of relative paths in destinations.
         environ: the environment destinations read their credentials from.
 
@@ -49,27 +49,27 @@ class Foreground:
         directory: str,
         destinations: Sequence[str],
         runs: Sequence[str],
-        say: Callable[[str], None],
+        show: Callable[[str], None],
         cwd: str = ".",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.directory = directory
         self.named = tuple(runs)
         self._specs = [DestinationSpec(text) for text in dict.fromkeys(destinations)]
-        self._say = say
+        self._show = show
         self._cwd = os.path.abspath(cwd)
         self._environ = environ
         self._list = RunList(directory)
-        self._couriers: dict[str, DeliveryThread] = {}
+        self._threads: dict[str, DeliveryThread] = {}
         self._cursors: dict[tuple[str, str, str], Cursor] = {}
-        self._taken: set[tuple[str, str, str]] = set()
+        self._started: set[tuple[str, str, str]] = set()
         self._live: dict[tuple[str, str], bool] = {}
-        self._said: dict[tuple[str, str, str], str] = {}
-        self._ending = threading.Event()
+        self._shown: dict[tuple[str, str, str], str] = {}
+        self._stopping = threading.Event()
 
-    def end(self) -> None:
-        """Deliver what there is now, and stop. May be called from a signal handler."""
-        self._ending.set()
+    def stop(self) -> None:
+        """Deliver the records written so far, and stop. May be called from a signal handler."""
+        self._stopping.set()
 
     def run(self) -> bool:
         """Run until the end; returns whether everything was delivered and nothing was rejected.
@@ -79,33 +79,33 @@ class Foreground:
         """
         for spec in self._specs:
             spec.factory()
-        while not self._ending.is_set():
-            self.look()
+        while not self._stopping.is_set():
+            self.update()
             if self.named and all(map(self._is_done, self._cursors)):
                 break
-            self._ending.wait(TICK_S)
+            self._stopping.wait(TICK_S)
         self._finish()
         cursors = self._cursors.values()
-        return not any(one.error or one.rejection or one.closed in ("", STOPPED) for one in cursors)
+        return not any(c.error or c.rejection or c.closed in ("", STOPPED) for c in cursors)
 
     def _is_done(self, key: tuple[str, str, str]) -> bool:
-        """Nothing is left to do now; records held back by `TooEarly` are delivered later."""
+        """Whether nothing is left to do now. Records held because of `TooEarly` are delivered later."""
         cursor = self._cursors[key]
-        return bool(cursor.closed) or (bool(cursor.held) and self._couriers[key[2]].find(key[0]) is None)
+        return bool(cursor.closed) or (bool(cursor.held) and self._threads[key[2]].find(key[0]) is None)
 
-    def look(self) -> None:
-        """Start serving new runs, and report changes of state."""
+    def update(self) -> None:
+        """Start delivering new runs, and show changes of state."""
         for run_id, host, live in self._parts():
             before = self._live.get((run_id, host))
             self._live[run_id, host] = live
             for spec in self._specs:
                 key = (run_id, host, spec.text)
-                if key not in self._taken:
-                    self._take(key, spec, live)
+                if key not in self._started:
+                    self._start(key, spec, live)
                 elif live is not before:
-                    self._couriers[spec.text].set_live(run_id, live)
+                    self._threads[spec.text].set_live(run_id, live)
         for key in list(self._cursors):
-            self._tell(key)
+            self._show_state(key)
 
     # -- which runs
 
@@ -117,13 +117,13 @@ class Foreground:
             run = self._list.run(run_id, time.time_ns() // 1_000_000)
             if run is None:
                 continue
-            going = {paths.safe_name(one.name) for one in run.hosts if one.ending.state == "running"}
+            running = {paths.safe_name(host.name) for host in run.hosts if host.ending.state == "running"}
             known = [host for known_id, host in self._live if known_id == run_id]
-            for host in hosts(folder) if self.named else dict.fromkeys([own, *known]):
-                if self.named or host in going or host in known:
-                    yield run_id, host, host in going
+            for host in hosts_of_run(folder) if self.named else dict.fromkeys([own, *known]):
+                if self.named or host in running or host in known:
+                    yield run_id, host, host in running
 
-    def _take(self, key: tuple[str, str, str], spec: DestinationSpec, live: bool) -> None:
+    def _start(self, key: tuple[str, str, str], spec: DestinationSpec, live: bool) -> None:
         """Start delivering a host's part of a run, unless another process does."""
         run_id, host, _ = key
         cursor = self._cursors.get(key)
@@ -134,36 +134,37 @@ class Foreground:
                 return
             cursor.closed, cursor.cwd = "", cursor.cwd or self._cwd
             cursor.save()
-            delivery = RunDelivery(cursor, lambda text: self._asked_to_stop(run_id, text), self._environ)
+            delivery = RunDelivery(cursor, lambda text: self._stop_requested(run_id, text), self._environ)
         except OSError as error:
             cursor.unlock()
             cursor.closed = str(error)  # the run was deleted, or its disk is full
             return
         delivery.live = live
-        courier = self._couriers.get(spec.text)
-        if courier is None:
-            courier = self._couriers[spec.text] = DeliveryThread(spec.text)
-            courier.start()
-        self._taken.add(key)
-        courier.serve(delivery)
+        thread = self._threads.get(spec.text)
+        if thread is None:
+            thread = self._threads[spec.text] = DeliveryThread(spec.text)
+            thread.start()
+        self._started.add(key)
+        thread.serve(delivery)
 
-    def _asked_to_stop(self, run_id: str, text: str) -> None:
-        self._say(f"{run_id}: a stop was requested ({text}); a relay in the foreground does not forward it")
+    def _stop_requested(self, run_id: str, text: str) -> None:
+        self._show(f"{run_id}: a stop was requested ({text}); a relay in the foreground does not forward it")
 
     # -- the end
 
     def _finish(self) -> None:
-        """Send what there is, release the runs, and record this in their cursors, so that no other relay
-        continues them by itself."""
+        """Send the last records, release the runs, and record in their cursors that they were stopped, so
+        that no background relay continues them.
+        """
         until_s = time.monotonic() + FLUSH_S
         for (run_id, _, text), cursor in self._cursors.items():
-            if (run_id, cursor.host, text) in self._taken and not cursor.closed and not cursor.error:
-                self._couriers[text].flush(run_id, max(until_s - time.monotonic(), 0.0))
-        for courier in self._couriers.values():
-            courier.end()
-        for courier in self._couriers.values():
-            courier.join()
-        for key in self._taken:
+            if (run_id, cursor.host, text) in self._started and not cursor.closed and not cursor.error:
+                self._threads[text].flush(run_id, max(until_s - time.monotonic(), 0.0))
+        for thread in self._threads.values():
+            thread.stop()
+        for thread in self._threads.values():
+            thread.join()
+        for key in self._started:
             cursor = self._cursors[key]
             try:
                 if not self._is_done(key) and cursor.lock():
@@ -174,22 +175,22 @@ class Foreground:
             finally:
                 cursor.unlock()
         for key in self._cursors:
-            self._tell(key)
+            self._show_state(key)
 
-    def _tell(self, key: tuple[str, str, str]) -> None:
+    def _show_state(self, key: tuple[str, str, str]) -> None:
         state = self._state(key)
-        if state != self._said.get(key):
-            self._said[key] = state
+        if state != self._shown.get(key):
+            self._shown[key] = state
             run_id, host, text = key
-            self._say(f"{run_id} ({host}) to {text}: {state}")
+            self._show(f"{run_id} ({host}) to {text}: {state}")
 
     def _state(self, key: tuple[str, str, str]) -> str:
         cursor = self._cursors[key]
         if cursor.closed:
             counts = cursor.counts
-            told = f"{cursor.closed}, {counts['samples']} samples, {counts['logs']} log() rows"
-            return f"{told}, {counts['rejected']} batches rejected" if counts["rejected"] else told
-        if key not in self._taken:
+            summary = f"{cursor.closed}, {counts['samples']} samples, {counts['logs']} log() rows"
+            return f"{summary}, {counts['rejected']} batches rejected" if counts["rejected"] else summary
+        if key not in self._started:
             return WAITING
         if cursor.error:
             return f"failing: {cursor.error}"

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 
 from runvitals.relay.destination import Gone, Retry
-from runvitals.relay.engine.backlog import cursor_for, deliver_rest, hosts
+from runvitals.relay.engine.backlog import cursor_for, deliver_remaining, hosts_of_run
 
 _EVERY_S = 2.0
 
@@ -53,8 +53,8 @@ class Delivery:
         self.problem = ""
         for destination in self._destinations:
             try:
-                for host in hosts(self._folder):
+                for host in hosts_of_run(self._folder):
                     cursor = cursor_for(self._folder, destination, host, os.getcwd())
-                    deliver_rest(cursor, self._sleep)
+                    deliver_remaining(cursor, self._sleep)
             except (Gone, Retry, OSError, ValueError, ImportError) as error:
                 self.problem = f"{destination}: {error}"

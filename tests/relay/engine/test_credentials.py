@@ -11,7 +11,7 @@ from runvitals.cli import main
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.destinations.mlflow.address import is_trusted
 from runvitals.relay.destinations.runvitals import login
-from runvitals.relay.engine.credentials import are_for, of_left_behind
+from runvitals.relay.engine.credentials import credentials_are_for, environ_for_undelivered
 from tests.relay.collected import Collected
 from tests.relay.journals import Journal, Sender
 
@@ -114,7 +114,7 @@ def test_a_command_that_is_told_another_place(
 )
 def test_servers_are_told_apart_by_scheme_host_and_port(url: str, known: bool) -> None:
     environ = {"REMOTE_WRITE_URL": "https://other.example, https://mine.example/api/v1/write"}
-    assert are_for(url, "remote_write", environ) is known
+    assert credentials_are_for(url, "remote_write", environ) is known
 
 
 def test_mlflow_with_a_server_of_its_own() -> None:
@@ -126,16 +126,20 @@ def test_mlflow_with_a_server_of_its_own() -> None:
 
 def test_a_position_in_a_folder_does_not_say_what_credentials_are_for() -> None:
     """A run that was copied into the data folder may hold the position of a delivery to anywhere."""
-    left = of_left_behind("remote_write:https://evil", {**SECRETS, "XDG_CONFIG_HOME": "/nonexistent"})
+    left = environ_for_undelivered(
+        "remote_write:https://evil", {**SECRETS, "XDG_CONFIG_HOME": "/nonexistent"}
+    )
     assert "REMOTE_WRITE_TOKEN" not in left
     assert "MLFLOW_TRACKING_PASSWORD" in left  # which the destination is not shown
     named = {**SECRETS, "RUNVITALS_DESTINATIONS": "remote_write:https://mine"}
-    assert of_left_behind("remote_write:https://mine", named) == named
-    assert "REMOTE_WRITE_TOKEN" not in of_left_behind("remote-write:https://evil", named)
+    assert environ_for_undelivered("remote_write:https://mine", named) == named
+    assert "REMOTE_WRITE_TOKEN" not in environ_for_undelivered("remote-write:https://evil", named)
     ours = {**SECRETS, "RUNVITALS_SERVER": "https://mine"}
-    assert of_left_behind("https://mine", ours) == ours  # whose token is sent to that server alone
+    assert environ_for_undelivered("https://mine", ours) == ours  # whose token is sent to that server alone
     known = {**SECRETS, "REMOTE_WRITE_URL": "https://mine"}
-    assert not are_for("https://evil", "remote_write", of_left_behind("remote_write:https://evil", known))
+    assert not credentials_are_for(
+        "https://evil", "remote_write", environ_for_undelivered("remote_write:https://evil", known)
+    )
 
 
 def test_a_token_of_ours_is_for_the_server_that_is_named_beside_it() -> None:

@@ -14,7 +14,7 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Destination, Rejected
 from runvitals.relay.destinations.runvitals import login
 from runvitals.relay.engine import delivery, delivery_thread
-from runvitals.relay.engine.backlog import deliver_rest
+from runvitals.relay.engine.backlog import deliver_remaining
 from runvitals.relay.engine.batch_reader import MAX_BATCH_BYTES
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import MAX_ROUND_BYTES, RunDelivery
@@ -66,7 +66,7 @@ class Relay:
         """What the courier's thread does in that time, second by second."""
         until_s = self.clock.now_s + seconds
         while True:
-            while self.courier.wait_s(self.clock.now_s) <= 0 and self.courier.turn(self.clock.now_s):
+            while self.courier.wait_s(self.clock.now_s) <= 0 and self.courier.serve_due(self.clock.now_s):
                 pass
             if self.clock.now_s >= until_s:
                 return
@@ -152,7 +152,7 @@ def test_what_a_server_never_takes_is_told_once(journal: Journal, receiver: Rece
     ((run_id, text),) = relay.told
     assert run_id == RUN
     assert "the year 2000" in text
-    assert cursor.refused_path in text
+    assert cursor.rejected_path in text
     assert len(receiver.samples()["cpu"]) == 3
 
 
@@ -202,7 +202,7 @@ def test_a_finished_run_in_the_trash_is_released(journal: Journal, receiver: Rec
     assert "`runvitals sync abc` delivers the rest" in cursor.closed
     receiver.catalogue.runs.restore([run.id])
     receiver.recorder.presence.flush()
-    deliver_rest(cursor, lambda wait_s: None)
+    deliver_remaining(cursor, lambda wait_s: None)
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0]
 
 
@@ -298,7 +298,7 @@ def test_a_week_offline(tmp_path: Path, environ: dict[str, str], monkeypatch: py
 
     def measured(self: RunDelivery, now_s: float) -> None:
         read(self, now_s)
-        held.append(sum(feed.bytes for feed in self._feeds.values()))
+        held.append(sum(reader.bytes for reader in self._readers.values()))
 
     monkeypatch.setattr(delivery.RunDelivery, "_read", measured)
     week_s, t0 = 7 * 86_400, now_ms() - 7 * DAY_MS

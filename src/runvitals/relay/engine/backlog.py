@@ -1,4 +1,4 @@
-"""Delivery without a relay: sends what is left of a run from the calling process."""
+"""Delivery without a relay: sends the remaining records of a run from the calling process."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from runvitals.relay.engine.destination_spec import DestinationSpec
 TRIES = 5
 
 
-def hosts(folder: str) -> list[str]:
+def hosts_of_run(folder: str) -> list[str]:
     """The hosts that wrote to a run, as they appear in writer names."""
     return sorted({paths.role_and_host(writer)[1] for writer in paths.segments(folder)})
 
 
-def deliver_rest(
+def deliver_remaining(
     cursor: Cursor,
     sleep: Callable[[float], None],
     tries: int = TRIES,
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Deliver everything that is left of one host's part of a run. What was delivered before is not sent
-    again.
+    """Deliver the remaining records of a run's writers on one host.
 
     Args:
         cursor: the position of the delivery.
@@ -38,7 +37,7 @@ def deliver_rest(
 
     Raises:
         BlockingIOError: another process, probably a relay, is delivering it.
-        Gone: the destination wants no more of it; this is saved.
+        Gone: the destination accepts no more data of the run; this is saved.
         Retry, OSError: the destination is unavailable. The position is saved.
         ValueError, ImportError: the destination could not be created.
     """
@@ -48,7 +47,7 @@ def deliver_rest(
         cursor.closed = ""
         delivery = RunDelivery(cursor, environ=environ)
         try:
-            _all_of(delivery, sleep, tries)
+            _deliver_all(delivery, sleep, tries)
             delivery.close()
         except Gone as error:
             delivery.finish(f"no longer wanted: {error}")
@@ -65,19 +64,19 @@ def deliver_rest(
         cursor.unlock()
 
 
-def _all_of(delivery: RunDelivery, sleep: Callable[[float], None], tries: int) -> None:
-    waits = backoff()
+def _deliver_all(delivery: RunDelivery, sleep: Callable[[float], None], tries: int) -> None:
+    delays = backoff()
     while True:
         try:
             if not delivery.step(0.0, flush=True):
                 return
         except (Retry, OSError) as error:
-            wait_s = waits.failed(0.0, error.after_s if isinstance(error, Retry) else None)
-            if waits.failures >= tries or isinstance(error, Unauthorized):
+            wait_s = delays.failed(0.0, error.after_s if isinstance(error, Retry) else None)
+            if delays.failures >= tries or isinstance(error, Unauthorized):
                 raise
             sleep(wait_s)
         else:
-            waits.worked()
+            delays.worked()
 
 
 def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:

@@ -28,7 +28,7 @@ MAX_BATCH_BYTES = 512 * 1024
 MAX_BATCH_RECORDS = 5_000
 _KINDS = {frames.EVENT: EVENT, frames.LIFECYCLE: LIFECYCLE, frames.INFO: INFO}
 _SECTIONS = ("run", "config", "summary", "machine", "settings")
-_ABOUT = (
+_WRITER_FIELDS = (
     "role",
     "host",
     "pid",
@@ -52,7 +52,7 @@ class BatchReader:
         run: what is known about the run; INFO records are merged into it as they are read.
 
     Attributes:
-        batch: records that were read and not delivered yet; None if there are none.
+        batch: the records read and not delivered yet; None if there are none.
         since_s: when the first record of `batch` was read, on the caller's clock.
         urgent: `batch` holds an event or a lifecycle record.
         full: `batch` has reached its size limit.
@@ -61,7 +61,7 @@ class BatchReader:
     __slots__ = (
         "_bytes",
         "_decoders",
-        "_held",
+        "_next",
         "_records",
         "_tables",
         "_tail",
@@ -81,12 +81,12 @@ class BatchReader:
         self.run = run
         self.facts = WriterFacts(writer, *paths.role_and_host(writer))
         if position.about:
-            self._learn(position.about)
+            self._set_facts(position.about)
         self.batch: Batch | None = None
         self.since_s = 0.0
         self.urgent = self.full = False
         self._tail = WriterTail(folder, writer, position.next_seq)
-        self._held: Record | None = None
+        self._next: Record | None = None
         self._tables: dict[tuple[str, ...], Samples] = {}
         self._bytes = self._records = 0
         self._decoders = {stream: _decoder(position.carry.get(str(stream), "")) for stream in (1, 2)}
@@ -108,9 +108,9 @@ class BatchReader:
         if self.position.flight is not None and self.batch is None:
             self._reread(segments, now_s, self.position.flight)
             return
-        if self._held is not None:
-            held, self._held = self._held, None
-            self._add(held, now_s)
+        if self._next is not None:
+            record, self._next = self._next, None
+            self._add(record, now_s)
         for record in self._tail.poll(segments):
             self._add(record, now_s)
             if self._bytes >= MAX_BATCH_BYTES or self._records >= MAX_BATCH_RECORDS:
@@ -122,7 +122,7 @@ class BatchReader:
         first, last = flight
         for record in self._tail.poll(segments):
             if record.seq > last:
-                self._held = record
+                self._next = record
                 break
             self._add(record, now_s)
             if record.seq == last:
@@ -132,22 +132,22 @@ class BatchReader:
         self.batch.first_seq, self.batch.last_seq = first, last
         self.batch.repeated = self.full = True
 
-    def sent(self) -> Batch:
+    def start_sending(self) -> Batch:
         """Mark the batch as being sent: its range is fixed from now on."""
         assert self.batch is not None
         self.full = True
         self.position.flight = (self.batch.first_seq, self.batch.last_seq)
         return self.batch
 
-    def done(self) -> None:
+    def finish_batch(self) -> None:
         """Advance past the batch: it was delivered, or never will be."""
         assert self.batch is not None
         self.position.next_seq = self.batch.last_seq + 1
         self.position.flight = None
         self.position.carry = {
-            str(stream): held.hex()
+            str(stream): incomplete.hex()
             for stream, decoder in self._decoders.items()
-            if (held := decoder.getstate()[0])
+            if (incomplete := decoder.getstate()[0])
         }
         self.batch = None
         self.urgent = self.full = False
@@ -200,7 +200,7 @@ class BatchReader:
     def _note(self, batch: Batch, record: Record) -> None:
         kind = _KINDS[record.type]
         if kind == INFO and "logged" in record.value:
-            return  # computed from the log rows, which are delivered
+            return  # a summary of the log rows, which are delivered themselves
         batch.notes.append(Note(record.seq, kind, record.value))
         if kind == INFO:
             add_info(self.run, record.value)
@@ -208,15 +208,15 @@ class BatchReader:
             self.urgent = True
 
     def _start(self, value: dict[str, Any]) -> None:
-        about = {key: value[key] for key in _ABOUT if value.get(key) is not None}
+        about = {key: value[key] for key in _WRITER_FIELDS if value.get(key) is not None}
         clock = clock_of(value, boot_id())
         if clock is not None:
             about["clock_ms"] = clock.anchor_ms
         about["started_ms"] = self.position.about.get("started_ms") or int(value.get("t") or 0)
         self.position.about = about
-        self._learn(about)
+        self._set_facts(about)
 
-    def _learn(self, about: dict[str, Any]) -> None:
+    def _set_facts(self, about: dict[str, Any]) -> None:
         facts = self.facts
         facts.role = str(about.get("role", facts.role))
         facts.host = str(about.get("host", facts.host))
@@ -225,8 +225,8 @@ class BatchReader:
         facts.interval_s = about.get("interval_s")
         facts.boot_id = str(about.get("boot_id", ""))
         anchor_ms = about.get("clock_ms")
-        of_this_boot = isinstance(anchor_ms, int) and facts.boot_id == boot_id()
-        facts.clock = Clock(anchor_ms) if of_this_boot else None
+        is_current_boot = isinstance(anchor_ms, int) and facts.boot_id == boot_id()
+        facts.clock = Clock(anchor_ms) if is_current_boot else None
         facts.started_ms = int(about.get("started_ms", 0))
         facts.labels = dict(about.get("labels") or {})
         self.run.project = str(about.get("project") or self.run.project)

@@ -25,7 +25,7 @@ SERVERS = {
 }
 
 
-def are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
+def credentials_are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
     """Whether the environment's credentials for a kind of destination belong to the server of a URL.
 
     They belong to the servers named by the variables in `SERVERS`. If there are none, they belong to the only
@@ -35,31 +35,33 @@ def are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
         kind: the kind of destination: `remote_write`.
 
     Example:
-        >>> are_for("https://other", "otel", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine:4318"})
+        >>> credentials_are_for("https://other", "otel", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine:4318"})
         False
     """
-    named = {_origin(one) for one in _servers(kind, environ)}
+    named = {_origin(server) for server in _servers(kind, environ)}
     if not named:
-        named = {_origin(one) for one in _addresses(kind, environ)}
+        named = {_origin(address) for address in _addresses(kind, environ)}
         if len(named) > 1:
             return False
     return not named or _origin(url) in named
 
 
-def of_left_behind(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment for a run whose destination is only known from a file in its folder: it includes
-    credentials only if the environment or the user's settings name that destination or its server.
+def environ_for_undelivered(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment for a run whose destination is only known from a file in its folder.
+
+    It includes credentials only if the environment or the user's settings name that destination or its
+    server.
     """
     kind = destination.partition(":")[0].replace("-", "_")
     if kind in ("http", "https") or _servers(kind, environ):
         return environ  # `login.token` decides which server our own tokens are for
-    if destination in (spec.text for spec in named_here(environ)):
+    if destination in (spec.text for spec in configured_destinations(environ)):
         return environ
     own = own_variables([destination], environ)
     return {name: text for name, text in environ.items() if name not in own}
 
 
-def named_here(environ: Mapping[str, str]) -> list[DestinationSpec]:
+def configured_destinations(environ: Mapping[str, str]) -> list[DestinationSpec]:
     """The destinations named by the environment and the user's settings; empty if these are invalid, which is
     reported when a run starts.
     """
@@ -70,7 +72,8 @@ def named_here(environ: Mapping[str, str]) -> list[DestinationSpec]:
 
 
 def _servers(kind: str, environ: Mapping[str, str]) -> list[str]:
-    return [one for name in SERVERS.get(kind, ()) for one in environ.get(name, "").replace(",", " ").split()]
+    variables = [environ.get(name, "") for name in SERVERS.get(kind, ())]
+    return " ".join(variables).replace(",", " ").split()
 
 
 def _addresses(kind: str, environ: Mapping[str, str]) -> list[str]:
@@ -84,7 +87,7 @@ def _addresses(kind: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """What identifies a server: scheme, host and port."""
+    """The scheme, host and port of a URL, which identify a server."""
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -110,42 +113,42 @@ def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[s
         >>> headers("REMOTE_WRITE", None, {"REMOTE_WRITE_TOKEN": "secret"})
         {'Authorization': 'Bearer secret'}
     """
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     token, user = environ.get(f"{prefix}_TOKEN"), environ.get(f"{prefix}_USER")
     if token:
-        found["Authorization"] = f"Bearer {token}"
+        headers["Authorization"] = f"Bearer {token}"
     elif user:
         secret = f"{user}:{environ.get(f'{prefix}_PASSWORD', '')}"
-        found["Authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
-    found.update(listed(environ.get(f"{prefix}_HEADERS", ""), f"{prefix}_HEADERS"))
+        headers["Authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
+    headers.update(parse_headers(environ.get(f"{prefix}_HEADERS", ""), f"{prefix}_HEADERS"))
     if file is not None:
-        found.update(_of_file(file))
-    return found
+        headers.update(_headers_from_file(file))
+    return headers
 
 
-def listed(text: str, where: str) -> dict[str, str]:
+def parse_headers(text: str, where: str) -> dict[str, str]:
     """Parse `Name=value,Name=value`, the format of OpenTelemetry's variables.
 
     Raises:
         ValueError: invalid list.
 
     Example:
-        >>> listed("X-Scope-OrgID=team%20a,api-key=1", "OTEL_EXPORTER_OTLP_HEADERS")
+        >>> parse_headers("X-Scope-OrgID=team%20a,api-key=1", "OTEL_EXPORTER_OTLP_HEADERS")
         {'X-Scope-OrgID': 'team a', 'api-key': '1'}
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    return dict(_checked(name, equals, unquote(value), where) for name, equals, value in pairs)
+    return dict(_check_header(name, equals, unquote(value), where) for name, equals, value in pairs)
 
 
-def _of_file(path: str) -> dict[str, str]:
+def _headers_from_file(path: str) -> dict[str, str]:
     with open(os.path.expanduser(path), encoding="utf-8") as file:
         lines = [line for line in file.read().splitlines() if line.strip() and not line.startswith("#")]
-    return dict(_checked(*line.partition(":"), path) for line in lines)
+    return dict(_check_header(*line.partition(":"), path) for line in lines)
 
 
-def _checked(name: str, between: str, value: str, where: str) -> tuple[str, str]:
+def _check_header(name: str, separator: str, value: str, where: str) -> tuple[str, str]:
     name, value = name.strip(), value.strip()
-    right = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    if not (between and right and value.isprintable() and value.isascii()):
-        raise ValueError(f"{where} contains an invalid header; expected a NAME and a value on one line")
+    valid_name = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    if not (separator and valid_name and value.isprintable() and value.isascii()):
+        raise ValueError(f"{where} contains an invalid header; expected NAME and value on one line")
     return name, value

@@ -22,7 +22,7 @@ from runvitals.relay.engine.destination_spec import DestinationSpec
 
 FOLDER = "relay"
 VERSION = 1
-REFUSED_BYTES = 4 * 1024 * 1024
+MAX_REJECTED_BYTES = 4 * 1024 * 1024
 _COUNTS = ("samples", "logs", "notes", "points", "batches", "rejected", "dropped", "missing")
 
 
@@ -51,7 +51,7 @@ class Position:
 
 
 class Cursor:
-    """The state of the delivery of one run's writers of one host to one destination.
+    """The state of a delivery: of one run's writers on one host, to one destination.
 
     Args:
         folder: the run's folder.
@@ -61,13 +61,14 @@ class Cursor:
     Attributes:
         positions: by writer.
         state: the destination's own state.
-        held: by writer, ranges (first, last) that the destination accepts later; they lie before `next_seq`.
+        held: by writer, ranges (first, last) before `next_seq` that the destination will accept later
+            (`TooEarly`).
         held_why: why the destination last deferred a batch.
         counts: samples, log rows, notes, points and batches delivered, batches rejected, points dropped with
             them, records missing.
         error: text of the last failure, "" if the last attempt succeeded.
         rejection: text of the last rejection.
-        closed: "" while there may be more; "delivered", or why nothing more is wanted.
+        closed: "" while the delivery is in progress; "delivered", or why it ended.
         cwd: the working directory of the training.
         damaged: why an existing file could not be used, else "".
     """
@@ -96,24 +97,28 @@ class Cursor:
         return os.path.join(self.folder, FOLDER, f"{self.spec.slug}@{self.host}.json")
 
     def position(self, writer: str) -> Position:
-        found = self.positions.get(writer)
-        if found is None:
-            found = self.positions[writer] = Position()
-        return found
+        position = self.positions.get(writer)
+        if position is None:
+            position = self.positions[writer] = Position()
+        return position
 
     def hold(self, writer: str, first: int, last: int, why: str) -> None:
         """Remember a range to be delivered later."""
-        stretches = self.held.setdefault(writer, [])
-        if stretches and stretches[-1][1] + 1 == first:
-            first = stretches.pop()[0]
-        stretches.append((first, last))
+        ranges = self.held.setdefault(writer, [])
+        if ranges and ranges[-1][1] + 1 == first:
+            first = ranges.pop()[0]
+        ranges.append((first, last))
         self.held_why = why
 
-    def released(self, writer: str, upto: int) -> None:
-        """Note that the held ranges of a writer were delivered up to a record."""
-        stretches = [(max(first, upto + 1), last) for first, last in self.held[writer] if last > upto]
-        if stretches:
-            self.held[writer] = stretches
+    def release(self, writer: str, last_delivered: int) -> None:
+        """Remove the held records of a writer up to and including one that was delivered."""
+        ranges = [
+            (max(first, last_delivered + 1), last)
+            for first, last in self.held[writer]
+            if last > last_delivered
+        ]
+        if ranges:
+            self.held[writer] = ranges
         else:
             del self.held[writer]
         if not self.held:
@@ -122,31 +127,36 @@ class Cursor:
     @property
     def held_records(self) -> int:
         """The number of held records."""
-        return sum(last - first + 1 for some in self.held.values() for first, last in some)
+        return sum(last - first + 1 for ranges in self.held.values() for first, last in ranges)
 
     @property
-    def refused_path(self) -> str:
+    def rejected_path(self) -> str:
         """The file of permanently rejected records, one JSON object per line."""
         return self.path.removesuffix(".json") + ".refused.jsonl"
 
-    def set_aside(self, batch: Batch, error: Rejected) -> None:
-        """Save what was rejected, and why, up to `REFUSED_BYTES`, for the user to inspect. The records also
-        stay in the journal.
+    def save_rejection(self, batch: Batch, error: Rejected) -> None:
+        """Append the rejected records and the reason to `rejected_path`, up to `MAX_REJECTED_BYTES`, for the
+        user to inspect. The records also stay in the journal.
 
         Raises:
             OSError: the file could not be written.
         """
         lines: list[dict[str, Any]] = [
-            {"seq": one.seq, "t": one.time_ms, "why": redaction.text(one.why), "record": one.value}
-            for one in error.records
+            {
+                "seq": record.seq,
+                "t": record.time_ms,
+                "why": redaction.text(record.why),
+                "record": record.value,
+            }
+            for record in error.records
         ] or [{"seq": batch.first_seq, "last_seq": batch.last_seq, "why": redaction.text(str(error))}]
         data = b"".join(dumps({"writer": batch.writer.name, **line}) + b"\n" for line in lines)
         self.rejection = str(error)
         if error.records:
-            self.rejection += f"; rejected records are in {self.refused_path}"
-        fd = os.open(self.refused_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | paths.OPEN_FLAGS, 0o600)
+            self.rejection += f"; rejected records are in {self.rejected_path}"
+        fd = os.open(self.rejected_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | paths.OPEN_FLAGS, 0o600)
         try:
-            room = REFUSED_BYTES - os.fstat(fd).st_size
+            room = MAX_REJECTED_BYTES - os.fstat(fd).st_size
             end = len(data) if len(data) <= room else data.rfind(b"\n", 0, max(room, 0)) + 1
             os.write(fd, data[:end])
         finally:
@@ -154,17 +164,17 @@ class Cursor:
 
     def _load(self) -> None:
         if self.spec.is_whole:
-            self._take_old_name()
+            self._rename_old_files()
         try:
             with open(self.path, "rb") as file:
-                self._take(loads(file.read()))
+                self._restore(loads(file.read()))
         except FileNotFoundError:
             return
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
             self.damaged = f"{self.path} is damaged ({error}): the run is delivered again from its beginning"
             self.positions, self.state, self.held = {}, {}, {}
 
-    def _take_old_name(self) -> None:
+    def _rename_old_files(self) -> None:
         """Rename the files of an earlier version, which were named after the destination itself."""
         old = os.path.join(self.folder, FOLDER, f"{self.spec.old_slug}@{self.host}")
         if os.path.exists(self.path) or not os.path.exists(f"{old}.json"):
@@ -173,16 +183,16 @@ class Cursor:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(old + end, self.path.removesuffix(".json") + end)
 
-    def _take(self, value: dict[str, Any]) -> None:
+    def _restore(self, value: dict[str, Any]) -> None:
         if value["version"] != VERSION:
             raise ValueError(f"version {value['version']}, expected {VERSION}")
-        self.positions = {writer: Position(one) for writer, one in value["writers"].items()}
+        self.positions = {writer: Position(position) for writer, position in value["writers"].items()}
         self.state = dict(value["state"])
         self.counts.update({name: int(count) for name, count in value["counts"].items()})
         self.error, self.rejection = str(value["error"]), str(value["rejection"])
         self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
         held = value.get("held", {}).items()  # not in files of the first versions
-        self.held = {writer: [(int(first), int(last)) for first, last in some] for writer, some in held}
+        self.held = {writer: [(int(first), int(last)) for first, last in ranges] for writer, ranges in held}
         self.held_why = str(value.get("held_why", ""))
         self.delivered_ms = int(value["delivered_ms"])
 
@@ -220,7 +230,7 @@ class Cursor:
         return value if isinstance(value, dict) else None
 
     def save_facts(self, facts: dict[str, Any]) -> None:
-        """Save what the run's records said about it so far, if it changed, so that they need not be read
+        """Save the facts from the run's records so far, if they changed, so that the records need not be read
         again.
 
         Raises:
@@ -288,7 +298,7 @@ def _replace(path: str, data: bytes) -> None:
     os.replace(part, path)
 
 
-def cursors_of(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
+def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
     """Every cursor in a run's folder that can be read.
 
     Args:
@@ -299,12 +309,14 @@ def cursors_of(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[C
     where = os.path.join(folder, FOLDER)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for name in sorted(os.listdir(where)):
-            cursor = _named(folder, os.path.join(where, name), specs) if name.endswith(".json") else None
+            cursor = (
+                _read_cursor(folder, os.path.join(where, name), specs) if name.endswith(".json") else None
+            )
             if cursor is not None:
                 yield cursor
 
 
-def _named(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
+def _read_cursor(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
     slug = os.path.basename(path).rpartition("@")[0]
     try:
         with open(path, "rb") as file:

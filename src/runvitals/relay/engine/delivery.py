@@ -25,7 +25,7 @@ MAX_ROUND_BYTES = 2 * 1024 * 1024
 DELIVERED = "delivered"
 # How often held batches are retried, and how many records at a time.
 HELD_S = 3600.0
-_HELD_RECORDS = 1000
+_MAX_HELD_RECORDS = 1000
 # A run whose monitor died without recording an end may get another monitor.
 ORPHAN_GRACE_S = 60.0
 
@@ -40,7 +40,7 @@ class RunDelivery:
 
     Attributes:
         live: the run's monitor is connected: heartbeats are due, and more records will come.
-        caught_up: at the last look everything in the journal had been delivered.
+        caught_up: everything in the journal had been delivered when it was last read.
 
     Raises:
         OSError: the run's folder does not exist.
@@ -58,24 +58,28 @@ class RunDelivery:
         self.live = False
         self.caught_up = False
         self.run = RunFacts(os.path.basename(cursor.folder))
-        self._feeds: dict[str, BatchReader] = {}
+        self._readers: dict[str, BatchReader] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
         self._held_at_s: float | None = None  # when held batches are retried; None: at once
-        self._recall()
+        self._load_facts()
 
     @property
     def run_id(self) -> str:
         return self.run.id
 
-    def _recall(self) -> None:
-        """Load what the records delivered so far said about the run."""
+    def _load_facts(self) -> None:
+        """Load the facts about the run from the records delivered so far."""
         facts = self.cursor.load_facts()
         if facts is not None:
             for section in _SECTIONS:
                 setattr(self.run, section, facts.get(section, getattr(self.run, section)))
             return
-        delivered = {writer: one.next_seq for writer, one in self.cursor.positions.items() if one.next_seq}
+        delivered = {
+            writer: position.next_seq
+            for writer, position in self.cursor.positions.items()
+            if position.next_seq
+        }
         if delivered:
             for record in read_run(self.cursor.folder):
                 if record.type == frames.INFO and record.seq < delivered.get(record.writer, 0):
@@ -107,7 +111,7 @@ class RunDelivery:
         """Close the destination.
 
         Raises:
-            whatever its `close` raises.
+            Exception: anything its `close` raises.
         """
         destination, self._destination = self._destination, None
         if destination is not None:
@@ -127,72 +131,73 @@ class RunDelivery:
         """
         destination = self.open()
         self._read(now_s)
-        due = [feed for feed in self._feeds.values() if self._is_due(feed, destination, now_s, flush)]
+        due = [reader for reader in self._readers.values() if self._is_due(reader, destination, now_s, flush)]
         if not due:
             self._deliver_held(destination, now_s)
-            self.caught_up = not any(feed.batch for feed in self._feeds.values())
-            self._sign_of_life(destination, now_s)
+            self.caught_up = not any(reader.batch for reader in self._readers.values())
+            self._send_heartbeat(destination, now_s)
             return False
         self.caught_up = False
-        batches = [(feed, feed.sent()) for feed in due]
+        batches = [(reader, reader.start_sending()) for reader in due]
         self._save()
         try:
-            for feed, batch in batches:
-                self._deliver(destination, feed, batch, now_s)
+            for reader, batch in batches:
+                self._deliver(destination, reader, batch, now_s)
         finally:
             self._save_if_idle(due, now_s)
         self._sent_s = now_s
-        self.caught_up = not any(feed.batch for feed in self._feeds.values())
+        self.caught_up = not any(reader.batch for reader in self._readers.values())
         if flush or not self.live:
             return not self.caught_up  # records that arrived during the round, or after the range in flight
-        return any(feed.full for feed in self._feeds.values())
+        return any(reader.full for reader in self._readers.values())
 
-    def _is_due(self, feed: BatchReader, destination: Destination, now_s: float, flush: bool) -> bool:
-        if feed.batch is None:
+    def _is_due(self, reader: BatchReader, destination: Destination, now_s: float, flush: bool) -> bool:
+        if reader.batch is None:
             return False
-        if flush or feed.full or not self.live:
+        if flush or reader.full or not self.live:
             return True
-        return (feed.urgent and destination.prompt) or now_s - feed.since_s >= destination.interval_s
+        return (reader.urgent and destination.prompt) or now_s - reader.since_s >= destination.interval_s
 
     def _read(self, now_s: float) -> None:
         try:
             segments = paths.segments(self.cursor.folder)
         except FileNotFoundError:
             raise Gone("the run's folder was deleted") from None
-        held = sum(feed.bytes for feed in self._feeds.values())
-        behind = False  # a restarted monitor waits for the end of its predecessor: times must not go back
+        held_bytes = sum(reader.bytes for reader in self._readers.values())
+        # A restarted monitor's records follow all of its predecessor's: times must not go back.
+        behind = False
         for writer, numbers in sorted(segments.items()):
             role, host = paths.role_and_host(writer)
             if host != self.cursor.host or (behind and role == "monitor"):
                 continue
-            feed = self._feeds.get(writer)
-            if feed is None:
+            reader = self._readers.get(writer)
+            if reader is None:
                 position = self.cursor.position(writer)
-                feed = self._feeds[writer] = BatchReader(self.cursor.folder, writer, position, self.run)
-            if held < MAX_ROUND_BYTES:
-                held -= feed.bytes
-                feed.read(numbers, now_s)
-                held += feed.bytes
-            behind = behind or (role == "monitor" and feed.full)
+                reader = self._readers[writer] = BatchReader(self.cursor.folder, writer, position, self.run)
+            if held_bytes < MAX_ROUND_BYTES:
+                held_bytes -= reader.bytes
+                reader.read(numbers, now_s)
+                held_bytes += reader.bytes
+            behind = behind or (role == "monitor" and reader.full)
 
-    def _deliver(self, destination: Destination, feed: BatchReader, batch: Batch, now_s: float) -> None:
-        if batch.empty and feed.position.next_seq:
-            feed.done()  # only declarations, of a known writer: nothing to deliver
+    def _deliver(self, destination: Destination, reader: BatchReader, batch: Batch, now_s: float) -> None:
+        if batch.empty and reader.position.next_seq:
+            reader.finish_batch()  # it only declares keys, and the writer is known: nothing to deliver
             return
         try:
             self._hand_over(destination, batch)
         except TooEarly as error:
-            self.cursor.hold(feed.writer, batch.first_seq, batch.last_seq, str(error))
+            self.cursor.hold(reader.writer, batch.first_seq, batch.last_seq, str(error))
             self._held_at_s = now_s + HELD_S
         except BaseException:
             batch.repeated = True
             raise
-        feed.done()
+        reader.finish_batch()
 
     def _hand_over(self, destination: Destination, batch: Batch) -> None:
         """Deliver a batch and count it."""
         counts = self.cursor.counts
-        refused: set[int] = set()
+        rejected: set[int] = set()
         points = batch.points
         try:
             destination.deliver(batch)
@@ -200,15 +205,15 @@ class RunDelivery:
             dropped = points if error.points is None else error.points
             counts["rejected"] += 1
             counts["dropped"] += dropped
-            self.cursor.set_aside(batch, error)
+            self.cursor.save_rejection(batch, error)
             if not error.records:
                 return
-            refused = {one.seq for one in error.records}
+            rejected = {record.seq for record in error.records}
             points -= dropped
         counts["batches"] += 1
-        counts["samples"] += sum(seq not in refused for table in batch.samples for seq in table.seqs)
-        counts["logs"] += sum(row.seq not in refused for row in batch.logs)
-        counts["notes"] += sum(note.seq not in refused for note in batch.notes)
+        counts["samples"] += sum(seq not in rejected for table in batch.samples for seq in table.seqs)
+        counts["logs"] += sum(row.seq not in rejected for row in batch.logs)
+        counts["notes"] += sum(note.seq not in rejected for note in batch.notes)
         counts["points"] += points
         self.cursor.delivered_ms = time.time_ns() // 1_000_000
         self.cursor.error = ""
@@ -219,54 +224,54 @@ class RunDelivery:
             return
         self._held_at_s = now_s + HELD_S
         segments = paths.segments(self.cursor.folder)
-        for writer, stretches in list(self.cursor.held.items()):
-            if not self._deliver_stretches(destination, writer, stretches, segments.get(writer, [])):
+        for writer, ranges in list(self.cursor.held.items()):
+            if not self._deliver_ranges(destination, writer, ranges, segments.get(writer, [])):
                 break
         self._save()
 
-    def _deliver_stretches(
+    def _deliver_ranges(
         self,
         destination: Destination,
         writer: str,
-        stretches: list[tuple[int, int]],
+        ranges: list[tuple[int, int]],
         segments: list[int],
     ) -> bool:
         """Whether the destination accepted all of them."""
         about = self.cursor.position(writer).about
-        for first, last in stretches:
-            for begin in range(first, last + 1, _HELD_RECORDS):
-                end = min(begin + _HELD_RECORDS - 1, last)
+        for first, last in ranges:
+            for begin in range(first, last + 1, _MAX_HELD_RECORDS):
+                end = min(begin + _MAX_HELD_RECORDS - 1, last)
                 position = Position({"next": begin, "flight": (begin, end), "about": about})
                 # Facts in old records must not replace newer ones.
-                feed = BatchReader(
+                reader = BatchReader(
                     self.cursor.folder, writer, position, RunFacts(self.run.id, self.run.project)
                 )
-                feed.read(segments, 0.0)
-                batch = feed.sent()
+                reader.read(segments, 0.0)
+                batch = reader.start_sending()
                 batch.repeated = False  # parts may have been delivered before, in different batches
                 try:
                     self._hand_over(destination, batch)
                 except TooEarly as error:
                     self.cursor.held_why = str(error)
                     return False
-                self.cursor.released(writer, end)
+                self.cursor.release(writer, end)
         return True
 
-    def _sign_of_life(self, destination: Destination, now_s: float) -> None:
+    def _send_heartbeat(self, destination: Destination, now_s: float) -> None:
         if not self.live or destination.heartbeat_s is None:
             return
         if self._sent_s is not None and now_s - self._sent_s < destination.heartbeat_s:
             return
-        feed = self._newest_monitor()
-        if feed is not None and feed.batch is None:
+        reader = self._newest_monitor()
+        if reader is not None and reader.batch is None:
             destination.deliver(
-                Batch(self.run, feed.facts, feed.position.next_seq, feed.position.next_seq - 1)
+                Batch(self.run, reader.facts, reader.position.next_seq, reader.position.next_seq - 1)
             )
             self._sent_s = now_s
 
     def _newest_monitor(self) -> BatchReader | None:
-        monitors = [feed for writer, feed in self._feeds.items() if writer.startswith("monitor.")]
-        return max(monitors, key=lambda feed: feed.facts.started_ms, default=None)
+        monitors = [reader for writer, reader in self._readers.items() if writer.startswith("monitor.")]
+        return max(monitors, key=lambda reader: reader.facts.started_ms, default=None)
 
     # -- saving
 
@@ -276,15 +281,15 @@ class RunDelivery:
 
     def _save_if_idle(self, due: list[BatchReader], now_s: float) -> None:
         """Save, unless the next round, which saves before it sends, follows at once."""
-        missing = sum(feed.missing for feed in self._feeds.values())
+        missing = sum(reader.missing for reader in self._readers.values())
         if missing:
             self.cursor.counts["missing"] = max(self.cursor.counts["missing"], missing)
-        if any(feed.batch is not None for feed in due):  # something failed
+        if any(reader.batch is not None for reader in due):  # a delivery failed
             self._save()
             return
         with contextlib.suppress(Gone):
             self._read(now_s)
-        if not any(feed.full for feed in self._feeds.values()):
+        if not any(reader.full for reader in self._readers.values()):
             self._save()
 
     def finish(self, why: str) -> None:
@@ -298,8 +303,10 @@ class RunDelivery:
 
 
 def is_over(folder: str, host: str) -> bool:
-    """Whether no more records are expected from a host: its newest monitor recorded the end of the run, or
-    died a while ago and was not restarted, or there never was one. Reads the end of one file.
+    """Whether no more records are expected from a host.
+
+    That is so if its newest monitor recorded the end of the run, or died more than `ORPHAN_GRACE_S` ago
+    without being restarted, or if the host never had a monitor. Reads the end of one file.
     """
     newest = Predecessor.find(folder, host, "")
     # A modification time in the future: the clock was set back after the file was written.

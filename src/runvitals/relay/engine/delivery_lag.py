@@ -8,9 +8,9 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import WriterTail
 from runvitals.relay.engine.cursor import Cursor
 
-MOST_RECORDS = 100_000
-# Records with content; the others describe the file.
-_TOLD = frozenset(
+MAX_RECORDS = 100_000
+# Record types with content; the others describe the file.
+_CONTENT_TYPES = frozenset(
     {frames.SAMPLE, frames.HISTORY, frames.EVENT, frames.LIFECYCLE, frames.INFO, frames.CONSOLE}
 )
 
@@ -27,12 +27,12 @@ class DeliveryLag(NamedTuple):
         return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
 
 
-def delivery_lag(cursor: Cursor, most: int = MOST_RECORDS) -> DeliveryLag:
+def delivery_lag(cursor: Cursor, max_records: int = MAX_RECORDS) -> DeliveryLag:
     """Count the undelivered records of a delivery. Takes about 10 µs per record. Held batches lie before the
     position and are not counted.
 
     Args:
-        most: stop counting at this many records.
+        max_records: stop counting at this many records.
 
     Example:
         >>> delivery_lag(cursor)
@@ -49,10 +49,10 @@ def delivery_lag(cursor: Cursor, most: int = MOST_RECORDS) -> DeliveryLag:
         position = cursor.positions.get(writer)
         tail = WriterTail(cursor.folder, writer, position.next_seq if position is not None else 0)
         for record in tail.poll(numbers):
-            if record.type not in _TOLD:
+            if record.type not in _CONTENT_TYPES:
                 continue
             records += 1
             since_ms = min(since_ms or record.time_ms, record.time_ms or since_ms)
-            if records == most:
+            if records == max_records:
                 return DeliveryLag(records, since_ms)
     return DeliveryLag(records, since_ms)

@@ -23,7 +23,7 @@ PAUSED_S = 10.0
 
 
 class DeliveryThread(threading.Thread):
-    """Delivers runs to one destination until `end()` is called.
+    """Delivers runs to one destination until `stop()` is called.
 
     All running runs are served in turn; of the finished runs left behind by earlier relays, one at a time.
     After a failure, one attempt is made after 1, 2, 4 … 60 s with jitter, each with the next run in the
@@ -32,7 +32,7 @@ class DeliveryThread(threading.Thread):
     Args:
         name: name of the destination, used for the thread's name.
         clock: returns monotonic seconds.
-        tell: called with (run, text) when the destination rejects our credentials or some records of a run;
+        report: called with (run, text) when the destination rejects our credentials or some records of a run;
             once per running run for each.
     """
 
@@ -40,18 +40,18 @@ class DeliveryThread(threading.Thread):
         self,
         name: str,
         clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[str, str], None] = lambda run_id, text: None,
+        report: Callable[[str, str], None] = lambda run_id, text: None,
     ) -> None:
         super().__init__(name=f"to {name}", daemon=True)
         self._clock = clock
-        self._tell = tell
-        self._told: set[str] = set()
+        self._report = report
+        self._unauthorized: set[str] = set()  # runs for which rejected credentials were reported
         self._rejection_reported: set[str] = set()  # runs for which a rejection was reported
         # Runs whose credentials were rejected: when to retry, and a check whether retrying earlier may
         # succeed.
         self._skipped: dict[str, tuple[float, Callable[[], bool]]] = {}
         self._wake = threading.Condition()
-        self._ending = False
+        self._stopping = False
         self._live: deque[RunDelivery] = deque()
         self._left: deque[RunDelivery] = deque()
         self._flush: set[str] = set()
@@ -69,7 +69,9 @@ class DeliveryThread(threading.Thread):
     def find(self, run_id: str) -> RunDelivery | None:
         """The delivery of a run, if this thread serves it."""
         with self._wake:
-            return next((one for one in (*self._live, *self._left) if one.run_id == run_id), None)
+            return next(
+                (delivery for delivery in (*self._live, *self._left) if delivery.run_id == run_id), None
+            )
 
     def set_live(self, run_id: str, live: bool) -> None:
         """Note that the run's monitor connected or disconnected."""
@@ -107,23 +109,23 @@ class DeliveryThread(threading.Thread):
         with self._wake:
             return not self._live and not self._left
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Finish the current attempt, save the positions, and stop."""
         with self._wake:
-            self._ending = True
+            self._stopping = True
             self._wake.notify_all()
 
     # -- the thread
 
     def run(self) -> None:
-        """Serve runs until `end()` is called."""
-        while not self._ending:
+        """Serve runs until `stop()` is called."""
+        while not self._stopping:
             now_s = self._clock()
             wait_s = self.wait_s(now_s)
             if wait_s <= 0:
-                wait_s = 0.0 if self.turn(now_s) else POLL_S
+                wait_s = 0.0 if self.serve_due(now_s) else POLL_S
             with self._wake:
-                if wait_s > 0 and not self._ending and not (self._flush and self._backoff.due(now_s)):
+                if wait_s > 0 and not self._stopping and not (self._flush and self._backoff.due(now_s)):
                     self._wake.wait(wait_s)
         for delivery in (*self._live, *self._left):
             self._release(delivery)
@@ -132,56 +134,56 @@ class DeliveryThread(threading.Thread):
         """How many seconds to wait before the next attempt; negative: do not wait."""
         return self._backoff.until_s - now_s
 
-    def turn(self, now_s: float) -> bool:
+    def serve_due(self, now_s: float) -> bool:
         """Serve every run that is due; True if there is more to send at once."""
         with self._wake:
-            line = [*self._live, *[one for one in self._left if one.run_id in self._flush]]
-            line += [one for one in list(self._left)[:1] if one not in line]
+            queue = [*self._live, *[delivery for delivery in self._left if delivery.run_id in self._flush]]
+            queue += [delivery for delivery in list(self._left)[:1] if delivery not in queue]
             flush, self._flush = self._flush, set()
         more = False
-        for delivery in line:
-            if self._ending:
+        for delivery in queue:
+            if self._stopping:
                 break
-            wanted = delivery.run_id in flush
+            flushing = delivery.run_id in flush
             if self._is_skipped(delivery.run_id, now_s):
                 continue
             try:
-                if delivery.step(now_s, flush=wanted):
+                if delivery.step(now_s, flush=flushing):
                     more = True
-                    if wanted:
+                    if flushing:
                         self._flush.add(delivery.run_id)
             except Paused as error:
                 self._pause(delivery, error, now_s)
             except Gone as error:
-                self._drop(delivery, f"no longer wanted: {error}")
+                self._remove(delivery, f"no longer wanted: {error}")
             except Unauthorized as error:
                 self._report_unauthorized(delivery, error, now_s)
             except Exception as error:  # noqa: BLE001 - an error in one destination must not stop other runs
-                self._failed(delivery, error, now_s, wanted)
+                self._failed(delivery, error, now_s, flushing)
                 return False
             else:
                 self._backoff.worked()
                 if not delivery.cursor.error:  # something was delivered since
-                    self._told.discard(delivery.run_id)
+                    self._unauthorized.discard(delivery.run_id)
                 self._report_rejection(delivery)
                 if delivery.caught_up:
-                    self._caught_up(delivery, wanted)
+                    self._caught_up(delivery, flushing)
         return more
 
-    def _caught_up(self, delivery: RunDelivery, wanted: bool) -> None:
+    def _caught_up(self, delivery: RunDelivery, flushing: bool) -> None:
         if not delivery.live and is_over(delivery.cursor.folder, delivery.cursor.host):
-            self._drop(delivery, "" if delivery.cursor.held else DELIVERED)
-        if wanted:
+            self._remove(delivery, "" if delivery.cursor.held else DELIVERED)
+        if flushing:
             with self._wake:
                 self._flushed[delivery.run_id] = self._flushed.get(delivery.run_id, 0) + 1
                 self._wake.notify_all()
 
-    def _drop(self, delivery: RunDelivery, why: str) -> None:
+    def _remove(self, delivery: RunDelivery, why: str) -> None:
         with self._wake:
             self._skipped.pop(delivery.run_id, None)
-            for line in (self._live, self._left):
-                if delivery in line:
-                    line.remove(delivery)
+            for queue in (self._live, self._left):
+                if delivery in queue:
+                    queue.remove(delivery)
         self._release(delivery, why)
         with self._wake:
             self._wake.notify_all()  # wakes threads waiting in flush()
@@ -200,14 +202,14 @@ class DeliveryThread(threading.Thread):
             cursor.error = str(error)  # the run's folder was deleted, or its disk is full
         cursor.unlock()
 
-    def _failed(self, delivery: RunDelivery, error: Exception, now_s: float, wanted: bool) -> None:
+    def _failed(self, delivery: RunDelivery, error: Exception, now_s: float, flushing: bool) -> None:
         """Back off, and move the run to the end of the queue."""
         delivery.cursor.error = _text(error)
-        _keep(delivery.cursor)
-        asked_s = error.after_s if isinstance(error, Retry) else None
+        _save(delivery.cursor)
+        after_s = error.after_s if isinstance(error, Retry) else None
         with self._wake:
-            self._backoff.failed(now_s, asked_s)
-            if wanted:
+            self._backoff.failed(now_s, after_s)
+            if flushing:
                 self._flush.add(delivery.run_id)
             self._put_last(delivery)
 
@@ -215,25 +217,25 @@ class DeliveryThread(threading.Thread):
         """Report it, and skip the run until its credentials may have changed. Other runs may have valid
         ones."""
         delivery.cursor.error = _text(error)
-        _keep(delivery.cursor)
+        _save(delivery.cursor)
         run_id = delivery.run_id
         with self._wake:
             wait_s = Backoff(UNAUTHORIZED_RETRY_S, UNAUTHORIZED_RETRY_S, random.random).failed(now_s)
             self._skipped[run_id] = now_s + wait_s, error.remedied
             self._put_last(delivery)
             self._wake.notify_all()
-        if delivery.live and run_id not in self._told:
-            self._told.add(run_id)
-            self._tell(run_id, str(error))
+        if delivery.live and run_id not in self._unauthorized:
+            self._unauthorized.add(run_id)
+            self._report(run_id, str(error))
 
     def _pause(self, delivery: RunDelivery, error: Paused, now_s: float) -> None:
         """Skip a run that is in the destination's trash for a while; for good if the run is over."""
         if not delivery.live:
-            again = f"if it is restored, `runvitals sync {delivery.run_id}` delivers the rest"
-            self._drop(delivery, f"no longer wanted: {error}; {again}")
+            hint = f"if it is restored, `runvitals sync {delivery.run_id}` delivers the rest"
+            self._remove(delivery, f"no longer wanted: {error}; {hint}")
             return
         delivery.cursor.error = f"{error}; if it is restored, delivery continues"
-        _keep(delivery.cursor)
+        _save(delivery.cursor)
         with self._wake:
             wait_s = Backoff(PAUSED_S, PAUSED_S, random.random).failed(now_s)
             self._skipped[delivery.run_id] = now_s + wait_s, lambda: False
@@ -243,7 +245,7 @@ class DeliveryThread(threading.Thread):
         """Record in the run's journal, once, that the destination rejects some of it."""
         if delivery.live and delivery.cursor.rejection and delivery.run_id not in self._rejection_reported:
             self._rejection_reported.add(delivery.run_id)
-            self._tell(
+            self._report(
                 delivery.run_id, f"{delivery.cursor.spec.text} rejected records: {delivery.cursor.rejection}"
             )
 
@@ -260,13 +262,13 @@ class DeliveryThread(threading.Thread):
 
     def _put_last(self, delivery: RunDelivery) -> None:
         """Move a run to the end of its queue; the caller holds the lock."""
-        for line in (self._live, self._left):
-            if delivery in line:
-                line.remove(delivery)
-                line.append(delivery)
+        for queue in (self._live, self._left):
+            if delivery in queue:
+                queue.remove(delivery)
+                queue.append(delivery)
 
 
-def _keep(cursor: Cursor) -> None:
+def _save(cursor: Cursor) -> None:
     try:
         cursor.save()
     except OSError as error:

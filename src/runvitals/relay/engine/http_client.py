@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 TIMEOUT_S = 30.0
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
-_MOST_SECONDS = 1e9
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+_MAX_RETRY_AFTER_S = 1e9
 _TEMPORARY = frozenset({408, 425, 429})
 
 
@@ -48,7 +48,7 @@ class HttpResponse:
         text = self.headers.get("Retry-After", "").strip()
         if not text:
             return None
-        seconds = parse_number(text, 0.0, _MOST_SECONDS)
+        seconds = parse_number(text, 0.0, _MAX_RETRY_AFTER_S)
         if seconds is not None:
             return seconds
         from time import time
@@ -98,15 +98,15 @@ class HttpClient:
     Args:
         url: the prefix of all paths, `http://host[:port][/path]` or https.
         timeout_s: for connecting and for each read.
-        max_answer_bytes: at most this much of a response is read.
+        max_response_bytes: longer responses are truncated.
         tls: an `ssl.SSLContext`, if not the default one.
 
     Raises:
         ValueError: not a valid URL, or one with a password.
 
     Example:
-        >>> web = HttpClient("https://runs.example.org")
-        >>> web.post("/api/v1/ingest", b"{}", {"Content-Type": "application/json"}).status
+        >>> client = HttpClient("https://runs.example.org")
+        >>> client.post("/api/v1/ingest", b"{}", {"Content-Type": "application/json"}).status
         200
     """
 
@@ -114,7 +114,7 @@ class HttpClient:
         self,
         url: str,
         timeout_s: float = TIMEOUT_S,
-        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
         tls: SSLContext | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -130,7 +130,7 @@ class HttpClient:
         self._host = parts.hostname
         self._port = parts.port or (443 if self._secure else 80)
         self._timeout_s = timeout_s
-        self._max_answer_bytes = max_answer_bytes
+        self._max_answer_bytes = max_response_bytes
         self._tls = tls
         self._connection: http.client.HTTPConnection | None = None
         self._absolute = ""  # prefix of paths in requests to a proxy for plain HTTP
@@ -149,27 +149,27 @@ class HttpClient:
             OSError: could not connect, the connection was lost, or the request timed out.
             Rejected: the TLS certificate could not be verified; retrying will not help.
         """
-        kept = self._connection is not None
+        reused = self._connection is not None
         try:
-            return self._ask(method, path, body, headers)
+            return self._send(method, path, body, headers)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
             self.close()
-            if not kept:
+            if not reused:
                 raise
-        return self._ask(method, path, body, headers)
+        return self._send(method, path, body, headers)
 
-    def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
-        sent = {"User-Agent": f"runvitals/{__version__}", **headers}
+        all_headers = {"User-Agent": f"runvitals/{__version__}", **headers}
         try:
-            connection.request(method, f"{self._absolute}{self._path}{path}", body, sent)
+            connection.request(method, f"{self._absolute}{self._path}{path}", body, all_headers)
             response = connection.getresponse()
-            answer = HttpResponse(response.status, response.headers, response.read(self._max_answer_bytes))
+            result = HttpResponse(response.status, response.headers, response.read(self._max_answer_bytes))
             if not response.isclosed():
                 self.close()  # the response exceeds the limit
-            return answer
+            return result
         except http.client.HTTPException as error:
             self.close()
             if isinstance(error, OSError):
@@ -201,10 +201,10 @@ class HttpClient:
         ):
             return None
         proxies = urllib.request.getproxies()
-        named = proxies.get("https" if self._secure else "http") or proxies.get("all")
-        if not named:
+        proxy = proxies.get("https" if self._secure else "http") or proxies.get("all")
+        if not proxy:
             return None
-        return urlsplit(named if "://" in named else f"http://{named}")
+        return urlsplit(proxy if "://" in proxy else f"http://{proxy}")
 
     def close(self) -> None:
         if self._connection is not None:

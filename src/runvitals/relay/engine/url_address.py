@@ -35,13 +35,13 @@ class UrlAddress:
     """
 
     def __init__(self, name: str, text: str, options: Collection[str], path: str) -> None:
-        place, _, after = text.partition("#")
-        parts = urlsplit(place)
+        url, _, fragment = text.partition("#")
+        parts = urlsplit(url)
         self.web = HttpClient(f"{parts.scheme}://{parts.netloc}")
         self.path = (parts.path if parts.path.strip("/") else path) + (
             f"?{parts.query}" if parts.query else ""
         )
-        self.options = dict(parse_qsl(after, keep_blank_values=True))
+        self.options = dict(parse_qsl(fragment, keep_blank_values=True))
         unknown = sorted(self.options.keys() - set(options))
         if unknown:
             raise ValueError(f"{name}: unknown option {unknown[0]!r}; expected one of {', '.join(options)}")

@@ -34,7 +34,7 @@ def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
 
 
 def _refused(sender: Sender) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(sender.cursor.refused_path).read_text().splitlines()]
+    return [json.loads(line) for line in Path(sender.cursor.rejected_path).read_text().splitlines()]
 
 
 def _deep(levels: int) -> Any:
@@ -91,7 +91,7 @@ def test_of_a_batch_only_the_record_that_is_refused_stays_behind(
     assert event["record"]["name"] == "old"
     counts = sender.cursor.counts
     assert (counts["rejected"], counts["dropped"], counts["samples"], counts["notes"]) == (2, 1, 200, 1)
-    assert sender.cursor.refused_path in sender.cursor.rejection
+    assert sender.cursor.rejected_path in sender.cursor.rejection
 
 
 def test_what_the_server_alone_knows_to_be_wrong_is_found_by_halves(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from runvitals.relay.engine.credentials import are_for
+from runvitals.relay.engine.credentials import credentials_are_for
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 NODE_VARIABLE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
@@ -103,7 +103,7 @@ def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
     False
     """
     known = environ.get(URI_VARIABLE, "")
-    return public(known) == public(uri) if known else are_for(uri, "mlflow", environ)
+    return public(known) == public(uri) if known else credentials_are_for(uri, "mlflow", environ)
 
 
 def absolute(uri: str, cwd: str) -> str:

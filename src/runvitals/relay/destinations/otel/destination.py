@@ -15,7 +15,7 @@ from runvitals.relay.destinations.otel.message import Json, Protobuf
 from runvitals.relay.destinations.otel.naming import OtelNamer, resource
 from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
 from runvitals.relay.destinations.timeseries.push_destination import PushingDestination, RejectedPoints
-from runvitals.relay.engine.credentials import are_for, headers, listed
+from runvitals.relay.engine.credentials import credentials_are_for, headers, parse_headers
 from runvitals.relay.engine.http_client import HttpResponse
 from runvitals.relay.engine.url_address import UrlAddress
 
@@ -31,8 +31,8 @@ class OtelDestination(PushingDestination):
     """Sends samples, gaps, ends of series, and logged values.
 
     Args:
-        address: a URL, by default with the path /v1/metrics; "": OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.
-            After `#` `encoding=json` or `protobuf`, and `headers=FILE`.
+        address: a URL, by default with the path /v1/metrics; "": OTEL_EXPORTER_OTLP_ENDPOINT, or
+            http://localhost:4318. After `#` `encoding=json` or `protobuf`, and `headers=FILE`.
 
     Raises:
         ValueError: invalid address or environment variable.
@@ -65,8 +65,8 @@ class OtelDestination(PushingDestination):
         name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"
         if name not in self._environ:
             name = "OTEL_EXPORTER_OTLP_HEADERS"
-        is_known = are_for(self.web.url, self.name, self._environ)
-        own = listed(self._environ.get(name, ""), name) if is_known else {}
+        is_known = credentials_are_for(self.web.url, self.name, self._environ)
+        own = parse_headers(self._environ.get(name, ""), name) if is_known else {}
         return {**own, **headers("", self._headers_file, {})}
 
 

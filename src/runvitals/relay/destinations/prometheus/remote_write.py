@@ -15,7 +15,7 @@ from runvitals.relay.destinations.prometheus.write_request import Version1, Vers
 from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
 from runvitals.relay.destinations.timeseries.naming import Namer
 from runvitals.relay.destinations.timeseries.push_destination import PushingDestination
-from runvitals.relay.engine.credentials import are_for, headers
+from runvitals.relay.engine.credentials import credentials_are_for, headers
 from runvitals.relay.engine.http_client import HttpResponse
 from runvitals.relay.engine.url_address import UrlAddress
 
@@ -66,7 +66,7 @@ class RemoteWriteDestination(PushingDestination):
 
     def _post(self, message: Version1 | Version2, lines: Sequence[SeriesPoints]) -> HttpResponse:
         body = compress(message.message(lines))
-        is_known = are_for(self.web.url, self.name, self._environ)
+        is_known = credentials_are_for(self.web.url, self.name, self._environ)
         sent = {
             **headers(VARIABLES, self._headers_file, self._environ if is_known else {}),
             **message.headers,

@@ -1,0 +1,50 @@
+"""Finds the runs of a data folder that are not completely delivered."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Collection
+
+from runvitals.journal import paths
+from runvitals.relay.engine.cursor import Cursor, find_cursors
+from runvitals.relay.engine.destination_spec import DestinationSpec
+
+# A cursor of another host is taken over if its lock is free and it was not written for this long.
+FOREIGN_AGE_S = 900.0
+
+
+def own_host() -> str:
+    """This host's name as it appears in writer names."""
+    return paths.safe_name(socket.gethostname() or "localhost")
+
+
+def undelivered(directory: str, host: str, known: Collection[DestinationSpec]) -> dict[str, list[Cursor]]:
+    """The cursors of runs that are not completely delivered, by destination.
+
+    Includes the runs of this host, and of other hosts whose relay has not written for `FOREIGN_AGE_S`.
+
+    Args:
+        directory: the data folder.
+        host: this host's name.
+        known: destinations whose full text is known. A destination with a secret in its address is left out
+            unless it is among them.
+    """
+    cursors: dict[str, list[Cursor]] = {}
+    try:
+        runs = sorted(os.listdir(paths.runs_dir(directory)))
+    except FileNotFoundError:
+        return cursors
+    for run_id in runs:
+        for cursor in find_cursors(os.path.join(paths.runs_dir(directory), run_id), known):
+            if cursor.spec.is_whole and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
+                cursors.setdefault(cursor.spec.text, []).append(cursor)
+    return cursors
+
+
+def _is_old(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_mtime > FOREIGN_AGE_S
+    except FileNotFoundError:
+        return False

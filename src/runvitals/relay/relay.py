@@ -1,0 +1,289 @@
+"""The relay's main thread: decides which runs to deliver, answers clients, and decides when to exit.
+
+There is one relay per user and data folder. Each destination has its own thread
+(`engine/delivery_thread.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import threading
+import time
+from typing import Any
+
+from runvitals.environment import redaction
+from runvitals.journal import paths
+from runvitals.model.numbers import parse_number
+from runvitals.monitor.socket_address import is_ours
+from runvitals.relay.client_connection import ClientConnection
+from runvitals.relay.engine.credentials import configured_destinations
+from runvitals.relay.engine.cursor import Cursor, find_cursors
+from runvitals.relay.engine.delivery import DELIVERED, RunDelivery
+from runvitals.relay.engine.delivery_lag import delivery_lag
+from runvitals.relay.engine.delivery_thread import DeliveryThread
+from runvitals.relay.engine.destination_spec import DestinationSpec
+from runvitals.relay.engine.undelivered import own_host, undelivered
+from runvitals.relay.run_environments import RunEnvironments
+
+TICK_S = 1.0
+# How long a relay without running runs keeps trying to deliver what is left. After that, it is left to the
+# next relay, or to `runvitals sync`.
+KEEP_TRYING_S = 3600.0
+# How long the relay waits before it exits when there is nothing to do: a job may start one run after the
+# other.
+LINGER_S = 5.0
+# The maximum number of destination threads, including those of runs left behind by earlier relays. Running
+# runs are always served.
+MAX_THREADS = 16
+_MAX_ACCEPTED = 64  # connections accepted per iteration: other users may open them without end
+# How many undelivered records are counted for a trainer's `finish()`: takes 0.1 s.
+_MAX_COUNTED = 10_000
+_FLUSH_S = 10.0
+
+
+class Relay:
+    """Serves every run of a data folder that has a destination.
+
+    Args:
+        directory: the data folder.
+        listener: the listening socket.
+        linger_s, keep_trying_s: see `LINGER_S` and `KEEP_TRYING_S`; infinite: forever.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        listener: socket.socket,
+        linger_s: float = LINGER_S,
+        keep_trying_s: float = KEEP_TRYING_S,
+    ) -> None:
+        self.directory = directory
+        self.host = own_host()
+        self._listener = listener
+        self._linger_s = linger_s
+        self._keep_trying_s = keep_trying_s
+        self._threads: dict[str, DeliveryThread] = {}  # by destination
+        self._clients: dict[int, ClientConnection] = {}  # by descriptor
+        self._environments = RunEnvironments()
+        # Destinations whose full text is known: cursors on disk leave out secrets.
+        self._known: dict[str, DestinationSpec] = {
+            spec.text: spec for spec in configured_destinations(os.environ)
+        }
+        self._undelivered = undelivered(directory, self.host, self._known.values())
+        self._waiting: list[tuple[Cursor, bool]] = []  # (cursor, live) whose lock another process has
+        self._stopping = False
+        self._busy_s = self._connected_s = time.monotonic()
+        self._selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        """Serve until there is nothing left to do, or until SIGTERM."""
+        wakeup, signal_fd = os.pipe()
+        os.set_blocking(signal_fd, False)
+        signal.set_wakeup_fd(signal_fd, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda number, frame: self._stop())
+        self._selector.register(wakeup, selectors.EVENT_READ)
+        while not self._stopping:
+            for key, _ in self._selector.select(TICK_S):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif key.fd in self._clients:
+                    self._read(self._clients[key.fd])
+            self._start_deliveries()
+            self._stop_idle_threads()
+            if self._is_done() or (not self._clients and self._is_folder_deleted()):
+                break
+        self._listener.close()
+        for thread in self._threads.values():
+            thread.stop()
+        for thread in self._threads.values():
+            thread.join()
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def _is_done(self) -> bool:
+        """Whether to exit: nothing left to do, or no client and no success for a long time."""
+        now_s = time.monotonic()
+        idle = not self._undelivered and not self._waiting and all(t.idle for t in self._threads.values())
+        if self._clients or not idle:
+            self._busy_s = now_s
+        if self._clients:
+            self._connected_s = now_s
+        return now_s - self._busy_s > self._linger_s or now_s - self._connected_s > self._keep_trying_s
+
+    def _is_folder_deleted(self) -> bool:
+        try:
+            os.stat(self.directory)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # a network file system that does not answer may come back
+        return False
+
+    # -- clients
+
+    def _accept(self) -> None:
+        for _ in range(_MAX_ACCEPTED):
+            try:
+                sock, _ = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            if not is_ours(sock):
+                sock.close()
+                continue
+            self._clients[sock.fileno()] = ClientConnection(sock)
+            self._selector.register(sock, selectors.EVENT_READ)
+
+    def _read(self, client: ClientConnection) -> None:
+        messages = client.messages()
+        if messages is None:
+            self._disconnect(client)
+            return
+        for message in messages:
+            self._handle(client, message)
+
+    def _disconnect(self, client: ClientConnection) -> None:
+        self._selector.unregister(client.sock)
+        del self._clients[client.sock.fileno()]
+        client.sock.close()
+        for run_id in client.runs.difference(self._running()):
+            for thread in self._threads.values():
+                thread.set_live(run_id, False)
+
+    def _handle(self, client: ClientConnection, message: dict[str, Any]) -> None:
+        op = message.get("op")
+        if op == "serve":
+            run_id = str(message["run"])
+            client.runs.add(run_id)
+            self._environments.receive(run_id, message["destinations"], message.get("environ", {}))
+            for text in message["destinations"]:
+                self.serve(run_id, DestinationSpec(str(text)), str(message.get("cwd", "")))
+        elif op == "flush":
+            timeout_s = parse_number(str(message.get("timeout_s")), 0.0, KEEP_TRYING_S)
+            arguments = (client, str(message["run"]), _FLUSH_S if timeout_s is None else timeout_s)
+            threading.Thread(target=self._flush, args=arguments, daemon=True).start()
+        elif op == "hello":
+            client.send({"op": "hello", "pid": os.getpid(), "runs": self._running()})
+
+    def _running(self) -> list[str]:
+        """The runs whose monitor is connected."""
+        return sorted({run_id for client in self._clients.values() for run_id in client.runs})
+
+    def _flush(self, client: ClientConnection, run_id: str, timeout_s: float) -> None:
+        """Reply when a run is delivered, or when the time is up."""
+        until_s = time.monotonic() + timeout_s
+        reports: dict[str, dict[str, object]] = {}
+        for thread in list(self._threads.values()):
+            delivery = thread.find(run_id)
+            if delivery is not None:
+                done = thread.flush(run_id, max(until_s - time.monotonic(), 0.0))
+                reports[delivery.cursor.spec.text] = delivery_report(delivery.cursor, done)
+        for cursor in find_cursors(paths.run_dir(run_id, self.directory), self._known.values()):
+            if cursor.host == self.host:  # delivered completely, and no longer served
+                reports.setdefault(cursor.spec.text, delivery_report(cursor, False))
+        client.send({"op": "flushed", "run": run_id, "destinations": list(reports.values())})
+
+    def _request_stop(self, run_id: str, text: str) -> None:
+        self._send_to_monitor(run_id, {"op": "stop", "text": text})
+
+    def _report_undelivered(self, run_id: str, text: str) -> None:
+        event: dict[str, object] = {"op": "event", "name": "not_delivered", "text": redaction.text(text)}
+        self._send_to_monitor(run_id, event)
+
+    def _send_to_monitor(self, run_id: str, message: dict[str, object]) -> None:
+        for client in list(self._clients.values()):
+            if run_id in client.runs:
+                client.send(message)
+
+    # -- deliveries
+
+    def serve(self, run_id: str, spec: DestinationSpec, cwd: str) -> None:
+        """Deliver a running run. Its cursor is saved immediately, so that a later relay finds it."""
+        self._known[spec.text] = spec
+        thread = self._thread(spec)
+        if thread.find(run_id) is not None:
+            thread.set_live(run_id, True)
+            return
+        cursor = Cursor(paths.run_dir(run_id, self.directory), spec, self.host)
+        cursor.cwd = cwd
+        self._waiting.append((cursor, True))
+        self._start_deliveries()
+
+    def _start_deliveries(self) -> None:
+        """Start the deliveries whose lock has become free, and those left behind by earlier relays, of which
+        each destination serves one at a time."""
+        waiting, self._waiting = self._waiting, []
+        for cursor, live in waiting:
+            if not self._start_delivery(cursor, live):
+                self._waiting.append((cursor, live))
+        for text, cursors in list(self._undelivered.items()):
+            if text not in self._threads and len(self._threads) >= MAX_THREADS:
+                continue
+            thread = self._thread(DestinationSpec(text))
+            while cursors and thread.idle:
+                self._start_delivery(cursors.pop(0), False)
+            if not cursors:
+                del self._undelivered[text]
+
+    def _start_delivery(self, cursor: Cursor, live: bool) -> bool:
+        """Pass a run to the thread of its destination; False if another process is delivering it."""
+        cwd = cursor.cwd
+        run_id = os.path.basename(cursor.folder)
+        live = live and run_id in self._running()
+        try:
+            if not cursor.lock():
+                return False
+            if live:
+                cursor.closed, cursor.cwd = "", cwd or cursor.cwd
+                cursor.save()
+            elif cursor.closed:
+                cursor.unlock()
+                return True
+            environ = self._environments.environ(run_id, cursor.spec.text)
+            delivery = RunDelivery(cursor, lambda text: self._request_stop(run_id, text), environ)
+        except OSError:
+            cursor.unlock()
+            return True  # the run was deleted, or its disk is full: the position could not be saved
+        delivery.live = live
+        self._thread(cursor.spec).serve(delivery)
+        return True
+
+    def _thread(self, spec: DestinationSpec) -> DeliveryThread:
+        thread = self._threads.get(spec.text)
+        if thread is None:
+            thread = DeliveryThread(spec.text, report=self._report_undelivered)
+            self._threads[spec.text] = thread
+            thread.start()
+        return thread
+
+    def _stop_idle_threads(self) -> None:
+        """Stop the threads of idle destinations: some destinations are used by one run only."""
+        for text, thread in list(self._threads.items()):
+            if thread.idle and text not in self._undelivered:
+                thread.stop()
+                del self._threads[text]
+        running = self._running()
+        for run_id in self._environments.run_ids():
+            if run_id not in running and not any(t.find(run_id) for t in self._threads.values()):
+                self._environments.forget(run_id)
+
+
+def delivery_report(cursor: Cursor, done: bool) -> dict[str, object]:
+    """The state of a delivery, as a trainer's `finish()` shows it."""
+    return {
+        "destination": cursor.spec.text,
+        "delivered": (done and not cursor.held) or cursor.closed == DELIVERED,
+        "left": delivery_lag(cursor, _MAX_COUNTED).records + cursor.held_records,
+        "samples": cursor.counts["samples"],
+        "logs": cursor.counts["logs"],
+        "rejected": cursor.counts["rejected"],
+        "error": cursor.error
+        or cursor.held_why
+        or cursor.rejection
+        or (cursor.closed if cursor.closed != DELIVERED else ""),
+    }
