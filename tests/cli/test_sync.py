@@ -118,7 +118,7 @@ def test_a_server_that_is_not_there_holds_up_no_other(
 def test_a_token_that_the_server_does_not_know_is_not_kept(
     data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    receiver.wanted = "rvt_right"
+    receiver.required_token = "rvt_right"
     for typed, code in (("rvt_wrong", 1), ("rvt_right", 0)):
         monkeypatch.setattr(sys, "stdin", io.StringIO(typed + "\n"))
         assert main(["login", receiver.url]) == code

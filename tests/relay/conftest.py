@@ -1,4 +1,4 @@
-"""What tests of the relay have in common: a run's journal, and a far side that keeps what it is sent."""
+"""Fixtures of the relay's tests: a journal, and a server that records requests."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay.collected import Collected
 from tests.relay.journals import Journal
+from tests.relay.recording_server import RecordingServer
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path)
-    yield made
-    made.monitor.close()
-    made.train.close()
+    journal = Journal(tmp_path)
+    yield journal
+    journal.monitor.close()
+    journal.train.close()
 
 
 @pytest.fixture
-def far_side() -> Iterator[Collected]:
-    made = Collected()
-    yield made
-    made.close()
+def target() -> Iterator[RecordingServer]:
+    server = RecordingServer()
+    yield server
+    server.close()

@@ -1,4 +1,4 @@
-"""A run's folder as its writers fill it, and a delivery of it that can be killed."""
+"""A run's journal, and a delivery of it that can be killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MONITOR, TRAIN = f"monitor.{HOST}.1", f"train.{HOST}.7.1"
 
 
 class Journal:
-    """A run's folder as a monitor and a training process fill it."""
+    """A run's journal with a monitor and a training process as writers."""
 
     def __init__(self, directory: Path) -> None:
         self.folder = paths.run_dir(RUN, str(directory))
@@ -44,7 +44,7 @@ class Journal:
 
 
 class Sender:
-    """A delivery, and the process around it, which can be killed."""
+    """A delivery by a process that can be killed."""
 
     def __init__(self, folder: str, url: str) -> None:
         self.cursor = Cursor(folder, DestinationSpec(url), HOST)
@@ -53,11 +53,11 @@ class Sender:
         self.delivery = RunDelivery(self.cursor, self.stops.append)
 
     def send(self, now_s: float = 0.0) -> None:
-        """All there is."""
+        """Deliver all records."""
         while self.delivery.step(now_s, flush=True):
             pass
 
-    def die(self) -> None:
-        """As `kill -9` leaves things: nothing is saved any more, the lock is free."""
+    def kill(self) -> None:
+        """End the delivery as `kill -9` does: nothing more is saved, and the lock is released."""
         self.delivery.close()
         self.cursor.unlock()

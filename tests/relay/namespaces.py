@@ -1,4 +1,4 @@
-"""Machines that are network namespaces: a hub, and nodes that each have a link to it."""
+"""Simulates machines by network namespaces: a hub, and nodes with a link to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Network:
 
     Example:
         >>> with Network("node1", "node2") as network:
-        ...     door = network.listen()
+        ...     listener = network.listen()
         ...     agent = subprocess.Popen(network.command("node1", "python", "train.py"))
         ...     network.link("node1", up=False)
     """
@@ -41,7 +41,7 @@ class Network:
             pytest.skip("network namespaces need Linux, iproute2 and util-linux")
         made = self._ip("netns", "add", self._name("hub"), check=False)
         if made.returncode:
-            pytest.skip(f"this machine permits no network namespaces: {made.stderr.strip()}")
+            pytest.skip(f"this machine does not permit network namespaces: {made.stderr.strip()}")
         self._ip("-n", self._name("hub"), "addr", "add", f"{HUB_ADDRESS}/32", "dev", "lo")
         self._ip("-n", self._name("hub"), "link", "set", "lo", "up")
         for number, node in enumerate(self._nodes):
@@ -72,20 +72,20 @@ class Network:
         return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=check)
 
     def link(self, node: str, up: bool) -> None:
-        """Plug the node's cable in or out, at the hub."""
+        """Switch the link of a node on or off, at the hub."""
         number = self._nodes.index(node)
         self._ip("-n", self._name("hub"), "link", "set", f"to{number}", "up" if up else "down")
 
     def command(self, node: str, *words: str) -> list[str]:
-        """The words of a command that runs a command on a node, in a host's name of its own."""
+        """A command that runs another command on a node, with a host name that it may change."""
         return ["ip", "netns", "exec", self._name(node), "unshare", "--uts", *words]
 
     def listen(self) -> socket.socket:
-        """A listening socket of the hub, for this process, which itself stays where it is."""
+        """A listening socket in the hub's namespace, usable by this process."""
         made: list[socket.socket] = []
 
         def make() -> None:
-            # Of a thread alone: it ends, and nothing else of the process was there.
+            # Only this thread enters the namespace, and it ends; the rest of the process does not.
             with open(f"/run/netns/{self._name('hub')}") as namespace:
                 libc = ctypes.CDLL(None, use_errno=True)
                 if libc.setns(namespace.fileno(), _CLONE_NEWNET):

@@ -24,7 +24,7 @@ from runvitals.relay.engine.undelivered import own_host
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, RUN, Journal, Sender
-from tests.relay.programs import get
+from tests.relay.real_servers import get
 from tests.relay.receiver import Receiver, now_ms
 
 
@@ -65,12 +65,12 @@ def test_what_another_process_delivers_is_waited_for(
     relay.update()
     assert said == [f"abc (node1) to {receiver.url}: {WAITING}"]
     other.send()
-    other.die()
+    other.kill()
     journal.end()
     assert relay.run()
     assert said[1] == f"abc (node1) to {receiver.url}: delivering"
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0]
-    assert len(receiver.sent()) == len(set(receiver.sent()))
+    assert len(receiver.received()) == len(set(receiver.received()))
 
 
 def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:
@@ -171,4 +171,4 @@ def test_the_status_tells_how_far_behind_a_delivery_is_and_what_was_dropped(
     assert dict(zip(heading.split(), row.split(), strict=False))["DESTINATION"] == receiver.url
     sender.send()
     assert delivery_lag(sender.cursor) == DeliveryLag(0, 0)
-    sender.die()
+    sender.kill()

@@ -20,7 +20,7 @@ from runvitals.journal.reader import read_run
 from runvitals.sdk.identity import short_id
 from tests.patience import PATIENCE_S
 from tests.relay.namespaces import Network
-from tests.relay.receiver import FOR_EVER_MS, Receiver
+from tests.relay.receiver import END_OF_TIME_MS, Receiver
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 RUN = short_id("torchrun-job7")
@@ -122,9 +122,9 @@ class Cluster:
 def stored(receiver: Receiver) -> Counter[tuple[str, str]]:
     """The same, of what the server holds."""
     run_id = receiver.run(RUN).id
-    hosts = {one.lane_id: one.host for one in receiver.catalogue.writers.of_runs([run_id])[run_id]}
-    series = receiver.store.read(receiver.store.active_runs(0), None, 0, FOR_EVER_MS).series
-    keys = receiver.catalogue.metrics.keys(one.metric for one in series)
+    hosts = {one.lane_id: one.host for one in receiver.metadata_store.writers.of_runs([run_id])[run_id]}
+    series = receiver.store.read(receiver.store.active_runs(0), None, 0, END_OF_TIME_MS).series
+    keys = receiver.metadata_store.metrics.keys(one.metric for one in series)
     found: Counter[tuple[str, str]] = Counter()
     for one in series:
         if keys[one.metric] in ("memory_percent", "loss"):
@@ -148,7 +148,7 @@ def network() -> Iterator[Network]:
 
 @pytest.fixture
 def receiver(network: Network, tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"), door=network.listen())
+    made = Receiver(str(tmp_path / "server"), listener=network.listen())
     made.wanted = TOKEN
     yield made
     made.close()
@@ -167,7 +167,7 @@ def states(receiver: Receiver) -> dict[str, str]:
     from runvitals.store.metadata import hosts
 
     run = receiver.run(RUN)
-    writers = receiver.catalogue.writers.of_runs([run.id])[run.id]
+    writers = receiver.metadata_store.writers.of_runs([run.id])[run.id]
     return {"run": run.state, **{one.name: one.ending.state for one in hosts(writers, receiver.now_ms())}}
 
 
@@ -178,7 +178,7 @@ def test_two_nodes_are_one_run_whatever_happens_between(cluster: Cluster, receiv
     eventually(lambda: receiver.runs() and set(stored(receiver)) == everywhere, "both nodes deliver")
     assert receiver.runs() == 1
     assert states(receiver) == {"run": "running", "node1": "running", "node2": "running"}
-    ranks = receiver.catalogue.writers.processes(receiver.run(RUN).id)
+    ranks = receiver.metadata_store.writers.processes(receiver.run(RUN).id)
     assert sorted((one.rank, one.host, one.world_size) for one in ranks) == [
         (0, "node1", 4), (1, "node1", 4), (2, "node2", 4), (3, "node2", 4),
     ]  # fmt: skip

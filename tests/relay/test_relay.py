@@ -109,7 +109,7 @@ def test_a_user_at_the_server_interrupts_the_training(receiver: Receiver, enviro
     command = [sys.executable, "-c", UNTIL_INTERRUPTED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
-        receiver.stop("abc")
+        receiver.request_stop("abc")
         said, _ = training.communicate(timeout=PATIENCE_S)
     assert said == "interrupted\n"
     folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
@@ -136,7 +136,7 @@ def test_a_training_that_asked_to_be_told_ends_in_its_own_way(
     command = [sys.executable, "-c", UNTIL_ASKED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
-        receiver.stop("abc")
+        receiver.request_stop("abc")
         said, _ = training.communicate(timeout=PATIENCE_S)
     assert (training.returncode, said) == (0, "done\n")
     eventually(lambda: receiver.run("abc").state == "stopped")
@@ -144,7 +144,7 @@ def test_a_training_that_asked_to_be_told_ends_in_its_own_way(
 
 
 def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ: dict[str, str]) -> None:
-    receiver.wanted = "rvt_right"
+    receiver.required_token = "rvt_right"
     environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
     said = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
     assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in said

@@ -16,8 +16,8 @@ from runvitals.journal.reader import read_run
 from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.engine.undelivered import undelivered
-from tests.relay.collected import Collected
 from tests.relay.journals import HOST, Journal, Sender
+from tests.relay.recording_server import RecordingServer
 from tests.relay.test_relay import environ as environ
 
 SECRET = "hunter2hunter2"
@@ -30,15 +30,15 @@ def kept(folder: str | Path) -> str:
 
 
 def test_a_token_in_a_query_is_sent_and_kept_nowhere(
-    journal: Journal, far_side: Collected, capsys: pytest.CaptureFixture[str]
+    journal: Journal, target: RecordingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    destination = f"remote_write:{far_side.url}/api/v1/write?token={SECRET}"
-    far_side.answers.append((400, {}, f"no such token={SECRET}".encode()))
+    destination = f"remote_write:{target.url}/api/v1/write?token={SECRET}"
+    target.responses.append((400, {}, f"no such token={SECRET}".encode()))
     sender = Sender(journal.folder, destination)
     journal.sample(0, cpu=1.0)
     sender.send()
-    sender.die()
-    assert SECRET in far_side.requests[0].path
+    sender.kill()
+    assert SECRET in target.requests[0].path
     assert SECRET not in kept(journal.folder)
     folder = Path(journal.folder)
     for words in (
@@ -99,8 +99,8 @@ def test_neither_the_training_nor_its_journal_tells(
 import runvitals
 labels = {"team": "vision", "api_key": "hunter2hunter2"}
 with runvitals.init(id="abc", settings={"labels": labels}) as run:
-    run.config.update({"lr": 0.1, "api_key": "hunter2hunter2", "hub": {"url":
-    "https://me:hunter2hunter2@host"}}) run.log({"loss": 1.0})
+    run.config.update({"lr": 0.1, "api_key": "hunter2hunter2", "hub": {"url": "https://me:hunter2hunter2@host"}})
+    run.log({"loss": 1.0})
 """
     more = {"RUNVITALS_DESTINATIONS": json.dumps([destination]), "RUNVITALS_DELIVERY_TIMEOUT": "0.5"}
     done = subprocess.run(

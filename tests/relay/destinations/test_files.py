@@ -44,7 +44,7 @@ def out(tmp_path: Path) -> Path:
 def send(journal: Journal, out: Path, format: str) -> Sender:
     sender = Sender(journal.folder, f"files:{out}?format={format}")
     sender.send()
-    sender.die()
+    sender.kill()
     return sender
 
 
@@ -174,7 +174,7 @@ def test_new_keys_and_other_kinds_find_their_place(journal: Journal, out: Path, 
     for step, values in enumerate([{"a": 1.0}, {"a": 2.0, "b": 3.0}, {"a": "n/a"}, {"a": 4.0}]):
         journal.log(step, step, **values)
         sender.send()
-    sender.die()
+    sender.kill()
     rows = [row.get("data", row) for row in read(out, "logs", format)]
     assert [str(row["a"]).removesuffix(".0") for row in rows] == ["1", "2", "n/a", "4"]
     assert [str(row["b"]) for row in rows if row.get("b")] == ["3.0"]
@@ -200,7 +200,7 @@ def test_days_and_full_files_begin_others(
     for second in (0, 1, 86_400, -200_000):  # the last: somebody set the clock back
         journal.sample(second, cpu=float(second))
         sender.send()
-    sender.die()
+    sender.kill()
     found = sorted(path.relative_to(out / "samples/project=digits/run=abc") for path in out.rglob("*.csv"))
     assert len({path.parent for path in found}) == 3
     assert len(found) == 4
@@ -213,7 +213,7 @@ def test_a_file_that_somebody_took_away_is_not_missed(journal: Journal, out: Pat
     next(out.rglob("*.csv")).unlink()
     journal.sample(1, cpu=1.0)
     sender.send()
-    sender.die()
+    sender.kill()
     assert [row["cpu"] for row in read(out, "samples", "csv")] == ["1.0"]
 
 
@@ -222,7 +222,7 @@ def test_addresses_that_cannot_be(journal: Journal, address: str) -> None:
     sender = Sender(journal.folder, f"files:{address}")
     with pytest.raises(ValueError, match="expected files:FOLDER"):
         sender.send()
-    sender.die()
+    sender.kill()
 
 
 def test_a_csv_cell_is_what_was_written() -> None:

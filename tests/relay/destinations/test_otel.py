@@ -23,16 +23,16 @@ from runvitals.metrics.metric import placeholders
 from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.otel.destination import endpoint
 from runvitals.relay.destinations.otel.naming import named
-from tests.relay.collected import Collected, Request
 from tests.relay.journals import Journal, Sender
-from tests.relay.programs import VictoriaMetrics
+from tests.relay.real_servers import VictoriaMetrics
+from tests.relay.recording_server import RecordingServer, Request
 
 
 @pytest.fixture(params=["protobuf", "json"])
-def sender(request: pytest.FixtureRequest, journal: Journal, far_side: Collected) -> Iterator[Sender]:
-    made = Sender(journal.folder, f"otel:{far_side.url}#encoding={request.param}")
+def sender(request: pytest.FixtureRequest, journal: Journal, target: RecordingServer) -> Iterator[Sender]:
+    made = Sender(journal.folder, f"otel:{target.url}#encoding={request.param}")
     yield made
-    made.die()
+    made.kill()
 
 
 def read(request: Request) -> ExportMetricsServiceRequest:
@@ -58,15 +58,15 @@ def attributes(message: Any) -> dict[str, Any]:
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in message.attributes}
 
 
-def test_samples_of_a_run(journal: Journal, far_side: Collected, sender: Sender) -> None:
+def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     for second in range(2):
         journal.sample(
             second, **{"cpu": 10.0 + second, "network.eth0.sent": 5.0 * second, "memory.usedMB": 3.0}
         )
     journal.log(3, 7, loss=0.5)
     sender.send()
-    assert {request.path for request in far_side.requests} == {"/v1/metrics"}
-    metrics = found(far_side.requests)
+    assert {request.path for request in target.requests} == {"/v1/metrics"}
+    metrics = found(target.requests)
     points = metrics["process.cpu.utilization"].gauge.data_points
     ns = journal.t0 * 1_000_000
     assert [(one.time_unix_nano, one.as_double) for one in points] == [(ns, 0.1), (ns + 10**9, 0.11)]
@@ -89,11 +89,11 @@ def test_samples_of_a_run(journal: Journal, far_side: Collected, sender: Sender)
 
 
 def test_the_resource_says_what_it_is_about(
-    journal: Journal, far_side: Collected, sender: Sender, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
-    (monitor,) = read(far_side.requests[0]).resource_metrics
+    (monitor,) = read(target.requests[0]).resource_metrics
     assert attributes(monitor.resource) == {
         "service.name": "digits",
         "service.instance.id": "abc/node1",
@@ -107,19 +107,19 @@ def test_the_resource_says_what_it_is_about(
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=a%20b,team=x")
     journal.log(1, 0, loss=1.0)
     sender.send()
-    (train,) = read(far_side.requests[1]).resource_metrics
+    (train,) = read(target.requests[1]).resource_metrics
     told = attributes(train.resource)
     assert (told["service.name"], told["deployment.environment"], told["team"]) == ("vision", "a b", "x")
     assert (told["runvitals.rank"], told["process.pid"]) == (0, 7)
 
 
-def test_gaps_and_the_end_are_marked(journal: Journal, far_side: Collected, sender: Sender) -> None:
+def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     for second, value in enumerate([1.0, float("nan")]):
         journal.sample(second, cpu=value)
     journal.log(1, 0, loss=float("nan"), gain=float("inf"))
     journal.end()
     sender.send()
-    metrics = found(far_side.requests)
+    metrics = found(target.requests)
     flags = [one.flags for one in metrics["process.cpu.utilization"].gauge.data_points]
     assert flags == [0, 1]
     values = {one.attributes[0].value.string_value: one for one in metrics["runvitals.log"].gauge.data_points}
@@ -128,40 +128,40 @@ def test_gaps_and_the_end_are_marked(journal: Journal, far_side: Collected, send
     assert values["loss"].flags == 0
 
 
-def test_part_of_it_may_be_refused(journal: Journal, far_side: Collected, sender: Sender) -> None:
+def test_part_of_it_may_be_refused(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     told = ExportMetricsServiceResponse(
         partial_success=ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too old")
     )
     as_json = sender.cursor.spec.text.endswith("json")
     body = json_format.MessageToJson(told).encode() if as_json else told.SerializeToString()
-    far_side.answers.append((200, {}, body))
+    target.responses.append((200, {}, body))
     journal.sample(0, cpu=1.0)
     sender.send()
     assert sender.cursor.rejection == "3 points were rejected: too old"
 
 
-def test_a_busy_collector_is_asked_again(journal: Journal, far_side: Collected, sender: Sender) -> None:
-    far_side.answers.append((503, {"Retry-After": "3"}, b""))
+def test_a_busy_collector_is_asked_again(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+    target.responses.append((503, {"Retry-After": "3"}, b""))
     journal.sample(0, cpu=1.0)
     with pytest.raises(Retry) as raised:
         sender.send()
     assert raised.value.after_s == 3.0
     sender.send()
-    assert far_side.requests[0].body == far_side.requests[1].body
+    assert target.requests[0].body == target.requests[1].body
 
 
 def test_the_environment_says_where_and_how(
-    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{far_side.url}/team/")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{target.url}/team/")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cret")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
     sender = Sender(journal.folder, "otel")
     journal.sample(0, cpu=1.0)
     sender.send()
-    sender.die()
-    (request,) = far_side.requests
+    sender.kill()
+    (request,) = target.requests
     assert request.path == "/team/v1/metrics"
     assert request.headers["api-key"] == "s3cret"
     assert request.body.startswith(b"{")
@@ -194,7 +194,7 @@ def test_what_is_not_spoken(
     sender = Sender(journal.folder, "otel")
     with pytest.raises(ValueError, match=text):
         sender.send()
-    sender.die()
+    sender.kill()
 
 
 def test_no_two_metrics_are_the_same_series_and_one_name_has_one_kind() -> None:
@@ -216,7 +216,7 @@ def test_a_real_victoriametrics_takes_it(journal: Journal, tmp_path: Path) -> No
     with VictoriaMetrics(tmp_path / "victoria") as victoria:
         sender = Sender(journal.folder, f"otel:{victoria.url}/opentelemetry/v1/metrics")
         sender.send()
-        sender.die()
+        sender.kill()
         if "unsupported path" in sender.cursor.rejection:
             pytest.skip("this machine's VictoriaMetrics is too old for OTLP")
         (stored,) = victoria.exported('{__name__=~".*cpu.utilization"}')

@@ -12,8 +12,8 @@ from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.destinations.mlflow.address import is_trusted
 from runvitals.relay.destinations.runvitals import login
 from runvitals.relay.engine.credentials import credentials_are_for, environ_for_undelivered
-from tests.relay.collected import Collected
 from tests.relay.journals import Journal, Sender
+from tests.relay.recording_server import RecordingServer
 
 SECRETS = {
     "REMOTE_WRITE_TOKEN": "s3cret",
@@ -38,66 +38,66 @@ def secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv(name, text)
 
 
-def sent(journal: Journal, destination: str, far_side: Collected) -> str:
+def sent(journal: Journal, destination: str, target: RecordingServer) -> str:
     """All that the far side was told in headers, when a run was to be delivered there."""
     sender = Sender(journal.folder, destination)
     journal.sample(0, cpu=1.0)
-    far_side.answers.extend([(503, {}, b"")] * (10 - len(far_side.answers)))
+    target.responses.extend([(503, {}, b"")] * (10 - len(target.responses)))
     with pytest.raises((Retry, Rejected, OSError)):
         sender.send()
-    sender.die()
-    return str([request.headers for request in far_side.requests])
+    sender.kill()
+    return str([request.headers for request in target.requests])
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 def test_the_server_that_the_environment_names_and_no_other(
-    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch, kind: str
+    journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv(SERVERS[kind], "https://mine.example")
-    told = sent(journal, f"{kind}:{far_side.url}", far_side)
-    assert far_side.requests
+    told = sent(journal, f"{kind}:{target.url}", target)
+    assert target.requests
     assert "s3cret" not in told
     assert BASIC not in told
-    monkeypatch.setenv(SERVERS[kind], far_side.url)
-    told = sent(journal, kind if kind == "mlflow" else f"{kind}:{far_side.url}/x", far_side)
+    monkeypatch.setenv(SERVERS[kind], target.url)
+    told = sent(journal, kind if kind == "mlflow" else f"{kind}:{target.url}/x", target)
     assert "s3cret" in told or BASIC in told
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 def test_of_several_servers_none_unless_it_is_said_which(
-    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch, kind: str
+    journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    destinations = [f"{kind}:{far_side.url}", f"{kind}:https://mine.example"]
+    destinations = [f"{kind}:{target.url}", f"{kind}:https://mine.example"]
     monkeypatch.setenv("RUNVITALS_DESTINATIONS", json.dumps(destinations))
-    told = sent(journal, destinations[0], far_side)
-    assert far_side.requests
+    told = sent(journal, destinations[0], target)
+    assert target.requests
     assert "s3cret" not in told
     assert BASIC not in told
 
 
 @pytest.mark.parametrize("kind", [*SERVERS, "http"])
-def test_a_redirect_is_not_followed(journal: Journal, far_side: Collected, kind: str) -> None:
-    other = Collected()
-    far_side.always = {}
-    far_side.answers.extend([(307, {"Location": f"{other.url}/stolen"}, b"")] * 20)
-    destination = far_side.url if kind == "http" else f"{kind}:{far_side.url}"
-    sent(journal, destination, far_side)
-    assert far_side.requests
+def test_a_redirect_is_not_followed(journal: Journal, target: RecordingServer, kind: str) -> None:
+    other = RecordingServer()
+    target.default_headers = {}
+    target.responses.extend([(307, {"Location": f"{other.url}/stolen"}, b"")] * 20)
+    destination = target.url if kind == "http" else f"{kind}:{target.url}"
+    sent(journal, destination, target)
+    assert target.requests
     assert not other.requests
     other.close()
 
 
 @pytest.mark.parametrize("kind", ["remote_write", "otel"])
 def test_a_command_that_is_told_another_place(
-    journal: Journal, far_side: Collected, monkeypatch: pytest.MonkeyPatch, kind: str
+    journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """`RUNVITALS_DESTINATIONS` says what the credentials beside it are for."""
     monkeypatch.setenv("RUNVITALS_DESTINATIONS", f"{kind}:https://mine.example")
     journal.sample(0, cpu=1.0)
     folder = Path(journal.folder)
-    main(["sync", folder.name, "--to", f"{kind}:{far_side.url}", "--dir", str(folder.parents[1])])
-    assert far_side.requests
-    assert "s3cret" not in str([request.headers for request in far_side.requests])
+    main(["sync", folder.name, "--to", f"{kind}:{target.url}", "--dir", str(folder.parents[1])])
+    assert target.requests
+    assert "s3cret" not in str([request.headers for request in target.requests])
 
 
 @pytest.mark.parametrize(

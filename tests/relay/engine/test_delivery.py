@@ -43,7 +43,7 @@ def receiver(receivers: Callable[..., Receiver]) -> Receiver:
 def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
     made = Sender(journal.folder, receiver.url)
     yield made
-    made.die()
+    made.kill()
 
 
 def test_a_journal_arrives_whole(journal: Journal, receiver: Receiver, sender: Sender) -> None:
@@ -72,8 +72,8 @@ def test_a_journal_arrives_whole(journal: Journal, receiver: Receiver, sender: S
     assert stored["loss"] == list(zip(times, [1.0, 1 / 2, 1 / 3], strict=True))
     assert stored["_step"] == list(zip(times, [0.0, 1.0, 2.0], strict=True))
     assert (run.project, run.name, run.tags, run.state) == ("digits", "seven", ("a",), "finished")
-    assert [one.name for one in receiver.catalogue.events.of_run(run.id)] == ["marker"]
-    assert "".join(one.text for one in receiver.catalogue.console.tail(run.id).pieces) == "café\n"
+    assert [one.name for one in receiver.metadata_store.events.of_run(run.id)] == ["marker"]
+    assert "".join(one.text for one in receiver.metadata_store.console.tail(run.id).pieces) == "café\n"
     assert sender.delivery.caught_up
     assert sender.cursor.counts["samples"] == 3
     assert sender.cursor.counts["logs"] == 3
@@ -83,7 +83,7 @@ def test_a_journal_arrives_whole(journal: Journal, receiver: Receiver, sender: S
 def test_what_is_delivered_is_not_sent_again(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
-    sender.die()
+    sender.kill()
     before = len(receiver.requests)
     second = Sender(journal.folder, receiver.url)
     second.send()
@@ -91,7 +91,7 @@ def test_what_is_delivered_is_not_sent_again(journal: Journal, receiver: Receive
     journal.sample(1, cpu=2.0)
     second.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
-    second.die()
+    second.kill()
 
 
 @pytest.mark.parametrize("fault", [503, 599], ids=["request lost", "answer lost"])
@@ -103,15 +103,15 @@ def test_after_a_kill_the_same_stretch_is_sent_again(
     receiver.faults.append((fault, ""))
     with pytest.raises(Retry):
         sender.send()
-    before = receiver.sent()
-    sender.die()
+    before = receiver.received()
+    sender.kill()
     journal.sample(1, cpu=2.0)  # what came meanwhile must not change the stretch
     second = Sender(journal.folder, receiver.url)
     second.send()
-    assert receiver.sent()[: 2 * len(before)] == before * 2
+    assert receiver.received()[: 2 * len(before)] == before * 2
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
-    assert len(receiver.catalogue.events.of_run(receiver.run(RUN).id)) == 1
-    second.die()
+    assert len(receiver.metadata_store.events.of_run(receiver.run(RUN).id)) == 1
+    second.kill()
 
 
 @pytest.mark.parametrize(("status", "after", "asked_s"), [(429, "7", 7.0), (503, "2", 2.0), (502, "", None)])
@@ -139,7 +139,7 @@ def test_what_the_server_never_takes_is_counted_and_passed_over(
     assert sender.cursor.counts["rejected"] == 1
     assert "(the year 2000) or later" in sender.cursor.rejection
     assert receiver.samples()["cpu"] == [(journal.t0 + 1000, 2.0)]
-    assert len(receiver.catalogue.events.of_run(receiver.run(RUN).id)) == 1  # what was right beside it
+    assert len(receiver.metadata_store.events.of_run(receiver.run(RUN).id)) == 1  # what was right beside it
 
 
 def test_a_server_that_was_away(journal: Journal, receivers: Callable[..., Receiver]) -> None:
@@ -157,7 +157,7 @@ def test_a_server_that_was_away(journal: Journal, receivers: Callable[..., Recei
     sender.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0, 3.0]
     assert sender.cursor.error == ""
-    sender.die()
+    sender.kill()
 
 
 def test_a_lost_position_harms_nothing(journal: Journal, receiver: Receiver, sender: Sender) -> None:
@@ -165,14 +165,14 @@ def test_a_lost_position_harms_nothing(journal: Journal, receiver: Receiver, sen
         journal.sample(second, cpu=float(second))
         journal.event(f"marker {second}")
         sender.send()
-    sender.die()
+    sender.kill()
     os.unlink(sender.cursor.path)
     again = Sender(journal.folder, receiver.url)
     again.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0, 2.0]
-    events = receiver.catalogue.events.of_run(receiver.run(RUN).id)
+    events = receiver.metadata_store.events.of_run(receiver.run(RUN).id)
     assert [one.name for one in events] == ["marker 0", "marker 1", "marker 2"]
-    again.die()
+    again.kill()
 
 
 def test_rows_of_one_moment_stay_apart(journal: Journal, receiver: Receiver, sender: Sender) -> None:
@@ -199,7 +199,7 @@ def test_a_run_that_goes_on_gives_signs_of_life(journal: Journal, receiver: Rece
 def test_a_user_stops_the_run_at_the_server(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
-    receiver.stop(RUN)
+    receiver.request_stop(RUN)
     for second in (1, 2):
         journal.sample(second, cpu=1.0)
         sender.send()
@@ -209,7 +209,7 @@ def test_a_user_stops_the_run_at_the_server(journal: Journal, receiver: Receiver
 def test_a_run_in_the_trash_gets_no_more_data(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
-    receiver.recorder.presence.thrown_away(receiver.run(RUN).id)
+    receiver.recorder.heartbeats.add_deleted(receiver.run(RUN).id)
     journal.sample(1, cpu=1.0)
     with pytest.raises(Gone, match="is in the trash"):
         sender.send()
@@ -232,7 +232,7 @@ def test_a_damaged_position_begins_again_and_says_so(journal: Journal, receiver:
     journal.sample(0, cpu=1.0)
     sender = Sender(journal.folder, receiver.url)
     sender.send()
-    sender.die()
+    sender.kill()
     path = Cursor(journal.folder, DestinationSpec(receiver.url), HOST).path
     Path(path).write_text(json.dumps({"version": 99}))
     cursor = Cursor(journal.folder, DestinationSpec(receiver.url), HOST)

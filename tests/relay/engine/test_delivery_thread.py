@@ -98,7 +98,7 @@ def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
     relay: Relay,
     environ: dict[str, str],
 ) -> None:
-    receiver.wanted = "rvt_right"
+    receiver.required_token = "rvt_right"
     cursor = relay.serve(journal.folder, live=True)
     journal.sample(0, cpu=1.0)
     relay.work(2 * delivery_thread.UNAUTHORIZED_RETRY_S)
@@ -119,7 +119,7 @@ def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
     assert len(relay.told) == 1
 
-    receiver.wanted = "rvt_another"  # revoked, in the middle of the run
+    receiver.required_token = "rvt_another"  # revoked, in the middle of the run
     journal.sample(1, cpu=2.0)
     relay.work(10)
     assert len(relay.told) == 2
@@ -129,7 +129,7 @@ def test_a_run_that_is_not_let_in_holds_up_no_other(
     tmp_path: Path, receiver: Receiver, relay: Relay, environ: dict[str, str]
 ) -> None:
     """Each has the token of its own training."""
-    receiver.wanted = "rvt_right"
+    receiver.required_token = "rvt_right"
     for run, token in (("first", "rvt_wrong"), ("second", "rvt_right")):
         about = {"run": run, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 1.0}
         writer = JournalWriter(str(tmp_path / "runs" / run), MONITOR, about)
@@ -163,8 +163,8 @@ def test_a_run_restored_from_the_trash_continues_where_it_was(
     journal.sample(0, cpu=0.0)
     relay.work(10)
     run = receiver.run(RUN)
-    receiver.catalogue.runs.delete([run.id], receiver.now_ms())
-    receiver.recorder.presence.flush()
+    receiver.metadata_store.runs.delete([run.id], receiver.now_ms())
+    receiver.recorder.heartbeats.flush()
     for second in range(1, 30):
         journal.sample(second, cpu=float(second))
         relay.work(6)
@@ -177,8 +177,8 @@ def test_a_run_restored_from_the_trash_continues_where_it_was(
     assert sum(map(len, receiver.requests[asked:])) == len(receiver.requests) - asked
     assert not any("body" in one for request in receiver.requests[asked:] for one in request)
 
-    receiver.catalogue.runs.restore([run.id])
-    receiver.recorder.presence.flush()
+    receiver.metadata_store.runs.restore([run.id])
+    receiver.recorder.heartbeats.flush()
     relay.work(30)
     journal.sample(30, cpu=30.0)
     relay.work(10)
@@ -191,8 +191,8 @@ def test_a_finished_run_in_the_trash_is_released(journal: Journal, receiver: Rec
     journal.sample(0, cpu=0.0)
     relay.work(10)
     run = receiver.run(RUN)
-    receiver.catalogue.runs.delete([run.id], receiver.now_ms())
-    receiver.recorder.presence.flush()
+    receiver.metadata_store.runs.delete([run.id], receiver.now_ms())
+    receiver.recorder.heartbeats.flush()
     journal.sample(1, cpu=1.0)
     journal.end()
     relay.work(10)
@@ -200,8 +200,8 @@ def test_a_finished_run_in_the_trash_is_released(journal: Journal, receiver: Rec
     relay.work(20)
     assert relay.courier.idle
     assert "`runvitals sync abc` delivers the rest" in cursor.closed
-    receiver.catalogue.runs.restore([run.id])
-    receiver.recorder.presence.flush()
+    receiver.metadata_store.runs.restore([run.id])
+    receiver.recorder.heartbeats.flush()
     deliver_remaining(cursor, lambda wait_s: None)
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0]
 
@@ -234,13 +234,13 @@ def test_times_that_lie_ahead_are_kept_until_they_are_taken(
         Cursor(journal.folder, DestinationSpec(receiver.url), HOST).held == cursor.held
     )  # a kill loses nothing
 
-    sent = len(receiver.sent())
+    sent = len(receiver.received())
     relay.work(1800)
-    assert receiver.sent()[sent:] == []  # signs of life alone
+    assert receiver.received()[sent:] == []  # signs of life alone
     receiver.ahead_ms = 2 * DAY_MS  # two days later
     relay.work(1900)
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 4.0, 1.0, 2.0, 3.0]
-    names = [one.name for one in receiver.catalogue.events.of_run(receiver.run(RUN).id)]
+    names = [one.name for one in receiver.metadata_store.events.of_run(receiver.run(RUN).id)]
     assert sorted(names) == ["ahead 1", "ahead 2", "ahead 3", "right"]
     assert (cursor.held, cursor.held_why) == ({}, "")
 

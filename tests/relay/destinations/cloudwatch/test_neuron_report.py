@@ -129,7 +129,7 @@ def test_skips_groups_with_errors_and_lists_the_errors() -> None:
     "text", [b"", b"[]", b"usage: neuron-monitor", b'{"a": {"b": 1}}', b'{"neuron_runtime']
 )
 def test_not_a_report_raises(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"not? a? ?report|the output is empty|JSON"):
+    with pytest.raises(ValueError, match=r"report|the output is empty|JSON"):
         read(text)
 
 

@@ -23,7 +23,7 @@ from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT
 from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LAST_LOOK_MS, LatestValues
 from runvitals.relay.destinations.timeseries.naming import Namer
 from tests.relay.journals import Journal, Sender
-from tests.relay.programs import PATIENCE_S, Prometheus, get
+from tests.relay.real_servers import PATIENCE_S, Prometheus, get
 from tests.relay.receiver import now_ms
 
 YEAR_MS = 365 * 86_400_000
@@ -214,7 +214,7 @@ def page() -> Iterator[destination.Exporter]:
 def sender(journal: Journal, page: destination.Exporter) -> Iterator[Sender]:
     made = Sender(journal.folder, "prometheus:127.0.0.1:0")
     yield made
-    made.die()
+    made.kill()
 
 
 def eventually(look: Callable[[], object]) -> None:
@@ -246,13 +246,13 @@ def test_the_page_of_a_run_whose_machine_s_clock_was_set(
     journal.monitor.sample(behind.now_ms(), {"cpu": 50.0})
     sender.send()
     assert b"runvitals_process_cpu" in get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)[0]
-    sender.die()
+    sender.kill()
     again = Sender(journal.folder, "prometheus:127.0.0.1:0")  # the position is all that it knows of the clock
     journal.monitor.sample(behind.now_ms(), {"memory.usedMB": 3.0})
     again.send()
     body, _ = get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)
     assert b"runvitals_memory_used_bytes" in body
-    again.die()
+    again.kill()
 
 
 def test_a_real_prometheus_scrapes_it(

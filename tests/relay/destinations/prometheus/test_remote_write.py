@@ -16,28 +16,28 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.prometheus import snappy
 from runvitals.relay.destinations.timeseries import push_destination
-from tests.relay.collected import Collected, Request
 from tests.relay.destinations.prometheus import messages
 from tests.relay.journals import RUN, Journal, Sender
-from tests.relay.programs import Prometheus, VictoriaMetrics
+from tests.relay.real_servers import Prometheus, VictoriaMetrics
+from tests.relay.recording_server import RecordingServer, Request
 
 CPU = "runvitals_process_cpu_utilization_ratio"
 SENT = "runvitals_network_interface_sent_bytes_total"
 
 
 @pytest.fixture
-def sender(journal: Journal, far_side: Collected) -> Iterator[Sender]:
-    made = Sender(journal.folder, f"remote_write:{far_side.url}/push?tenant=a")
+def sender(journal: Journal, target: RecordingServer) -> Iterator[Sender]:
+    made = Sender(journal.folder, f"remote_write:{target.url}/push?tenant=a")
     yield made
-    made.die()
+    made.kill()
 
 
 @pytest.fixture
-def sender2(journal: Journal, far_side: Collected) -> Iterator[Sender]:
-    far_side.always = {"X-Prometheus-Remote-Write-Samples-Written": "1"}
-    made = Sender(journal.folder, f"remote_write:{far_side.url}#version=2")
+def sender2(journal: Journal, target: RecordingServer) -> Iterator[Sender]:
+    target.default_headers = {"X-Prometheus-Remote-Write-Samples-Written": "1"}
+    made = Sender(journal.folder, f"remote_write:{target.url}#version=2")
     yield made
-    made.die()
+    made.kill()
 
 
 Points = list[tuple[int, float]]
@@ -65,19 +65,19 @@ def bits(value: float) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
 
 
-def test_samples_of_a_run(journal: Journal, far_side: Collected, sender: Sender) -> None:
+def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     for second in range(3):
         journal.sample(second, **{"cpu": 10.0 * second, "network.eth0.sent": 5.0 * second})
     journal.log(3, 7, loss=0.5, note="not a number", train={"acc": 1})
     sender.send()
-    found = read1(far_side.requests)
+    found = read1(target.requests)
     t0 = journal.t0
     assert found[CPU] == [(t0, 0.0), (t0 + 1000, 0.1), (t0 + 2000, 0.2)]
     assert found[SENT] == [(t0, 0.0), (t0 + 1000, 5.0), (t0 + 2000, 10.0)]
     assert found["runvitals_log/loss"] == [(t0 + 3000, 0.5)]
     assert found["runvitals_log/train.acc"] == [(t0 + 3000, 1.0)]
     assert found["runvitals_log_step"] == [(t0 + 3000, 7.0)]
-    request = far_side.requests[0]
+    request = target.requests[0]
     assert request.path == "/push?tenant=a"
     assert request.headers["content-type"] == "application/x-protobuf"
     assert request.headers["content-encoding"] == "snappy"
@@ -85,13 +85,13 @@ def test_samples_of_a_run(journal: Journal, far_side: Collected, sender: Sender)
     assert request.headers["user-agent"].startswith("runvitals/")
 
 
-def test_families_are_described_once(journal: Journal, far_side: Collected, sender: Sender) -> None:
+def test_families_are_described_once(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     for second in range(2):
         journal.sample(second, **{"network.eth0.sent": 5.0})
         sender.send()
     first, second_one = (
         messages.WriteRequest.FromString(bytes(cramjam.snappy.decompress_raw(request.body)))
-        for request in far_side.requests
+        for request in target.requests
     )
     (about,) = first.metadata
     assert (about.metric_family_name, about.type, about.unit) == (SENT, 1, "bytes")
@@ -99,14 +99,14 @@ def test_families_are_described_once(journal: Journal, far_side: Collected, send
     assert not second_one.metadata
 
 
-def test_gaps_and_the_end_are_marked(journal: Journal, far_side: Collected, sender: Sender) -> None:
+def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     nan = float("nan")
     for second, value in enumerate([1.0, nan, nan, 2.0]):
         journal.sample(second, cpu=value, memory_percent=50.0)
     journal.log(2, 0, loss=nan)  # is what the program has logged, and no gap
     journal.end()
     sender.send()
-    found = read1(far_side.requests)
+    found = read1(target.requests)
     t0 = journal.t0
     assert [time for time, _ in found[CPU]] == [t0, t0 + 1000, t0 + 3000, t0 + 9000]
     assert [bits(value) == 0x7FF0000000000002 for _, value in found[CPU]] == [False, True, False, True]
@@ -117,7 +117,7 @@ def test_gaps_and_the_end_are_marked(journal: Journal, far_side: Collected, send
 
 
 def test_times_ascend_whatever_is_in_which_sample(
-    journal: Journal, far_side: Collected, sender: Sender
+    journal: Journal, target: RecordingServer, sender: Sender
 ) -> None:
     for second in (0, 1, 3, 2, 2):  # somebody set the clock back
         slow = {"memory_percent": 50.0} if second % 2 else {}
@@ -125,17 +125,19 @@ def test_times_ascend_whatever_is_in_which_sample(
     for step in range(3):
         journal.log(5, step, loss=float(step))
     sender.send()
-    found = read1(far_side.requests)
+    found = read1(target.requests)
     times = {name: [(time - journal.t0) for time, _ in points] for name, points in found.items()}
     assert times[CPU] == [0, 1000, 2000, 3000]
     assert times["runvitals_memory_utilization_ratio"] == [1000, 3000]
     assert times["runvitals_log/loss"] == [5000, 5001, 5002]
 
 
-def test_version_2_says_all_in_one_request(journal: Journal, far_side: Collected, sender2: Sender) -> None:
+def test_version_2_says_all_in_one_request(
+    journal: Journal, target: RecordingServer, sender2: Sender
+) -> None:
     journal.sample(0, **{"cpu": 50.0, "network.eth0.sent": 5.0})
     sender2.send()
-    (request,) = far_side.requests
+    (request,) = target.requests
     assert request.path == "/api/v1/write"
     assert request.headers["content-type"] == "application/x-protobuf;proto=io.prometheus.write.v2.Request"
     assert request.headers["x-prometheus-remote-write-version"] == "2.0.0"
@@ -159,39 +161,39 @@ def test_version_2_says_all_in_one_request(journal: Journal, far_side: Collected
 
 @pytest.mark.parametrize("answer", [(415, {}, b""), (200, {}, b"")])
 def test_who_does_not_know_version_2_gets_1(
-    journal: Journal, far_side: Collected, sender2: Sender, answer: Any
+    journal: Journal, target: RecordingServer, sender2: Sender, answer: Any
 ) -> None:
-    far_side.always = {}
-    far_side.answers.append(answer)
+    target.default_headers = {}
+    target.responses.append(answer)
     journal.sample(0, cpu=50.0)
     sender2.send()
-    assert read1(far_side.requests[1:])[CPU] == [(journal.t0, 0.5)]
+    assert read1(target.requests[1:])[CPU] == [(journal.t0, 0.5)]
     journal.sample(1, cpu=50.0)
     sender2.send()
-    assert len(far_side.requests) == 3
+    assert len(target.requests) == 3
 
 
 def test_a_busy_server_is_asked_again_and_nothing_is_sent_twice(
-    journal: Journal, far_side: Collected, sender: Sender, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(push_destination, "MOST_SAMPLES", 2)
     for second in range(6):
         journal.sample(second, cpu=float(second))
-    far_side.answers += [(200, {}, b""), (503, {"Retry-After": "7"}, b"busy")]
+    target.responses += [(200, {}, b""), (503, {"Retry-After": "7"}, b"busy")]
     with pytest.raises(Retry, match="503 busy") as raised:
         sender.send()
     assert raised.value.after_s == 7.0
     sender.send()
-    del far_side.requests[1]  # the one that was refused
-    assert [time - journal.t0 for time, _ in read1(far_side.requests)[CPU]] == [
+    del target.requests[1]  # the one that was refused
+    assert [time - journal.t0 for time, _ in read1(target.requests)[CPU]] == [
         1000 * second for second in range(6)
     ]
 
 
 def test_what_is_refused_is_said_and_passed_over(
-    journal: Journal, far_side: Collected, sender: Sender
+    journal: Journal, target: RecordingServer, sender: Sender
 ) -> None:
-    far_side.answers.append((400, {}, b"out of order sample"))
+    target.responses.append((400, {}, b"out of order sample"))
     journal.sample(0, cpu=1.0)
     sender.send()
     assert sender.cursor.rejection == "400 out of order sample"
@@ -201,16 +203,16 @@ def test_what_is_refused_is_said_and_passed_over(
     assert sender.cursor.counts["samples"] == 1
 
 
-def test_what_is_too_large_is_halved(journal: Journal, far_side: Collected, sender: Sender) -> None:
-    far_side.answers.append((413, {}, b""))
+def test_what_is_too_large_is_halved(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+    target.responses.append((413, {}, b""))
     journal.sample(0, cpu=1.0, memory_percent=2.0)
     sender.send()
-    assert len(far_side.requests) == 3
+    assert len(target.requests) == 3
     assert sender.cursor.counts["rejected"] == 0
 
 
 def test_a_monitors_lives_come_one_after_the_other(
-    journal: Journal, far_side: Collected, sender: Sender, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from runvitals.journal.writer import JournalWriter
     from runvitals.relay.engine import batch_reader
@@ -224,7 +226,7 @@ def test_a_monitors_lives_come_one_after_the_other(
         second_life.sample(journal.t0 + 1000 * second, {"cpu": float(second)})
     second_life.close()
     sender.send()
-    times = [time for time, _ in read1(far_side.requests)[CPU]]
+    times = [time for time, _ in read1(target.requests)[CPU]]
     assert times == sorted(times)
     assert len(times) == 9
 
@@ -242,44 +244,44 @@ def test_a_monitors_lives_come_one_after_the_other(
 )
 def test_credentials_come_from_the_environment(
     journal: Journal,
-    far_side: Collected,
+    target: RecordingServer,
     monkeypatch: pytest.MonkeyPatch,
     environ: dict[str, str],
     wanted: dict[str, str],
 ) -> None:
     for name, text in environ.items():
         monkeypatch.setenv(name, text)
-    sender = Sender(journal.folder, f"remote_write:{far_side.url}")
+    sender = Sender(journal.folder, f"remote_write:{target.url}")
     journal.sample(0, cpu=1.0)
     sender.send()
-    sender.die()
-    assert wanted.items() <= far_side.requests[0].headers.items()
+    sender.kill()
+    assert wanted.items() <= target.requests[0].headers.items()
     assert not any(
         b"s3cret" in file.read_bytes() for file in Path(journal.folder).rglob("*") if file.is_file()
     )
 
 
-def test_credentials_come_from_a_file(journal: Journal, far_side: Collected, tmp_path: Path) -> None:
+def test_credentials_come_from_a_file(journal: Journal, target: RecordingServer, tmp_path: Path) -> None:
     (tmp_path / "headers").write_text("# of the team\nAuthorization: Bearer s3cret\n")
-    sender = Sender(journal.folder, f"remote_write:{far_side.url}#headers={tmp_path}/headers")
+    sender = Sender(journal.folder, f"remote_write:{target.url}#headers={tmp_path}/headers")
     journal.sample(0, cpu=1.0)
-    far_side.answers.append((401, {}, b""))
+    target.responses.append((401, {}, b""))
     with pytest.raises(Retry, match="REMOTE_WRITE_TOKEN"):
         sender.send()
-    sender.die()
-    assert far_side.requests[0].headers["authorization"] == "Bearer s3cret"
+    sender.kill()
+    assert target.requests[0].headers["authorization"] == "Bearer s3cret"
 
 
 @pytest.mark.parametrize("line", ["Authorization", "a b: c", "X: caf\u00e9"])
 def test_invalid_headers_are_not_sent_and_not_repeated(
-    journal: Journal, far_side: Collected, tmp_path: Path, line: str
+    journal: Journal, target: RecordingServer, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "headers").write_text(line)
-    sender = Sender(journal.folder, f"remote_write:{far_side.url}#headers={tmp_path}/headers")
+    sender = Sender(journal.folder, f"remote_write:{target.url}#headers={tmp_path}/headers")
     journal.sample(0, cpu=1.0)
     with pytest.raises(ValueError, match="contains an invalid header") as raised:
         sender.send()
-    sender.die()
+    sender.kill()
     assert line not in str(raised.value)
 
 
@@ -296,7 +298,7 @@ def test_addresses_that_cannot_be(journal: Journal, address: str, text: str) -> 
     sender = Sender(journal.folder, f"remote_write:{address}")
     with pytest.raises(ValueError, match=text):
         sender.send()
-    sender.die()
+    sender.kill()
 
 
 @pytest.mark.parametrize("size", [0, 1, 59, 60, 61, 70_000])
@@ -332,7 +334,7 @@ def test_a_real_prometheus_takes_it(journal: Journal, tmp_path: Path) -> None:
         with pytest.raises(ConnectionResetError):
             sender.send()
         sender.send()
-        sender.die()
+        sender.kill()
         assert (sender.cursor.rejection, sender.cursor.counts["samples"]) == ("", 50)
         ((_, points),) = (
             (one["metric"], one["values"])
@@ -351,7 +353,7 @@ def test_a_real_victoriametrics_takes_it(journal: Journal, tmp_path: Path) -> No
     with VictoriaMetrics(tmp_path / "victoria") as victoria:
         sender = Sender(journal.folder, f"remote_write:{victoria.url}")
         sender.send()
-        sender.die()
+        sender.kill()
         (found,) = victoria.exported(SENT)
         assert found["metric"]["device"] == "eth0"
         assert found["timestamps"][:50] == [journal.t0 + 1000 * second for second in range(50)]

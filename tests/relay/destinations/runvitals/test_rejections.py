@@ -30,7 +30,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
     made = Sender(journal.folder, receiver.url)
     yield made
-    made.die()
+    made.kill()
 
 
 def _refused(sender: Sender) -> list[dict[str, Any]]:
@@ -67,10 +67,10 @@ def test_odd_rows_arrive_mended_and_all_others_as_they_are(
     assert {"(empty)", "_step_", "_time_", "huge", "beside", "nan"} <= set(stored)
     assert any(key.startswith("n" * 500) for key in stored)
     run = receiver.run(RUN)
-    assert [one.text for one in receiver.catalogue.events.of_run(run.id)] == ["NaN"]
-    assert receiver.catalogue.sections.read([run.id])[run.id].shared["config"]["lr"] == 0.1
+    assert [one.text for one in receiver.metadata_store.events.of_run(run.id)] == ["NaN"]
+    assert receiver.metadata_store.sections.read([run.id])[run.id].shared["config"]["lr"] == 0.1
     assert (sender.cursor.counts["rejected"], sender.cursor.rejection) == (0, "")
-    assert receiver.tally.refusals == []
+    assert receiver.statistics.rejections == []
 
 
 def test_of_a_batch_only_the_record_that_is_refused_stays_behind(
@@ -84,7 +84,7 @@ def test_of_a_batch_only_the_record_that_is_refused_stays_behind(
     journal.train.json(frames.EVENT, {"t": journal.t0, "name": "alert", "level": "error", "text": "hot"})
     sender.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [float(n) for n in range(200)]
-    assert [one.text for one in receiver.catalogue.events.of_run(receiver.run(RUN).id)] == ["hot"]
+    assert [one.text for one in receiver.metadata_store.events.of_run(receiver.run(RUN).id)] == ["hot"]
     row, event = _refused(sender)
     assert (row["writer"], row["t"], row["record"]) == (MONITOR, EARLY_MS, {"values": {"cpu": -1.0}})
     assert "year 2000" in row["why"]
@@ -102,12 +102,12 @@ def test_what_the_server_alone_knows_to_be_wrong_is_found_by_halves(
         journal.train.json(frames.INFO, {"t": journal.t0, section: {"a": index}})
     sender.send()
     run = receiver.run(RUN)
-    found = receiver.catalogue.sections.read([run.id])[run.id].shared
+    found = receiver.metadata_store.sections.read([run.id])[run.id].shared
     assert set(found) - {"writers"} == {f"section {index}" for index in range(1000)} - {"section 700"}
     (info,) = _refused(sender)
     assert info["record"]["s" * 100] == {"a": 700}
     assert "expected a text of 1 to 64 characters" in info["why"]
-    assert len(receiver.tally.refusals) < 25
+    assert len(receiver.statistics.rejections) < 25
 
 
 def test_12000_names_arrive(journal: Journal, receiver: Receiver, sender: Sender) -> None:
@@ -143,12 +143,12 @@ def test_a_refusal_of_something_else_than_our_server_loses_nothing(
     from tests.relay import receiver as module
 
     journal.log(0, 0, loss=1.0)
-    say = module._say
+    respond = module._respond
 
     async def page(send: Any, status: int, body: bytes, headers: Any = None) -> None:
-        await say(send, status, b"<html>Bad Request</html>", headers)
+        await respond(send, status, b"<html>Bad Request</html>", headers)
 
-    monkeypatch.setattr(module, "_say", page)
+    monkeypatch.setattr(module, "_respond", page)
     receiver.faults.append((400, ""))
     with pytest.raises(Retry, match="Bad Request"):
         sender.send()

@@ -232,7 +232,7 @@ def test_a_file_for_later(source: Source) -> None:
     )
     [path] = source.cwd.glob("wandb/offline-run-20231114_221320-*/run-*.wandb")
     made = import_file(str(path), str(source.cwd / "ours"))
-    assert (made.samples, made.rows, made.pieces, made.damaged, made.project) == (2, 1, 1, 0, "digits")
+    assert (made.samples, made.rows, made.console_records, made.damaged, made.project) == (2, 1, 1, 0, "digits")
     run = open_run(made.run, directory=str(source.cwd / "ours"))
     assert (run.state, run.config, run.summary, run.facts.name) == (
         "finished",

@@ -1,4 +1,4 @@
-"""Programs of others that what we send is given to."""
+"""Real Prometheus and VictoriaMetrics servers, to which tests deliver."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def get(url: str, accept: str = "*/*") -> tuple[bytes, str]:
         return answer.read(), answer.headers["Content-Type"]
 
 
-class Program:
-    """A server that is started, and ended with the block. The test is skipped where it is not installed."""
+class ServerProcess:
+    """A server process that runs for the duration of a block. The test is skipped if it is not installed."""
 
-    def __init__(self, name: str, words: Sequence[str], ready: str, log: Path) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], ready: str, log: Path) -> None:
         found = shutil.which(name)
         if found is None:
             pytest.skip(f"{name} is not installed")
         self._log = log.open("wb")
-        self._process = subprocess.Popen([found, *words], stdout=self._log, stderr=subprocess.STDOUT)
+        self._process = subprocess.Popen([found, *arguments], stdout=self._log, stderr=subprocess.STDOUT)
         until_s = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -68,8 +68,8 @@ class Program:
         self.close()
 
 
-class Prometheus(Program):
-    """A real Prometheus that takes remote write in, and scrapes some addresses five times a second."""
+class Prometheus(ServerProcess):
+    """Prometheus; accepts remote write, and scrapes `targets` five times a second."""
 
     def __init__(self, folder: Path, targets: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,8 +93,8 @@ class Prometheus(Program):
         return ask(f"{self.url}/api/v1/{path}", **parameters)
 
 
-class VictoriaMetrics(Program):
-    """A real VictoriaMetrics."""
+class VictoriaMetrics(ServerProcess):
+    """VictoriaMetrics."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,14 +112,14 @@ class VictoriaMetrics(Program):
         return ask(f"{self.url}/api/v1/{path}", **parameters)
 
     def exported(self, match: str) -> list[dict[str, Any]]:
-        """All that is stored of some series, when it can be read."""
+        """All stored data of the matching series, once it is readable."""
         get(f"{self.url}/internal/force_flush")
         body, _ = get(f"{self.url}/api/v1/export?{urllib.parse.urlencode({'match[]': match})}")
         return [json.loads(line) for line in body.splitlines()]
 
 
 def ask(url: str, **parameters: Any) -> Any:
-    """The data of an answer of Prometheus' query API."""
+    """The data of a response of Prometheus' query API."""
     try:
         body, _ = get(f"{url}?{urllib.parse.urlencode(parameters)}")
     except urllib.error.HTTPError as error:

@@ -1,4 +1,4 @@
-"""An HTTP server that keeps what it is sent, and answers as the test wants."""
+"""An HTTP server that records requests and sends the responses a test sets."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Collected:
-    """Attributes:
-    answers: what the next requests get: (status, headers, body); then 200.
-    always: headers of every answer of 200.
-    requests: what came.
+class RecordingServer:
+    """Records requests.
+
+    Attributes:
+        responses: responses to the next requests, (status, headers, body); after these, 200.
+        default_headers: headers of every 200.
+        requests: the requests received.
     """
 
     def __init__(self) -> None:
-        self.answers: deque[tuple[int, dict[str, str], bytes]] = deque()
-        self.always: dict[str, str] = {}
+        self.responses: deque[tuple[int, dict[str, str], bytes]] = deque()
+        self.default_headers: dict[str, str] = {}
         self.requests: list[Request] = []
-        collected = self
+        recording = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -33,8 +35,12 @@ class Collected:
             def do_POST(self) -> None:
                 headers = {name.lower(): text for name, text in self.headers.items()}
                 body = self.rfile.read(int(headers.get("content-length", 0)))
-                collected.requests.append(Request(self.path, headers, body))
-                queued = collected.answers.popleft() if collected.answers else (200, collected.always, b"")
+                recording.requests.append(Request(self.path, headers, body))
+                queued = (
+                    recording.responses.popleft()
+                    if recording.responses
+                    else (200, recording.default_headers, b"")
+                )
                 status, extra, answer = queued
                 self.send_response(status)
                 for name, text in {"Content-Length": str(len(answer)), **extra}.items():
