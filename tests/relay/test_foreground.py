@@ -42,9 +42,7 @@ def eventually(look: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_a_run_that_is_over_is_delivered_and_that_is_all(
-    tmp_path: Path, journal: Journal, receiver: Receiver
-) -> None:
+def test_delivers_a_finished_run_and_returns(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:
     for second in range(3):
         journal.sample(second, cpu=float(second))
     journal.log(3, 0, loss=0.5)
@@ -55,7 +53,7 @@ def test_a_run_that_is_over_is_delivered_and_that_is_all(
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0, 2.0]
 
 
-def test_what_another_process_delivers_is_waited_for(
+def test_waits_for_another_process_that_delivers_the_run(
     tmp_path: Path, journal: Journal, receiver: Receiver
 ) -> None:
     journal.sample(0, cpu=1.0)
@@ -73,7 +71,7 @@ def test_what_another_process_delivers_is_waited_for(
     assert len(receiver.received()) == len(set(receiver.received()))
 
 
-def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:
+def test_stop_is_recorded_in_the_cursor(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:
     said: list[str] = []
     relay = Foreground(str(tmp_path), [receiver.url], [RUN], said.append)
     thread = threading.Thread(target=relay.run)
@@ -89,7 +87,7 @@ def test_its_end_is_said_in_the_position(tmp_path: Path, journal: Journal, recei
     assert said[-1].endswith("stopped, 2 samples, 0 log() rows")
 
 
-def test_what_is_taken_later_is_left_to_the_next_relay(
+def test_held_records_are_left_to_the_next_relay(
     tmp_path: Path, journal: Journal, receiver: Receiver
 ) -> None:
     journal.t0 += 2 * 86_400_000
@@ -101,7 +99,7 @@ def test_what_is_taken_later_is_left_to_the_next_relay(
     assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == ""
 
 
-def test_a_destination_that_cannot_be_is_said_at_once(tmp_path: Path, journal: Journal) -> None:
+def test_unknown_destination_raises(tmp_path: Path, journal: Journal) -> None:
     with pytest.raises(ValueError, match="unknown destination 'nowhere'"):
         Foreground(str(tmp_path), ["nowhere"], [RUN], print).run()
 
@@ -115,9 +113,7 @@ def command(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(every, env=environ, stdout=subprocess.PIPE, text=True)
 
 
-def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
-    tmp_path: Path, receiver: Receiver
-) -> None:
+def test_command_delivers_running_runs_until_sigterm(tmp_path: Path, receiver: Receiver) -> None:
     about = {"run": "live", "host": own_host(), "role": "monitor", "pid": 6, "interval_s": 1.0}
     journal = JournalWriter(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
     journal.sample(now_ms(), {"cpu": 1.0})
@@ -138,7 +134,7 @@ def test_the_command_follows_what_goes_on_here_until_it_is_told_to_end(
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]
 
 
-def test_the_command_shows_runs_to_prometheus(tmp_path: Path) -> None:
+def test_command_serves_metrics_to_prometheus(tmp_path: Path) -> None:
     about = {"run": "live", "host": own_host(), "role": "monitor", "pid": 6, "interval_s": 1.0}
     journal = JournalWriter(paths.run_dir("live", str(tmp_path)), f"monitor.{own_host()}.1", about)
     journal.sample(now_ms(), {"cpu": 50.0})
@@ -153,7 +149,7 @@ def test_the_command_shows_runs_to_prometheus(tmp_path: Path) -> None:
     assert relay.returncode == 0
 
 
-def test_the_status_tells_how_far_behind_a_delivery_is_and_what_was_dropped(
+def test_status_shows_lag_and_dropped_values(
     tmp_path: Path, journal: Journal, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sender = Sender(journal.folder, receiver.url)

@@ -87,7 +87,7 @@ def deliver(directory: Path, run_id: str, receiver: Receiver) -> Cursor:
 @given(journals, steps)
 @example({"train.node1.4711.199c7f9d400": [_LOST, _ODD_ROW]}, 1)
 @example({"train.node1.4711.199c7f9d400": _NULLS}, 1)
-def test_whatever_a_journal_holds_the_server_s_pages_survive(
+def test_server_pages_survive_any_journal(
     receiver: Receiver, journal: dict[str, list[Payload]], number_step: int
 ) -> None:
     run = f"run{next(_numbers)}"

@@ -171,7 +171,7 @@ def states(receiver: Receiver) -> dict[str, str]:
     return {"run": run.state, **{one.name: one.ending.state for one in hosts(writers, receiver.now_ms())}}
 
 
-def test_two_nodes_are_one_run_whatever_happens_between(cluster: Cluster, receiver: Receiver) -> None:
+def test_two_nodes_survive_outages_as_one_run(cluster: Cluster, receiver: Receiver) -> None:
     for node in ("node1", "node2"):
         cluster.start(node)
     everywhere = {(node, key) for node in ("node1", "node2") for key in ("memory_percent", "loss")}

@@ -75,7 +75,7 @@ def eventually(look: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_a_run_is_there_when_its_script_ends(receiver: Receiver, environ: dict[str, str]) -> None:
+def test_run_is_delivered_when_the_script_ends(receiver: Receiver, environ: dict[str, str]) -> None:
     said = train({**environ, "RUNVITALS_SERVER": receiver.url})
     assert f"delivered to {receiver.url}: " in said
     assert "3 log() rows" in said
@@ -85,7 +85,7 @@ def test_a_run_is_there_when_its_script_ends(receiver: Receiver, environ: dict[s
     assert "memory_percent" in stored, sorted(stored)
 
 
-def test_a_server_that_is_away_costs_the_time_that_was_allowed(
+def test_unavailable_server_delays_the_end_by_the_delivery_timeout(
     receiver: Receiver, environ: dict[str, str]
 ) -> None:
     receiver.faults.extend([(503, "1")] * 3)
@@ -96,7 +96,7 @@ def test_a_server_that_is_away_costs_the_time_that_was_allowed(
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
-def test_nothing_is_started_for_a_run_that_goes_nowhere(environ: dict[str, str], mode: str) -> None:
+def test_run_without_destinations_starts_no_relay(environ: dict[str, str], mode: str) -> None:
     named = {"RUNVITALS_SERVER": "http://127.0.0.1:9"} if mode == "offline" else {}
     script = SCRIPT + "import sys; assert 'runvitals.monitor.relay_connection' not in sys.modules\n"
     said = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
@@ -104,7 +104,7 @@ def test_nothing_is_started_for_a_run_that_goes_nowhere(environ: dict[str, str],
     assert call(environ["RUNVITALS_DIR"]) is None
 
 
-def test_a_user_at_the_server_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
+def test_stop_request_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
     environ = {**environ, "RUNVITALS_SERVER": receiver.url}
     command = [sys.executable, "-c", UNTIL_INTERRUPTED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
@@ -129,9 +129,7 @@ print("done")
 """
 
 
-def test_a_training_that_asked_to_be_told_ends_in_its_own_way(
-    receiver: Receiver, environ: dict[str, str]
-) -> None:
+def test_stop_request_calls_the_on_stop_callback(receiver: Receiver, environ: dict[str, str]) -> None:
     environ = {**environ, "RUNVITALS_SERVER": receiver.url}
     command = [sys.executable, "-c", UNTIL_ASKED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
@@ -143,7 +141,9 @@ def test_a_training_that_asked_to_be_told_ends_in_its_own_way(
     assert "checkpoint" in receiver.samples()
 
 
-def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ: dict[str, str]) -> None:
+def test_missing_token_is_reported_and_recorded_in_the_journal(
+    receiver: Receiver, environ: dict[str, str]
+) -> None:
     receiver.required_token = "rvt_right"
     environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
     said = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
@@ -157,7 +157,7 @@ def test_a_missing_token_is_in_the_run_s_own_journal(receiver: Receiver, environ
     eventually(lambda: receiver.runs() == 1 and receiver.run("abc").state == "finished")
 
 
-def test_a_relay_that_is_killed_is_replaced(receiver: Receiver, environ: dict[str, str]) -> None:
+def test_killed_relay_is_replaced(receiver: Receiver, environ: dict[str, str]) -> None:
     script = """
 import os, signal, time, runvitals
 from runvitals.monitor.relay_connection import ask
@@ -177,7 +177,7 @@ with runvitals.init(id="abc", settings={"sampling_interval": 0.1}) as run:
     assert receiver.run("abc").state == "finished"
 
 
-def test_a_relay_ends_when_its_data_folder_is_deleted(receiver: Receiver, environ: dict[str, str]) -> None:
+def test_relay_exits_when_the_data_folder_is_deleted(receiver: Receiver, environ: dict[str, str]) -> None:
     """Though its server rejects the token, so that the next attempt is minutes away."""
     receiver.faults.extend([(401, "")] * 100)
     train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})

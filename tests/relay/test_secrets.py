@@ -29,7 +29,7 @@ def kept(folder: str | Path) -> str:
     return "".join(f"{path.name}\n{path.read_bytes()!r}\n" for path in files)
 
 
-def test_a_token_in_a_query_is_sent_and_kept_nowhere(
+def test_token_in_a_query_is_sent_but_not_stored(
     journal: Journal, target: RecordingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     destination = f"remote_write:{target.url}/api/v1/write?token={SECRET}"
@@ -60,7 +60,7 @@ def test_a_token_in_a_query_is_sent_and_kept_nowhere(
     )
 
 
-def test_who_does_not_know_the_secret_does_not_deliver(journal: Journal, tmp_path: Path) -> None:
+def test_undelivered_runs_need_the_secret_of_their_destination(journal: Journal, tmp_path: Path) -> None:
     spec = DestinationSpec(f"remote_write:http://host/?token={SECRET}")
     cursor = Cursor(journal.folder, spec, HOST)
     cursor.save()
@@ -72,7 +72,7 @@ def test_who_does_not_know_the_secret_does_not_deliver(journal: Journal, tmp_pat
     assert list(undelivered(data, HOST, [spec])) == [spec.text]
 
 
-def test_files_of_an_earlier_version_are_gone_on_with(journal: Journal) -> None:
+def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:
     spec = DestinationSpec("remote_write:http://host:9090")
     cursor = Cursor(journal.folder, spec, HOST)
     cursor.position("monitor.x.1").next_seq = 7
@@ -92,7 +92,7 @@ def test_files_of_an_earlier_version_are_gone_on_with(journal: Journal) -> None:
         f"nosuch:{SECRET}@place",
     ],
 )
-def test_neither_the_training_nor_its_journal_tells(
+def test_training_output_and_journal_contain_no_secret(
     tmp_path: Path, environ: dict[str, str], destination: str
 ) -> None:
     script = """
@@ -119,7 +119,7 @@ with runvitals.init(id="abc", settings={"labels": labels}) as run:
     ]
 
 
-def test_a_wrong_destination_is_named_without_its_secret(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_invalid_destination_error_hides_the_secret(tmp_path: Path, environ: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runvitals", "settings"],
         env={**environ, "RUNVITALS_DESTINATIONS": f"remote_write:https://me:{SECRET}@host/write"},

@@ -29,7 +29,7 @@ def install(folder: Path) -> None:
     (about / "entry_points.txt").write_text(f"[runvitals.destinations]\n{''.join(entry)}\n")
 
 
-def test_the_example_of_the_page_delivers_each_sample_once(tmp_path: Path) -> None:
+def test_documented_example_delivers_each_sample_once(tmp_path: Path) -> None:
     install(tmp_path)
     journal = Journal(tmp_path / "data")
     for second in range(3):

@@ -77,7 +77,7 @@ def fill(journal: Journal) -> None:
     journal.end()
 
 
-def test_where_files_lie(journal: Journal, out: Path) -> None:
+def test_file_paths(journal: Journal, out: Path) -> None:
     fill(journal)
     send(journal, out, "csv")
     (samples,) = (out / "samples").rglob("*.csv")
@@ -169,7 +169,7 @@ def test_duckdb_reads_csv_and_json_lines(journal: Journal, out: Path) -> None:
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
-def test_new_keys_and_other_kinds_find_their_place(journal: Journal, out: Path, format: str) -> None:
+def test_new_keys_and_types(journal: Journal, out: Path, format: str) -> None:
     sender = Sender(journal.folder, f"files:{out}?format={format}")
     for step, values in enumerate([{"a": 1.0}, {"a": 2.0, "b": 3.0}, {"a": "n/a"}, {"a": 4.0}]):
         journal.log(step, step, **values)
@@ -181,7 +181,7 @@ def test_new_keys_and_other_kinds_find_their_place(journal: Journal, out: Path, 
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
-def test_a_lost_position_doubles_nothing(journal: Journal, out: Path, format: str) -> None:
+def test_lost_position_causes_no_duplicates(journal: Journal, out: Path, format: str) -> None:
     fill(journal)
     sender = send(journal, out, format)
     before = read(out, "samples", format)
@@ -192,9 +192,7 @@ def test_a_lost_position_doubles_nothing(journal: Journal, out: Path, format: st
     assert len(read(out, "logs", format)) == 2
 
 
-def test_days_and_full_files_begin_others(
-    journal: Journal, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_file_per_day_and_when_full(journal: Journal, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 1)
     sender = Sender(journal.folder, f"files:{out}?format=csv")
     for second in (0, 1, 86_400, -200_000):  # the last: somebody set the clock back
@@ -206,7 +204,7 @@ def test_days_and_full_files_begin_others(
     assert len(found) == 4
 
 
-def test_a_file_that_somebody_took_away_is_not_missed(journal: Journal, out: Path) -> None:
+def test_removed_file_is_not_required(journal: Journal, out: Path) -> None:
     sender = Sender(journal.folder, f"files:{out}?format=csv")
     journal.sample(0, cpu=0.0)
     sender.send()
@@ -218,14 +216,14 @@ def test_a_file_that_somebody_took_away_is_not_missed(journal: Journal, out: Pat
 
 
 @pytest.mark.parametrize("address", ["", "out?format=xls", "out?colour=red"])
-def test_addresses_that_cannot_be(journal: Journal, address: str) -> None:
+def test_invalid_addresses(journal: Journal, address: str) -> None:
     sender = Sender(journal.folder, f"files:{address}")
     with pytest.raises(ValueError, match="expected files:FOLDER"):
         sender.send()
     sender.kill()
 
 
-def test_a_csv_cell_is_what_was_written() -> None:
+def test_csv_cells_round_trip() -> None:
     row = TableRow(1_700_000_000_123, {"host": "h"}, {"a": 0.1, "b": float("-inf"), "c": "1"})
     assert CsvFormat().rows("samples", {"a": NUMBER, "b": NUMBER, "c": TEXT}, [row]) == (
         b"1700000000123,2023-11-14T22:13:20.123Z,h,0.1,-inf,1\n"
@@ -250,7 +248,7 @@ while delivery.step(0.0, flush=True):
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
-def test_kill_9_leaves_each_row_once(
+def test_kill_9_causes_no_loss_or_duplicates(
     journal: Journal, out: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for second in range(300):

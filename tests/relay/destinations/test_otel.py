@@ -88,7 +88,7 @@ def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sen
     assert (loss.as_double, attributes(loss)) == (0.5, {"runvitals.key": "loss"})
 
 
-def test_the_resource_says_what_it_is_about(
+def test_resource_attributes(
     journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal.sample(0, cpu=1.0)
@@ -128,7 +128,9 @@ def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, 
     assert values["loss"].flags == 0
 
 
-def test_part_of_it_may_be_refused(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+def test_partial_success_is_counted_as_rejected(
+    journal: Journal, target: RecordingServer, sender: Sender
+) -> None:
     told = ExportMetricsServiceResponse(
         partial_success=ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too old")
     )
@@ -140,7 +142,7 @@ def test_part_of_it_may_be_refused(journal: Journal, target: RecordingServer, se
     assert sender.cursor.rejection == "3 points were rejected: too old"
 
 
-def test_a_busy_collector_is_asked_again(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+def test_retries_after_503(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     target.responses.append((503, {"Retry-After": "3"}, b""))
     journal.sample(0, cpu=1.0)
     with pytest.raises(Retry) as raised:
@@ -150,7 +152,7 @@ def test_a_busy_collector_is_asked_again(journal: Journal, target: RecordingServ
     assert target.requests[0].body == target.requests[1].body
 
 
-def test_the_environment_says_where_and_how(
+def test_configuration_from_the_environment(
     journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{target.url}/team/")
@@ -186,7 +188,7 @@ def test_endpoints(environ: dict[str, str], wanted: str) -> None:
         ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "unsupported compression 'zstd'"),
     ],
 )
-def test_what_is_not_spoken(
+def test_unsupported_protocols_raise(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], text: str
 ) -> None:
     for name, value in environ.items():
@@ -197,7 +199,7 @@ def test_what_is_not_spoken(
     sender.kill()
 
 
-def test_no_two_metrics_are_the_same_series_and_one_name_has_one_kind() -> None:
+def test_metric_names_are_distinct_and_of_one_kind() -> None:
     seen: dict[Any, str] = {}
     families: dict[str, set[Any]] = defaultdict(set)
     for row in DEFINITIONS.metrics:
@@ -211,7 +213,7 @@ def test_no_two_metrics_are_the_same_series_and_one_name_has_one_kind() -> None:
     assert {name: kinds for name, kinds in families.items() if len(kinds) > 1} == {}
 
 
-def test_a_real_victoriametrics_takes_it(journal: Journal, tmp_path: Path) -> None:
+def test_victoriametrics_accepts_it(journal: Journal, tmp_path: Path) -> None:
     journal.sample(0, cpu=50.0)
     with VictoriaMetrics(tmp_path / "victoria") as victoria:
         sender = Sender(journal.folder, f"otel:{victoria.url}/opentelemetry/v1/metrics")

@@ -90,23 +90,23 @@ def far(tmp_path: Path) -> Far:
 
 
 @pytest.mark.parametrize("crc32c", [tfrecords.crc32c, tfrecords._crc32c])
-def test_the_sum_is_castagnolis(crc32c: Callable[[bytes], int]) -> None:
+def test_crc32c(crc32c: Callable[[bytes], int]) -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"") == 0
 
 
-def test_it_is_found_by_its_name() -> None:
+def test_is_built_in() -> None:
     assert DestinationSpec("tensorboard:logs").factory() is TensorBoardDestination
 
 
-def test_what_is_logged_has_the_users_tags_and_steps(far: Far) -> None:
+def test_logged_values_keep_their_tags_and_steps(far: Far) -> None:
     far.deliver(far.logged(3, {"loss": 0.5, "note": "warm *up*"}), far.logged(4, {"loss": 1e40}))
     assert far.scalars("first_try-r1", "loss") == [(3, 0.5), (4, float("inf"))]
     assert far.read("first_try-r1").Tensors("note")[0].tensor_proto.string_val == [b"`warm *up*`"]
     assert far.files()[0].startswith("logs/first_try-r1/events.out.tfevents.1700000000.n1.100")
 
 
-def test_samples_are_grouped_as_on_the_page_and_counters_are_rates(far: Far) -> None:
+def test_samples_are_grouped_by_chart_and_counters_are_rates(far: Far) -> None:
     nan = float("nan")
     far.deliver(
         far.samples(["gpu.0.powerWatts", "disk.in"], [(70.0, 0.0), (nan, 5.0)]),
@@ -120,7 +120,7 @@ def test_samples_are_grouped_as_on_the_page_and_counters_are_rates(far: Far) -> 
     assert metadata.plugin_data.plugin_name == "scalars"
 
 
-def test_samples_of_several_sets_of_keys_are_in_order(far: Far) -> None:
+def test_samples_of_several_key_sets_are_in_order(far: Far) -> None:
     """What changes slowly is in few samples; a step that goes back would be taken for a restart."""
     batch = far.samples(["cpu", "disk.in"], [(0.0, 0.0), (2.0, 4.0)])
     batch.samples[0].times_ms, batch.samples[0].seqs = [T0, T0 + 2000], [1, 3]
@@ -132,13 +132,13 @@ def test_samples_of_several_sets_of_keys_are_in_order(far: Far) -> None:
     assert rates == [(1, 1.0), (2, 3.0), (3, 2.0)]
 
 
-def test_ranks_have_folders_of_their_own(far: Far) -> None:
+def test_each_rank_has_its_own_folder(far: Far) -> None:
     far.deliver(far.logged(1, {"loss": 1.0}, rank=0), far.logged(1, {"loss": 2.0}, rank=3))
     assert far.scalars("first_try-r1/rank3", "loss") == [(1, 2.0)]
     assert far.scalars("first_try-r1", "loss") == [(1, 1.0)]
 
 
-def test_the_same_stretch_again_is_there_once(far: Far) -> None:
+def test_repeated_batch_is_written_once(far: Far) -> None:
     """The relay was killed after a batch was written and before its position was."""
     far.deliver(far.logged(1, {"loss": 1.0}))
     known = json.dumps(far.state)
@@ -150,7 +150,7 @@ def test_the_same_stretch_again_is_there_once(far: Far) -> None:
     assert len(far.files()) == 1
 
 
-def test_a_batch_that_the_disk_refuses_changes_nothing(far: Far) -> None:
+def test_failed_write_changes_nothing(far: Far) -> None:
     far.deliver(far.samples(["cpu", "disk.in"], [(1.0, 0.0)]))
     known = json.dumps(far.state)
     folder = far.cwd / "logs/first_try-r1/system/n1"
@@ -167,7 +167,7 @@ def test_a_batch_that_the_disk_refuses_changes_nothing(far: Far) -> None:
     assert [step for step, _ in far.scalars("first_try-r1/system/n1", "Disk I/O/disk.readMBps")] == [1]
 
 
-def test_the_configuration_is_a_table_and_hyper_parameters(far: Far) -> None:
+def test_configuration_as_table_and_hyperparameters(far: Far) -> None:
     from tensorboard.plugins.hparams import metadata
 
     far.run.config = {"optimizer": {"lr": 0.1, "name": "adam|<b>"}, "amp": True}
@@ -185,14 +185,14 @@ def test_the_configuration_is_a_table_and_hyper_parameters(far: Far) -> None:
     assert metadata.parse_session_end_info_plugin_data(content).status == 1
 
 
-def test_events_are_texts(far: Far) -> None:
+def test_events_are_text_summaries(far: Far) -> None:
     far.deliver(far.noted(EVENT, name="device_lost", level="error", text="gpu 3 <script>"))
     [event] = far.read("first_try-r1/system/n1").Tensors("events/device_lost")
     assert event.step == 9
     assert event.tensor_proto.string_val == [b"`2023-11-14 22:13:29 UTC error: gpu 3 <script>`"]
 
 
-def test_a_file_is_no_folder(far: Far) -> None:
+def test_address_of_a_file_raises(far: Far) -> None:
     (far.cwd / "logs").write_text("")
     with pytest.raises(ValueError, match="logs is not a folder"):
         TensorBoardDestination("logs", far.context())

@@ -50,7 +50,7 @@ def sent(journal: Journal, destination: str, target: RecordingServer) -> str:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_the_server_that_the_environment_names_and_no_other(
+def test_credentials_go_to_the_named_server_only(
     journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv(SERVERS[kind], "https://mine.example")
@@ -64,7 +64,7 @@ def test_the_server_that_the_environment_names_and_no_other(
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_of_several_servers_none_unless_it_is_said_which(
+def test_credentials_go_to_none_of_several_servers(
     journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     destinations = [f"{kind}:{target.url}", f"{kind}:https://mine.example"]
@@ -76,7 +76,7 @@ def test_of_several_servers_none_unless_it_is_said_which(
 
 
 @pytest.mark.parametrize("kind", [*SERVERS, "http"])
-def test_a_redirect_is_not_followed(journal: Journal, target: RecordingServer, kind: str) -> None:
+def test_redirects_are_not_followed(journal: Journal, target: RecordingServer, kind: str) -> None:
     other = RecordingServer()
     target.default_headers = {}
     target.responses.extend([(307, {"Location": f"{other.url}/stolen"}, b"")] * 20)
@@ -88,7 +88,7 @@ def test_a_redirect_is_not_followed(journal: Journal, target: RecordingServer, k
 
 
 @pytest.mark.parametrize("kind", ["remote_write", "otel"])
-def test_a_command_that_is_told_another_place(
+def test_sync_to_another_server_sends_no_credentials(
     journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """`RUNVITALS_DESTINATIONS` says what the credentials beside it are for."""
@@ -112,19 +112,19 @@ def test_a_command_that_is_told_another_place(
         ("https://evil/https://mine.example", False),
     ],
 )
-def test_servers_are_told_apart_by_scheme_host_and_port(url: str, known: bool) -> None:
+def test_servers_are_identified_by_scheme_host_and_port(url: str, known: bool) -> None:
     environ = {"REMOTE_WRITE_URL": "https://other.example, https://mine.example/api/v1/write"}
     assert credentials_are_for(url, "remote_write", environ) is known
 
 
-def test_mlflow_with_a_server_of_its_own() -> None:
+def test_mlflow_credentials_go_to_the_tracking_uri() -> None:
     assert is_trusted("http://mine", {})
     assert not is_trusted("http://mine", {"MLFLOW_TRACKING_URI": "http://other"})
     two = {"RUNVITALS_DESTINATIONS": "mlflow:http://mine,mlflow:http://other#run=1"}
     assert not is_trusted("http://mine", two)
 
 
-def test_a_position_in_a_folder_does_not_say_what_credentials_are_for() -> None:
+def test_destination_in_a_run_folder_gets_no_credentials() -> None:
     """A run that was copied into the data folder may hold the position of a delivery to anywhere."""
     left = environ_for_undelivered(
         "remote_write:https://evil", {**SECRETS, "XDG_CONFIG_HOME": "/nonexistent"}
@@ -142,7 +142,7 @@ def test_a_position_in_a_folder_does_not_say_what_credentials_are_for() -> None:
     )
 
 
-def test_a_token_of_ours_is_for_the_server_that_is_named_beside_it() -> None:
+def test_runvitals_token_goes_to_runvitals_server() -> None:
     environ = {"RUNVITALS_TOKEN": "s3cret", "XDG_CONFIG_HOME": "/nonexistent"}
     assert login.token("https://evil", environ) is None
     assert login.token("https://evil", {**environ, "RUNVITALS_SERVER": "https://mine"}) is None

@@ -46,7 +46,7 @@ def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
     made.kill()
 
 
-def test_a_journal_arrives_whole(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_delivers_the_whole_journal(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.monitor.json(
         frames.INFO,
         {
@@ -80,7 +80,7 @@ def test_a_journal_arrives_whole(journal: Journal, receiver: Receiver, sender: S
     assert sender.cursor.counts["rejected"] == 0
 
 
-def test_what_is_delivered_is_not_sent_again(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_delivered_records_are_not_sent_again(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
     sender.kill()
@@ -95,7 +95,7 @@ def test_what_is_delivered_is_not_sent_again(journal: Journal, receiver: Receive
 
 
 @pytest.mark.parametrize("fault", [503, 599], ids=["request lost", "answer lost"])
-def test_after_a_kill_the_same_stretch_is_sent_again(
+def test_sends_the_same_range_after_a_kill(
     journal: Journal, receiver: Receiver, sender: Sender, fault: int
 ) -> None:
     journal.sample(0, cpu=1.0)
@@ -115,7 +115,7 @@ def test_after_a_kill_the_same_stretch_is_sent_again(
 
 
 @pytest.mark.parametrize(("status", "after", "asked_s"), [(429, "7", 7.0), (503, "2", 2.0), (502, "", None)])
-def test_a_busy_server_is_asked_again_when_it_says(
+def test_retries_after_the_delay_the_server_asks_for(
     journal: Journal, receiver: Receiver, sender: Sender, status: int, after: str, asked_s: float | None
 ) -> None:
     journal.sample(0, cpu=1.0)
@@ -128,9 +128,7 @@ def test_a_busy_server_is_asked_again_when_it_says(
     assert sender.cursor.counts["samples"] == 1
 
 
-def test_what_the_server_never_takes_is_counted_and_passed_over(
-    journal: Journal, receiver: Receiver, sender: Sender
-) -> None:
+def test_counts_and_skips_rejected_records(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.monitor.sample(1000, {"cpu": 1.0})  # 1970: 422
     journal.event("marker")
     sender.send()
@@ -142,7 +140,7 @@ def test_what_the_server_never_takes_is_counted_and_passed_over(
     assert len(receiver.metadata_store.events.of_run(receiver.run(RUN).id)) == 1  # what was right beside it
 
 
-def test_a_server_that_was_away(journal: Journal, receivers: Callable[..., Receiver]) -> None:
+def test_continues_after_a_server_outage(journal: Journal, receivers: Callable[..., Receiver]) -> None:
     receiver = receivers()
     sender = Sender(journal.folder, receiver.url)
     journal.sample(0, cpu=1.0)
@@ -160,7 +158,7 @@ def test_a_server_that_was_away(journal: Journal, receivers: Callable[..., Recei
     sender.kill()
 
 
-def test_a_lost_position_harms_nothing(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_lost_position_causes_no_duplicates(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     for second in range(3):
         journal.sample(second, cpu=float(second))
         journal.event(f"marker {second}")
@@ -175,7 +173,9 @@ def test_a_lost_position_harms_nothing(journal: Journal, receiver: Receiver, sen
     again.kill()
 
 
-def test_rows_of_one_moment_stay_apart(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_rows_of_the_same_millisecond_get_distinct_times(
+    journal: Journal, receiver: Receiver, sender: Sender
+) -> None:
     for step in range(3):
         journal.log(0, step, loss=float(step))
     sender.send()
@@ -184,7 +184,7 @@ def test_rows_of_one_moment_stay_apart(journal: Journal, receiver: Receiver, sen
     assert [value for _, value in stored["_time"]] == [float(journal.t0)] * 3
 
 
-def test_a_run_that_goes_on_gives_signs_of_life(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_sends_heartbeats_of_a_running_run(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.delivery.live = True
     sender.send(now_s=100.0)
@@ -196,7 +196,7 @@ def test_a_run_that_goes_on_gives_signs_of_life(journal: Journal, receiver: Rece
     assert len(receiver.requests) == before + 1
 
 
-def test_a_user_stops_the_run_at_the_server(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_forwards_a_stop_request_once(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
     receiver.request_stop(RUN)
@@ -206,7 +206,7 @@ def test_a_user_stops_the_run_at_the_server(journal: Journal, receiver: Receiver
     assert sender.stops == [f"requested on {receiver.url}"]
 
 
-def test_a_run_in_the_trash_gets_no_more_data(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_run_in_the_trash_raises_gone(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     journal.sample(0, cpu=1.0)
     sender.send()
     receiver.recorder.heartbeats.add_deleted(receiver.run(RUN).id)
@@ -215,7 +215,7 @@ def test_a_run_in_the_trash_gets_no_more_data(journal: Journal, receiver: Receiv
         sender.send()
 
 
-def test_the_token_travels_and_is_written_nowhere(
+def test_token_is_sent_but_not_stored(
     journal: Journal, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUNVITALS_SERVER", receiver.url)
@@ -228,7 +228,7 @@ def test_the_token_travels_and_is_written_nowhere(
     assert all(b"rvt_secret" not in file.read_bytes() for file in files)
 
 
-def test_a_damaged_position_begins_again_and_says_so(journal: Journal, receiver: Receiver) -> None:
+def test_damaged_position_starts_over_and_is_reported(journal: Journal, receiver: Receiver) -> None:
     journal.sample(0, cpu=1.0)
     sender = Sender(journal.folder, receiver.url)
     sender.send()

@@ -92,7 +92,7 @@ def relay(receiver: Receiver, environ: dict[str, str]) -> Iterator[Relay]:
     made.close()
 
 
-def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
+def test_missing_token_is_reported_once_and_delivery_continues_with_one(
     journal: Journal,
     receiver: Receiver,
     relay: Relay,
@@ -125,7 +125,7 @@ def test_without_a_token_it_is_said_once_and_goes_on_when_there_is_one(
     assert len(relay.told) == 2
 
 
-def test_a_run_that_is_not_let_in_holds_up_no_other(
+def test_unauthorized_run_does_not_block_others(
     tmp_path: Path, receiver: Receiver, relay: Relay, environ: dict[str, str]
 ) -> None:
     """Each has the token of its own training."""
@@ -143,7 +143,7 @@ def test_a_run_that_is_not_let_in_holds_up_no_other(
     assert [run for run, _ in relay.told] == ["first"]
 
 
-def test_what_a_server_never_takes_is_told_once(journal: Journal, receiver: Receiver, relay: Relay) -> None:
+def test_rejected_records_are_reported_once(journal: Journal, receiver: Receiver, relay: Relay) -> None:
     cursor = relay.serve(journal.folder, live=True)
     for second in range(3):
         journal.monitor.sample(1000 + second, {"cpu": 1.0})  # 1970
@@ -156,9 +156,7 @@ def test_what_a_server_never_takes_is_told_once(journal: Journal, receiver: Rece
     assert len(receiver.samples()["cpu"]) == 3
 
 
-def test_a_run_restored_from_the_trash_continues_where_it_was(
-    journal: Journal, receiver: Receiver, relay: Relay
-) -> None:
+def test_run_restored_from_the_trash_continues(journal: Journal, receiver: Receiver, relay: Relay) -> None:
     cursor = relay.serve(journal.folder, live=True)
     journal.sample(0, cpu=0.0)
     relay.work(10)
@@ -186,7 +184,7 @@ def test_a_run_restored_from_the_trash_continues_where_it_was(
     assert cursor.error == ""
 
 
-def test_a_finished_run_in_the_trash_is_released(journal: Journal, receiver: Receiver, relay: Relay) -> None:
+def test_finished_run_in_the_trash_is_released(journal: Journal, receiver: Receiver, relay: Relay) -> None:
     cursor = relay.serve(journal.folder, live=True)
     journal.sample(0, cpu=0.0)
     relay.work(10)
@@ -206,7 +204,7 @@ def test_a_finished_run_in_the_trash_is_released(journal: Journal, receiver: Rec
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0]
 
 
-def test_times_that_lie_ahead_are_kept_until_they_are_taken(
+def test_records_with_future_times_are_held_until_accepted(
     journal: Journal,
     receiver: Receiver,
     relay: Relay,
@@ -245,7 +243,7 @@ def test_times_that_lie_ahead_are_kept_until_they_are_taken(
     assert (cursor.held, cursor.held_why) == ({}, "")
 
 
-def test_a_run_that_is_over_is_not_delivered_while_something_is_held(
+def test_run_with_held_records_is_not_marked_delivered(
     journal: Journal,
     receiver: Receiver,
     relay: Relay,
@@ -284,7 +282,9 @@ class Slow(Destination):
         self.seqs.append((batch.first_seq, batch.last_seq))
 
 
-def test_a_week_offline(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catches_up_after_a_week_offline(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """60,480 samples of 60 keys, 31 MB: a week at 10 s. The far side comes back, and gets it bit by bit."""
     folder = str(tmp_path / "runs" / RUN)
     about = {"run": RUN, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 10.0}

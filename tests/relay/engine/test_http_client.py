@@ -24,13 +24,13 @@ _NONE = ["nan", "inf", "-inf", "-5", "1e400", "9" * 5000, "soon", "", "Mon, 32 F
 
 
 @pytest.mark.parametrize("text", _NONE)
-def test_a_wait_that_is_none_is_not_heeded(text: str) -> None:
+def test_invalid_retry_after_is_ignored(text: str) -> None:
     asked_s = _answer(Retry_After=text).retry_after_s
     assert asked_s is None or asked_s == 0.0
     assert backoff().failed(0.0, asked_s) >= 1.0
 
 
-def test_a_wait_in_seconds_or_until_a_date() -> None:
+def test_retry_after_in_seconds_or_as_a_date() -> None:
     assert _answer(Retry_After="7").retry_after_s == 7.0
     asked_s = _answer(Retry_After=formatdate(time.time() + 100, usegmt=True)).retry_after_s
     assert asked_s is not None
@@ -42,6 +42,6 @@ def test_a_wait_in_seconds_or_until_a_date() -> None:
 @pytest.mark.parametrize(
     "text", ["", "nan", "Thu, 01 Jan 0001 00:00:00 -2359", "Fri, 31 Dec 9999 23:59:59 -2359"]
 )
-def test_a_date_that_is_none(text: str) -> None:
+def test_invalid_date_header(text: str) -> None:
     date_ms = _answer(Date=text).date_ms
     assert date_ms is None or abs(date_ms) < 1 << 60

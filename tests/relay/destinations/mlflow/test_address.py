@@ -21,12 +21,12 @@ from runvitals.relay.destinations.mlflow.address import MlflowAddress, absolute,
         ("postgresql://me@db/mlflow", "postgresql://me@db/mlflow"),
     ],
 )
-def test_a_tracking_uri_is_absolute(text: str, uri: str) -> None:
+def test_tracking_uri_is_made_absolute(text: str, uri: str) -> None:
     assert MlflowAddress.parse(text, {}, "/srv/me").uri == uri
     assert absolute(uri, "/elsewhere") == uri
 
 
-def test_the_environment_says_what_the_address_does_not() -> None:
+def test_defaults_from_the_environment() -> None:
     environ = {
         "MLFLOW_TRACKING_URI": "https://me:secret@host/mlflow",
         "MLFLOW_EXPERIMENT_NAME": "digits",
@@ -57,7 +57,7 @@ def test_invalid_addresses_are_rejected(text: str, why: str) -> None:
         ("databricks", "databricks"),
     ],
 )
-def test_no_password_is_written_down_and_the_environment_completes_it(uri: str, shown: str) -> None:
+def test_passwords_are_removed_and_restored_from_the_environment(uri: str, shown: str) -> None:
     assert public(uri) == shown
     assert complete(shown, {"MLFLOW_TRACKING_URI": uri}) == uri
     assert complete(shown, {"MLFLOW_TRACKING_URI": "https://me:secret@another"}) == shown

@@ -92,14 +92,14 @@ def own(tracking: Tracking, tmp_path: Path) -> Far:
     return Far(tracking, tmp_path, "")
 
 
-def test_it_is_found_by_its_name() -> None:
+def test_is_built_in() -> None:
     assert DestinationSpec("mlflow:http://host:5000#run=0f").factory() is MlflowDestination
 
 
 # -- system metrics in a run of MLflow's
 
 
-def test_a_batch_of_samples_is_one_request(far: Far, tracking: Tracking) -> None:
+def test_sends_a_batch_in_one_request(far: Far, tracking: Tracking) -> None:
     far.deliver(far.cpu(10.0, 20.0, 30.0))
     assert tracking.points(RUN, CPU) == [(0, 10.0), (1, 20.0), (2, 30.0)]
     assert [path for path, _ in tracking.requests] == ["runs/get", "runs/log-batch"]
@@ -108,14 +108,14 @@ def test_a_batch_of_samples_is_one_request(far: Far, tracking: Tracking) -> None
     assert len(tracking.requests) == 3
 
 
-def test_the_first_step_follows_the_last_of_any_node(far: Far, tracking: Tracking) -> None:
+def test_steps_continue_after_the_last_of_any_node(far: Far, tracking: Tracking) -> None:
     known = [("loss", 900), ("system/n0/cpu_utilization_percentage", 4), (CPU, 2)]
     tracking.begin(RUN, metrics=[{"key": key, "value": 1.0, "step": step} for key, step in known])
     far.deliver(far.cpu(10.0))
     assert (5, 10.0) in tracking.points(RUN, CPU)
 
 
-def test_nodes_are_told_apart(far: Far, tracking: Tracking) -> None:
+def test_node_prefixes(far: Far, tracking: Tracking) -> None:
     far.address += "&node=rack/7"
     far.deliver(far.cpu(10.0))
     assert tracking.keys(RUN) == {"system/rack/7/cpu_utilization_percentage"}
@@ -124,7 +124,7 @@ def test_nodes_are_told_apart(far: Far, tracking: Tracking) -> None:
         far.deliver(far.cpu(10.0))
 
 
-def test_a_window_over_two_batches_and_what_is_left_at_the_end(far: Far, tracking: Tracking) -> None:
+def test_window_across_batches_and_the_rest_at_the_end(far: Far, tracking: Tracking) -> None:
     far.deliver(far.cpu(10.0, 20.0, samples="3"))
     assert tracking.points(RUN, CPU) == []
     far.deliver(far.cpu(60.0, 5.0, samples="3"))
@@ -133,9 +133,7 @@ def test_a_window_over_two_batches_and_what_is_left_at_the_end(far: Far, trackin
     assert tracking.points(RUN, CPU) == [(0, 30.0), (1, 6.0)]
 
 
-def test_a_monitor_that_replaces_one_goes_on_with_its_window_and_its_zero(
-    far: Far, tracking: Tracking
-) -> None:
+def test_replacement_monitor_continues_the_window(far: Far, tracking: Tracking) -> None:
     keys = ["cpu.mean", "network.sent"]
     far.deliver(far.samples(keys, [[10.0, 100e6], [20.0, 103e6], [30.0, 104e6]], samples="2"))
     later = far.samples(keys, [[50.0, 107e6]], life=2, samples="2")
@@ -144,7 +142,7 @@ def test_a_monitor_that_replaces_one_goes_on_with_its_window_and_its_zero(
     assert tracking.points(RUN, "system/network_transmit_megabytes") == [(0, 3.0), (1, 7.0)]
 
 
-def test_a_run_that_is_resumed_counts_its_traffic_from_zero(far: Far, tracking: Tracking) -> None:
+def test_resumed_run_counts_traffic_from_zero(far: Far, tracking: Tracking) -> None:
     far.deliver(far.samples(["network.sent"], [[1e6], [3e6]]))
     far.deliver(far.samples(["network.sent"], [[8e6], [9e6]], life=2))
     key = "system/network_transmit_megabytes"
@@ -155,9 +153,7 @@ def test_a_run_that_is_resumed_counts_its_traffic_from_zero(far: Far, tracking: 
 
 
 @pytest.mark.parametrize("status", [503, 429, 404, 401])
-def test_nothing_is_lost_or_counted_twice_when_a_request_fails(
-    far: Far, tracking: Tracking, status: int
-) -> None:
+def test_failed_request_causes_no_loss_or_duplicates(far: Far, tracking: Tracking, status: int) -> None:
     batch = seven_samples_of_many_gpus(far)
     tracking.faults.extend([(0, ""), (status, "7")])
     with pytest.raises(Retry) as failed:
@@ -170,7 +166,7 @@ def test_nothing_is_lost_or_counted_twice_when_a_request_fails(
     assert tracking.asked("runs/log-batch").count(first) == 1  # what had arrived is not sent again
 
 
-def test_an_answer_that_is_lost_makes_points_come_twice_the_same(far: Far, tracking: Tracking) -> None:
+def test_lost_response_repeats_identical_points(far: Far, tracking: Tracking) -> None:
     tracking.faults.extend([(0, ""), (599, "")])
     far.deliver(seven_samples_of_many_gpus(far))
     sent = tracking.asked("runs/log-batch")
@@ -184,7 +180,7 @@ def seven_samples_of_many_gpus(far: Far) -> Batch:
     return far.samples(keys, [[float(row), *range(400)] for row in range(7)], samples="2")
 
 
-def test_what_is_refused_is_told_and_the_rest_arrives(far: Far, tracking: Tracking) -> None:
+def test_rejected_values_are_reported_and_the_rest_delivered(far: Far, tracking: Tracking) -> None:
     tracking.refused = {"bad"}
     batch = far.batch("train")
     batch.logs.append(LogRow(1, T0, 3, {"bad": 1.0, **{f"m{i}": float(i) for i in range(9)}}))
@@ -193,7 +189,7 @@ def test_what_is_refused_is_told_and_the_rest_arrives(far: Far, tracking: Tracki
     assert tracking.keys(RUN) == {f"m{i}" for i in range(9)}
 
 
-def test_a_run_that_was_deleted_wants_no_more(far: Far, tracking: Tracking) -> None:
+def test_deleted_run_raises_gone(far: Far, tracking: Tracking) -> None:
     del tracking.runs[RUN]
     with pytest.raises(Gone, match="not found"):
         far.deliver(far.cpu(1.0))
@@ -209,7 +205,7 @@ def test_a_run_that_was_deleted_wants_no_more(far: Far, tracking: Tracking) -> N
         ("finished", "RUNNING", False, "RUNNING"),  # MLflow's own affair
     ],
 )
-def test_a_training_that_was_killed_does_not_run_for_ever(
+def test_killed_training_is_marked_failed(
     far: Far, tracking: Tracking, ours: str, there: str, resumed: bool, then: str
 ) -> None:
     if resumed:
@@ -223,7 +219,7 @@ def test_a_training_that_was_killed_does_not_run_for_ever(
 # -- a run of ours
 
 
-def test_a_run_is_made_with_what_is_known_of_it(own: Far, tracking: Tracking) -> None:
+def test_creates_a_run_with_name_tags_and_parameters(own: Far, tracking: Tracking) -> None:
     own.run.run["name"] = "first try"
     about = {
         "name": "first try",
@@ -275,14 +271,14 @@ def test_a_run_is_made_with_what_is_known_of_it(own: Far, tracking: Tracking) ->
     ("ours", "theirs"),
     [("finished", "FINISHED"), ("failed", "FAILED"), ("crashed", "FAILED"), ("stopped", "KILLED")],
 )
-def test_its_end_is_told(own: Far, tracking: Tracking, ours: str, theirs: str) -> None:
+def test_sets_the_final_status(own: Far, tracking: Tracking, ours: str, theirs: str) -> None:
     own.deliver(own.noted(LIFECYCLE, own.cpu(1.0), what="end", state=ours))
     assert [run["status"] for run in tracking.runs.values()] == [theirs]
     own.deliver(own.cpu(2.0, life=2))
     assert [run["status"] for run in tracking.runs.values()] == ["RUNNING"]  # it was resumed
 
 
-def test_a_relay_that_was_killed_while_it_made_the_run_finds_it(own: Far, tracking: Tracking) -> None:
+def test_finds_the_run_after_a_kill_during_creation(own: Far, tracking: Tracking) -> None:
     own.deliver(own.cpu(1.0))
     own.kept = json.dumps({"making": True})
     own.deliver(own.cpu(1.0, 2.0))
@@ -290,7 +286,7 @@ def test_a_relay_that_was_killed_while_it_made_the_run_finds_it(own: Far, tracki
     assert tracking.keys(run) == {CPU}
 
 
-def test_hosts_of_one_run_share_it_and_are_told_apart(own: Far, tracking: Tracking, tmp_path: Path) -> None:
+def test_hosts_share_a_run_with_distinct_prefixes(own: Far, tracking: Tracking, tmp_path: Path) -> None:
     other = Far(tracking, tmp_path, "")
     own.deliver(own.cpu(1.0))
     other.deliver(other.cpu(2.0, host="n2"))
@@ -306,7 +302,7 @@ def test_a_changed_parameter_keeps_its_first_value_and_is_reported(own: Far, tra
     assert [run["params"] for run in tracking.runs.values()] == [{"lr": "0.1", "new": "1"}]
 
 
-def test_ranks_are_told_apart_and_a_result_that_changes_is_the_last(own: Far, tracking: Tracking) -> None:
+def test_rank_prefixes_and_last_summary_value(own: Far, tracking: Tracking) -> None:
     for rank in (0, 1):
         batch = own.batch("train")
         batch.writer.rank = rank
@@ -318,14 +314,14 @@ def test_ranks_are_told_apart_and_a_result_that_changes_is_the_last(own: Far, tr
     assert there["tags"]["summary.best"] == "3"
 
 
-def test_nothing_is_dropped_while_the_run_cannot_be_created(own: Far, tracking: Tracking) -> None:
+def test_retries_while_the_run_cannot_be_created(own: Far, tracking: Tracking) -> None:
     tracking.deleted = {"vision"}
     with pytest.raises(Retry, match="could not create the MLflow run: RESOURCE_ALREADY_EXISTS"):
         own.deliver(own.cpu(1.0))
 
 
 @pytest.mark.parametrize("count", [1, 250])
-def test_many_parameters_are_many_requests(own: Far, tracking: Tracking, count: int) -> None:
+def test_splits_many_parameters_into_requests(own: Far, tracking: Tracking, count: int) -> None:
     own.deliver(own.noted(INFO, config={f"p{i}": i for i in range(count)}))
     assert [len(run["params"]) for run in tracking.runs.values()] == [count]
 
@@ -344,7 +340,7 @@ def test_many_parameters_are_many_requests(own: Far, tracking: Tracking, count: 
         ({"MLFLOW_TRACKING_URI": "http://me:p%77@{host}"}, "Basic bWU6cHc="),
     ],
 )
-def test_the_training_signs_in_as_with_mlflow(
+def test_uses_mlflow_credentials_of_the_training(
     far: Far, tracking: Tracking, environ: Mapping[str, str], header: str | None
 ) -> None:
     host = tracking.url.removeprefix("http://")
@@ -356,7 +352,7 @@ def test_the_training_signs_in_as_with_mlflow(
     assert "pw" not in far.kept
 
 
-def test_the_file_of_credentials_is_read(
+def test_reads_the_credentials_file(
     far: Far, tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".mlflow").mkdir()
@@ -367,7 +363,7 @@ def test_the_file_of_credentials_is_read(
     assert tracking.headers.get("Authorization") == "Basic bWU6cHc="
 
 
-def test_a_password_that_is_not_accepted_waits_for_a_better_one(far: Far, tracking: Tracking) -> None:
+def test_retries_after_a_rejected_password(far: Far, tracking: Tracking) -> None:
     far.deliver(far.cpu(1.0))
     tracking.faults.append((401, ""))
     with pytest.raises(Retry, match="MLFLOW_TRACKING_USERNAME"):

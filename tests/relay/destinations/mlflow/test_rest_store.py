@@ -29,7 +29,7 @@ def store(tracking: Tracking) -> Iterator[RestStore]:
     made.close()
 
 
-def test_certificates_are_checked_unless_mlflow_is_told_not_to() -> None:
+def test_certificate_verification_can_be_disabled() -> None:
     assert tls({}).verify_mode == ssl.CERT_REQUIRED
     assert tls({}).check_hostname
     for word in ("true", "1", "True"):
@@ -37,35 +37,35 @@ def test_certificates_are_checked_unless_mlflow_is_told_not_to() -> None:
 
 
 @pytest.mark.parametrize("variable", ["MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_CLIENT_CERT_PATH"])
-def test_a_certificate_that_is_not_there_is_told(variable: str, tmp_path: Path) -> None:
+def test_missing_certificate_raises(variable: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         tls({variable: str(tmp_path / "none.pem")})
 
 
-def test_a_folder_of_authorities_may_be_named(tmp_path: Path) -> None:
+def test_certificate_authorities_from_a_folder(tmp_path: Path) -> None:
     assert not tls({"MLFLOW_TRACKING_SERVER_CERT_PATH": str(tmp_path)}).get_ca_certs()
 
 
 @pytest.mark.parametrize(
     ("value", "sent"), [(1.5, 1.5), (float("nan"), "NaN"), (float("inf"), "Infinity"), (-1e400, "-Infinity")]
 )
-def test_numbers_are_what_protocol_buffers_read(value: float, sent: object) -> None:
+def test_number_encoding(value: float, sent: object) -> None:
     assert number(value) == sent
 
 
-def test_a_server_that_is_not_mlflows_is_asked_again_later(tracking: Tracking, store: RestStore) -> None:
+def test_retries_after_a_response_that_is_not_from_mlflow(tracking: Tracking, store: RestStore) -> None:
     tracking.faults.append((404, ""))
     with pytest.raises(Retry, match="<html>away</html>"):
         store.log("0f", [MetricPoint("loss", 1.0, 0, 0)])
 
 
-def test_an_experiment_that_is_deleted_takes_no_run(tracking: Tracking, store: RestStore) -> None:
+def test_deleted_experiment_is_rejected(tracking: Tracking, store: RestStore) -> None:
     tracking.deleted = {"old"}
     with pytest.raises(Rejected, match="RESOURCE_ALREADY_EXISTS"):
         store.experiment("old")
 
 
-def test_an_experiment_that_another_host_just_made_is_found(tracking: Tracking, store: RestStore) -> None:
+def test_finds_an_experiment_created_concurrently(tracking: Tracking, store: RestStore) -> None:
     tracking.hidden = {"new"}
     assert store.experiment("new") == store.experiment("new") == "1"
 
@@ -81,12 +81,12 @@ def test_an_experiment_that_another_host_just_made_is_found(tracking: Tracking, 
         ("é" * 300, "é" * 250),
     ],
 )
-def test_names_are_made_to_fit(name: str, taken: str) -> None:
+def test_metric_names(name: str, taken: str) -> None:
     assert naming.metric_name(name) == taken
     assert naming.is_metric_name(name) == (name == taken)
 
 
-def test_parameters_are_flat_texts() -> None:
+def test_parameters_are_flattened() -> None:
     config = {"a": {"b": {"c": True}, "empty": {}}, "long": "x" * 7000, "none": None}
     assert list(naming.params(config)) == [
         NamedText("a.b.c", "True"),

@@ -24,7 +24,7 @@ def table(keys: Sequence[str], rows: Sequence[Sequence[float]], first: int = 0) 
     return made
 
 
-def test_a_window_of_one_sample_is_a_point_of_its_time() -> None:
+def test_window_of_one_sample() -> None:
     found = list(MetricWindow(None, 0).add([table(["cpu.mean"], [[12.34], [56.78]])], samples=1))
     assert found == [
         MetricPoint("cpu_utilization_percentage", 12.3, T0, 0),
@@ -32,7 +32,7 @@ def test_a_window_of_one_sample_is_a_point_of_its_time() -> None:
     ]
 
 
-def test_a_window_of_many_is_their_mean_and_of_totals_the_last_since_the_beginning() -> None:
+def test_window_of_many_samples() -> None:
     rows = [[10.0, 5e6], [20.0, 6e6], [60.0, 9.5e6]]
     window = MetricWindow(None, 7)
     found = list(window.add([table(["cpu.mean", "network.recv"], rows)], samples=3))
@@ -43,21 +43,21 @@ def test_a_window_of_many_is_their_mean_and_of_totals_the_last_since_the_beginni
     assert window.step == 8
 
 
-def test_a_window_goes_on_in_another_process() -> None:
+def test_window_continues_in_another_process() -> None:
     window = MetricWindow(None, 0)
     assert list(window.add([table(["cpu.mean"], [[10.0]])], samples=2)) == []
     later = MetricWindow(json.loads(json.dumps(window.state)), 0)
     assert [one.value for one in later.add([table(["cpu.mean"], [[20.0]], 1)], samples=2)] == [15.0]
 
 
-def test_what_is_left_at_the_end_is_a_point_too() -> None:
+def test_incomplete_window_at_the_end() -> None:
     window = MetricWindow(None, 0)
     assert list(window.add([table(["cpu.mean"], [[10.0], [30.0]])], samples=6)) == []
     assert [one.value for one in window.close()] == [20.0]
     assert list(window.close()) == []
 
 
-def test_a_gap_is_no_zero() -> None:
+def test_gap_is_not_zero() -> None:
     rows = [[NAN, 50.0], [40.0, NAN], [NAN, NAN]]
     found = list(MetricWindow(None, 0).add([table(["cpu.mean", "host.memory_percent"], rows)], samples=3))
     assert {one.key: one.value for one in found} == {
@@ -67,7 +67,7 @@ def test_a_gap_is_no_zero() -> None:
     assert list(MetricWindow(None, 0).add([table(["cpu.mean"], [[NAN]])], samples=1)) == []
 
 
-def test_sets_of_keys_that_take_turns_stay_in_order() -> None:
+def test_alternating_key_sets_stay_in_order() -> None:
     turns = [table(["cpu.mean"], [[1.0]]), table(["cpu.mean", "load1"], [[2.0, 9.0]], 1)]
     turns.append(table(["cpu.mean"], [[3.0]], 2))
     mixed = [turns[2], turns[0], turns[1]]
@@ -86,21 +86,21 @@ HOST = {
 }
 
 
-def test_the_host_has_mlflows_names_and_decimal_megabytes() -> None:
+def test_host_metrics_have_mlflow_names_and_units() -> None:
     keys = [*HOST, "memory_percent", "disk./data.usageGB", "load1"]
     row = [value for value, _, _ in HOST.values()] + [99.0, 7.0, 8.0]
     found = {one.key: one.value for one in MetricWindow(None, 0).add([table(keys, [row])], samples=1)}
     assert found == {name: value for _, name, value in HOST.values()}
 
 
-def test_a_limits_memory_stands_in_where_the_hosts_is_not_known() -> None:
+def test_memory_of_the_cgroup_replaces_unknown_host_memory() -> None:
     assert [one.name for one in columns(["memory_percent"])] == ["system_memory_usage_percentage"]
 
 
 GPU = ("gpu", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "powerPercent")
 
 
-def test_gpus_have_their_index_and_all_of_them_the_names_of_the_guide() -> None:
+def test_gpu_metrics_per_device_and_combined() -> None:
     keys = [f"gpu.{i}.{what}" for i in (0, 1) for what in GPU]
     row = [80.0, 50.0, 8e9, 250.0, 62.5, 40.0, 10.0, 2e9, 150.0, 37.5]
     found = {one.key: one.value for one in MetricWindow(None, 0).add([table(keys, [row])], samples=1)}
@@ -123,7 +123,7 @@ def test_gpus_have_their_index_and_all_of_them_the_names_of_the_guide() -> None:
     }
 
 
-def test_a_gpu_that_is_lost_leaves_the_mean_of_the_others() -> None:
+def test_mean_excludes_a_lost_gpu() -> None:
     found = MetricWindow(None, 0).add([table(["gpu.0.gpu", "gpu.1.gpu"], [[NAN, 30.0]])], samples=1)
     assert {one.key: one.value for one in found} == {
         "gpu_1_utilization_percentage": 30.0,
@@ -132,7 +132,7 @@ def test_a_gpu_that_is_lost_leaves_the_mean_of_the_others() -> None:
 
 
 @pytest.mark.parametrize(("amd", "gigabytes"), [((), []), ((0,), [8.0])])
-def test_amds_memory_has_mlflows_other_name_as_well(amd: tuple[int, ...], gigabytes: list[float]) -> None:
+def test_amd_memory_has_both_mlflow_names(amd: tuple[int, ...], gigabytes: list[float]) -> None:
     found = list(MetricWindow(None, 0).add([table(["gpu.0.memoryAllocatedBytes"], [[8e9]])], 1, amd))
     assert [one.value for one in found if one.key == "gpu_0_memory_usage_megabytes"] == [8000.0]
     assert [one.value for one in found if one.key == "gpu_0_memory_usage_gigabytes"] == gigabytes

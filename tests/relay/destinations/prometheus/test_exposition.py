@@ -68,7 +68,7 @@ def of_every_metric() -> Batch:
     return batch(**dict.fromkeys(keys, 1.0))
 
 
-def test_numbers_are_in_base_units_and_say_where_they_come_from() -> None:
+def test_values_are_in_base_units_with_labels() -> None:
     board = LatestValues()
     board.add(batch(**{"memory.usedMB": 3.0, "gpu.1.gpu": 50.0, "network.eth0.sent": 7.0}), T0)
     found = shown(board)
@@ -78,7 +78,7 @@ def test_numbers_are_in_base_units_and_say_where_they_come_from() -> None:
     assert found[f'runvitals_network_interface_sent_bytes_total{{device="eth0",{where}}}'] == 7.0
 
 
-def test_a_run_says_what_it_is_and_how_it_stands() -> None:
+def test_run_info_and_state() -> None:
     board = LatestValues()
     board.add(batch(cpu=1.0), T0)
     info = 'runvitals_run_info{group="g",name="first try",project="digits",run="abc"}'
@@ -90,7 +90,7 @@ def test_a_run_says_what_it_is_and_how_it_stands() -> None:
     assert board.over(T0 + ENDED_MS)
 
 
-def test_what_the_program_logs_has_its_own_names_as_labels() -> None:
+def test_logged_values_are_labelled_with_their_key() -> None:
     board = LatestValues()
     board.add(batch("train", **{"train/loss": 0.25}), T0)
     where = 'process="7",project="digits",run="abc"'
@@ -99,7 +99,7 @@ def test_what_the_program_logs_has_its_own_names_as_labels() -> None:
 
 
 @pytest.mark.parametrize("why", ["gap", "silence", "end"])
-def test_numbers_leave_when_they_do_not_count_any_more(why: str) -> None:
+def test_values_expire(why: str) -> None:
     board = LatestValues()
     board.add(batch(cpu=50.0), T0)
     now = T0 + 1000
@@ -114,7 +114,7 @@ def test_numbers_leave_when_they_do_not_count_any_more(why: str) -> None:
     assert not any("process_cpu" in name for name in shown(board, now))
 
 
-def test_numbers_stay_when_somebody_sets_the_clock_and_leave_in_silence_all_the_same() -> None:
+def test_values_expire_correctly_when_the_clock_is_set() -> None:
     set_by_ms = [0]
     clock = Clock(0, lambda: (T0 + set_by_ms[0]) * 1_000_000, lambda: T0 * 1_000_000)
     board = LatestValues()
@@ -127,7 +127,7 @@ def test_numbers_stay_when_somebody_sets_the_clock_and_leave_in_silence_all_the_
         assert not any("process_cpu" in name for name in shown(board, T0 + by_ms + 10_001))
 
 
-def test_both_formats_are_what_their_parsers_take() -> None:
+def test_official_parsers_accept_both_formats() -> None:
     board = LatestValues()
     board.add(of_every_metric(), T0)
     board.add(batch("train", **{'lo"ss\\\n': float("inf"), "nan": float("nan"), "\ud800": 1.0}), T0)
@@ -142,7 +142,7 @@ def test_both_formats_are_what_their_parsers_take() -> None:
     assert named <= strict.keys()
 
 
-def test_promtool_has_no_complaint() -> None:
+def test_promtool_accepts_the_page() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")
@@ -154,7 +154,7 @@ def test_promtool_has_no_complaint() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_what_an_exporter_told_keeps_its_name_and_labels() -> None:
+def test_scraped_metrics_keep_their_name_and_labels() -> None:
     found = batch(**{"openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1": 40.0, "openmetrics.dcgm.jobs_total.0": 2.0})
     told = {
         "DCGM_FI_DEV_GPU_TEMP": {"type": "gauge", "series": [{"gpu": "0"}, {"gpu": "1", "host": "x"}]},
@@ -183,17 +183,17 @@ def test_what_an_exporter_told_keeps_its_name_and_labels() -> None:
         ("application/openmetrics-text;q=much", TEXT),
     ],
 )
-def test_the_reader_chooses_the_format(accept: str, wanted: str) -> None:
+def test_content_negotiation(accept: str, wanted: str) -> None:
     assert content_type(accept) == wanted
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:", "[::1]", "", "9401", "//localhost:9401/"])
-def test_addresses(address: str) -> None:
+def test_valid_addresses(address: str) -> None:
     assert destination.read_address(address)[1] == 9401
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:many", "127.0.0.1:70000", "http://127.0.0.1:9401"])
-def test_addresses_that_cannot_be(address: str) -> None:
+def test_invalid_addresses(address: str) -> None:
     with pytest.raises(ValueError, match="invalid listen address"):
         destination.read_address(address)
 
@@ -224,7 +224,7 @@ def eventually(look: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def test_the_page_of_a_run(journal: Journal, page: destination.Exporter, sender: Sender) -> None:
+def test_serves_a_run(journal: Journal, page: destination.Exporter, sender: Sender) -> None:
     url = f"http://127.0.0.1:{page.port}"
     body, _ = get(f"{url}/metrics", OPENMETRICS)
     assert body == b"# EOF\n"
@@ -237,7 +237,7 @@ def test_the_page_of_a_run(journal: Journal, page: destination.Exporter, sender:
     assert get(f"{url}/metrics")[1] == TEXT
 
 
-def test_the_page_of_a_run_whose_machine_s_clock_was_set(
+def test_serves_a_run_after_the_clock_was_set(
     journal: Journal, page: destination.Exporter, sender: Sender
 ) -> None:
     behind = Clock(Clock().anchor_ms - YEAR_MS)
@@ -255,7 +255,7 @@ def test_the_page_of_a_run_whose_machine_s_clock_was_set(
     again.kill()
 
 
-def test_a_real_prometheus_scrapes_it(
+def test_prometheus_scrapes_the_page(
     journal: Journal, page: destination.Exporter, sender: Sender, tmp_path: Path
 ) -> None:
     name = "runvitals_process_cpu_utilization_ratio"

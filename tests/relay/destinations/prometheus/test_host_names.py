@@ -45,7 +45,7 @@ def status(exporter: Exporter, host: str | None, path: str = "/metrics") -> int:
         None,
     ],
 )
-def test_names_of_this_host(exporter: Exporter, host: str | None) -> None:
+def test_accepts_names_of_this_host(exporter: Exporter, host: str | None) -> None:
     assert status(exporter, host) == 200
 
 
@@ -55,11 +55,11 @@ def test_names_of_this_host(exporter: Exporter, host: str | None) -> None:
      "evil@localhost.x", "", "[::1", "a\x1b[31m", "0x7f.1"],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["/metrics", "/"])
-def test_other_names(exporter: Exporter, host: str, path: str) -> None:
+def test_rejects_other_names(exporter: Exporter, host: str, path: str) -> None:
     assert status(exporter, host, path) == 403
 
 
-def test_names_that_it_is_told(exporter: Exporter) -> None:
+def test_accepts_configured_names(exporter: Exporter) -> None:
     address = "0.0.0.0:9401#hosts=Node1.example.org, metrics.example.org"
     assert read_address(address) == ("0.0.0.0", 9401)
     exporter.answer_to(read_names(address))

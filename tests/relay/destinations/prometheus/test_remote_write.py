@@ -85,7 +85,7 @@ def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sen
     assert request.headers["user-agent"].startswith("runvitals/")
 
 
-def test_families_are_described_once(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+def test_metadata_is_sent_once(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     for second in range(2):
         journal.sample(second, **{"network.eth0.sent": 5.0})
         sender.send()
@@ -99,7 +99,9 @@ def test_families_are_described_once(journal: Journal, target: RecordingServer, 
     assert not second_one.metadata
 
 
-def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+def test_gaps_and_end_are_staleness_markers(
+    journal: Journal, target: RecordingServer, sender: Sender
+) -> None:
     nan = float("nan")
     for second, value in enumerate([1.0, nan, nan, 2.0]):
         journal.sample(second, cpu=value, memory_percent=50.0)
@@ -116,9 +118,7 @@ def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, 
     assert bits(loss) != 0x7FF0000000000002
 
 
-def test_times_ascend_whatever_is_in_which_sample(
-    journal: Journal, target: RecordingServer, sender: Sender
-) -> None:
+def test_times_ascend_across_key_sets(journal: Journal, target: RecordingServer, sender: Sender) -> None:
     for second in (0, 1, 3, 2, 2):  # somebody set the clock back
         slow = {"memory_percent": 50.0} if second % 2 else {}
         journal.sample(second, cpu=float(second), **slow)
@@ -132,9 +132,7 @@ def test_times_ascend_whatever_is_in_which_sample(
     assert times["runvitals_log/loss"] == [5000, 5001, 5002]
 
 
-def test_version_2_says_all_in_one_request(
-    journal: Journal, target: RecordingServer, sender2: Sender
-) -> None:
+def test_version_2_request(journal: Journal, target: RecordingServer, sender2: Sender) -> None:
     journal.sample(0, **{"cpu": 50.0, "network.eth0.sent": 5.0})
     sender2.send()
     (request,) = target.requests
@@ -160,7 +158,7 @@ def test_version_2_says_all_in_one_request(
 
 
 @pytest.mark.parametrize("answer", [(415, {}, b""), (200, {}, b"")])
-def test_who_does_not_know_version_2_gets_1(
+def test_falls_back_to_version_1(
     journal: Journal, target: RecordingServer, sender2: Sender, answer: Any
 ) -> None:
     target.default_headers = {}
@@ -173,7 +171,7 @@ def test_who_does_not_know_version_2_gets_1(
     assert len(target.requests) == 3
 
 
-def test_a_busy_server_is_asked_again_and_nothing_is_sent_twice(
+def test_retries_after_503_without_duplicates(
     journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(push_destination, "MOST_SAMPLES", 2)
@@ -190,7 +188,7 @@ def test_a_busy_server_is_asked_again_and_nothing_is_sent_twice(
     ]
 
 
-def test_what_is_refused_is_said_and_passed_over(
+def test_counts_and_skips_a_rejected_request(
     journal: Journal, target: RecordingServer, sender: Sender
 ) -> None:
     target.responses.append((400, {}, b"out of order sample"))
@@ -203,7 +201,9 @@ def test_what_is_refused_is_said_and_passed_over(
     assert sender.cursor.counts["samples"] == 1
 
 
-def test_what_is_too_large_is_halved(journal: Journal, target: RecordingServer, sender: Sender) -> None:
+def test_splits_a_request_that_is_too_large(
+    journal: Journal, target: RecordingServer, sender: Sender
+) -> None:
     target.responses.append((413, {}, b""))
     journal.sample(0, cpu=1.0, memory_percent=2.0)
     sender.send()
@@ -211,7 +211,7 @@ def test_what_is_too_large_is_halved(journal: Journal, target: RecordingServer, 
     assert sender.cursor.counts["rejected"] == 0
 
 
-def test_a_monitors_lives_come_one_after_the_other(
+def test_restarted_monitor_is_delivered_after_its_predecessor(
     journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from runvitals.journal.writer import JournalWriter
@@ -242,7 +242,7 @@ def test_a_monitors_lives_come_one_after_the_other(
         ({"REMOTE_WRITE_HEADERS": "X-Scope-OrgID=s3cret%20a"}, {"x-scope-orgid": "s3cret a"}),
     ],
 )
-def test_credentials_come_from_the_environment(
+def test_credentials_from_the_environment(
     journal: Journal,
     target: RecordingServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -261,7 +261,7 @@ def test_credentials_come_from_the_environment(
     )
 
 
-def test_credentials_come_from_a_file(journal: Journal, target: RecordingServer, tmp_path: Path) -> None:
+def test_credentials_from_a_file(journal: Journal, target: RecordingServer, tmp_path: Path) -> None:
     (tmp_path / "headers").write_text("# of the team\nAuthorization: Bearer s3cret\n")
     sender = Sender(journal.folder, f"remote_write:{target.url}#headers={tmp_path}/headers")
     journal.sample(0, cpu=1.0)
@@ -273,7 +273,7 @@ def test_credentials_come_from_a_file(journal: Journal, target: RecordingServer,
 
 
 @pytest.mark.parametrize("line", ["Authorization", "a b: c", "X: caf\u00e9"])
-def test_invalid_headers_are_not_sent_and_not_repeated(
+def test_invalid_headers_are_neither_sent_nor_shown(
     journal: Journal, target: RecordingServer, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "headers").write_text(line)
@@ -294,7 +294,7 @@ def test_invalid_headers_are_not_sent_and_not_repeated(
         ("http://host#colour=red", "unknown option 'colour'"),
     ],
 )
-def test_addresses_that_cannot_be(journal: Journal, address: str, text: str) -> None:
+def test_invalid_addresses(journal: Journal, address: str, text: str) -> None:
     sender = Sender(journal.folder, f"remote_write:{address}")
     with pytest.raises(ValueError, match=text):
         sender.send()
@@ -318,7 +318,7 @@ def hour(journal: Journal) -> None:
     )
 
 
-def test_a_real_prometheus_takes_it(journal: Journal, tmp_path: Path) -> None:
+def test_prometheus_accepts_it(journal: Journal, tmp_path: Path) -> None:
     hour(journal)
     with Prometheus(tmp_path / "prometheus") as prometheus:
         sender = Sender(journal.folder, f"remote_write:{prometheus.url}#version=2")  # 2.42 knows 1.0 only
@@ -348,7 +348,7 @@ def test_a_real_prometheus_takes_it(journal: Journal, tmp_path: Path) -> None:
         assert not prometheus.ask("query", query=CPU, time=journal.t0 / 1000 + 52)["result"]  # it has ended
 
 
-def test_a_real_victoriametrics_takes_it(journal: Journal, tmp_path: Path) -> None:
+def test_victoriametrics_accepts_it(journal: Journal, tmp_path: Path) -> None:
     hour(journal)
     with VictoriaMetrics(tmp_path / "victoria") as victoria:
         sender = Sender(journal.folder, f"remote_write:{victoria.url}")

@@ -9,7 +9,7 @@ T0 = 1_760_000_000_000
 FAR = 253_370_764_799_999
 
 
-def test_a_row_with_a_time_far_ahead_does_not_move_the_rows_behind_it() -> None:
+def test_far_future_row_does_not_shift_later_rows() -> None:
     batch = Batch(RunFacts("r", "p"), WriterFacts("train.h.1.1"), 0, 5)
     times_ms = [T0, FAR, T0, 5, FAR, T0 + 2000]
     batch.logs = [LogRow(seq, time_ms, seq, {"loss": 1.0}) for seq, time_ms in enumerate(times_ms)]

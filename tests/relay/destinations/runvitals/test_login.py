@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> dict[str, str]:
     return {"XDG_CONFIG_HOME": str(tmp_path)}
 
 
-def test_the_variable_is_for_the_server_that_the_environment_names(home: dict[str, str]) -> None:
+def test_token_variable_belongs_to_the_named_server(home: dict[str, str]) -> None:
     environ = {**home, "RUNVITALS_TOKEN": "rvt_variable", "RUNVITALS_SERVER": A}
     login.keep(B, "rvt_b", home)
     assert login.token(A, environ) == "rvt_variable"
@@ -34,7 +34,7 @@ def test_the_variable_is_for_the_server_that_the_environment_names(home: dict[st
         assert login.token(other, environ) is None
 
 
-def test_without_that_name_it_is_for_the_one_server_that_was_logged_in_to(home: dict[str, str]) -> None:
+def test_token_variable_belongs_to_the_only_logged_in_server(home: dict[str, str]) -> None:
     environ = {**home, "RUNVITALS_TOKEN": "rvt_variable"}
     assert login.token(A, environ) is None
     login.keep(A, "rvt_a", home)
@@ -44,7 +44,7 @@ def test_without_that_name_it_is_for_the_one_server_that_was_logged_in_to(home: 
     assert [login.token(url, environ) for url in (A, B)] == ["rvt_a", "rvt_b"]
 
 
-def test_a_server_is_kept_once_however_it_is_spelt(home: dict[str, str]) -> None:
+def test_url_spellings_share_one_entry(home: dict[str, str]) -> None:
     login.keep("https://A.example/", "rvt_old", home)
     login.keep(A, "rvt_new", home)
     assert login.tokens(home) == ["rvt_new"]
@@ -52,7 +52,7 @@ def test_a_server_is_kept_once_however_it_is_spelt(home: dict[str, str]) -> None
     assert login.token(A, home) is None
 
 
-def test_the_file_shows_when_it_changes(home: dict[str, str]) -> None:
+def test_file_version_changes_with_the_file(home: dict[str, str]) -> None:
     assert login.stamp(home) is None
     login.keep(A, "rvt_1", home)
     before = login.stamp(home)
@@ -117,7 +117,7 @@ def url() -> Iterator[str]:
     ],
     ids=["wrong token", "wrong name", "local", "a web site", "a list", "not found", "busy"],
 )
-def test_a_token_that_was_not_accepted_is_not_saved(
+def test_check_raises_for_a_rejected_token(
     url: str, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, text: str
 ) -> None:
     monkeypatch.setattr(Answering, "answer", (status, body))
@@ -126,11 +126,11 @@ def test_a_token_that_was_not_accepted_is_not_saved(
     assert text in str(raised.value)
 
 
-def test_a_server_that_takes_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_accepts_a_valid_token(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Answering, "answer", (200, b'{"kind": "server", "more": 1}'))
     login.check(url + "/", "rvt_x")
 
 
-def test_a_server_that_cannot_be_reached() -> None:
+def test_check_raises_for_an_unreachable_server() -> None:
     with pytest.raises(OSError, match=r"could not connect to http://127\.0\.0\.1:1: .*refused"):
         login.check("http://127.0.0.1:1", "rvt_x")

@@ -44,7 +44,7 @@ def _deep(levels: int) -> Any:
     return value
 
 
-def test_odd_rows_arrive_mended_and_all_others_as_they_are(
+def test_odd_rows_are_repaired_and_others_unchanged(
     journal: Journal, receiver: Receiver, sender: Sender
 ) -> None:
     odd: list[tuple[Any, dict[str, Any]]] = [
@@ -73,7 +73,7 @@ def test_odd_rows_arrive_mended_and_all_others_as_they_are(
     assert receiver.statistics.rejections == []
 
 
-def test_of_a_batch_only_the_record_that_is_refused_stays_behind(
+def test_only_the_rejected_record_of_a_batch_is_dropped(
     journal: Journal, receiver: Receiver, sender: Sender
 ) -> None:
     for second in range(200):
@@ -94,7 +94,7 @@ def test_of_a_batch_only_the_record_that_is_refused_stays_behind(
     assert sender.cursor.rejected_path in sender.cursor.rejection
 
 
-def test_what_the_server_alone_knows_to_be_wrong_is_found_by_halves(
+def test_bisects_a_batch_to_find_the_rejected_record(
     journal: Journal, receiver: Receiver, sender: Sender
 ) -> None:
     for index in range(1000):
@@ -110,7 +110,7 @@ def test_what_the_server_alone_knows_to_be_wrong_is_found_by_halves(
     assert len(receiver.statistics.rejections) < 25
 
 
-def test_12000_names_arrive(journal: Journal, receiver: Receiver, sender: Sender) -> None:
+def test_delivers_12000_names(journal: Journal, receiver: Receiver, sender: Sender) -> None:
     for index in range(3000):
         journal.log(0, index, **{f"k{4 * index + i}": float(index) for i in range(4)})
     journal.log(1, 3000, **{f"w{index}": 1.0 for index in range(12_000)})
@@ -121,7 +121,7 @@ def test_12000_names_arrive(journal: Journal, receiver: Receiver, sender: Sender
     assert sender.cursor.counts["rejected"] == 0
 
 
-def test_rows_of_many_different_names_are_sent_in_small_tables() -> None:
+def test_rows_of_many_names_are_sent_in_small_tables() -> None:
     class _Batch:
         samples: list[Any] = []
         notes: list[Any] = []
@@ -136,7 +136,7 @@ def test_rows_of_many_different_names_are_sent_in_small_tables() -> None:
         assert table.seqs == sorted(table.seqs)
 
 
-def test_a_refusal_of_something_else_than_our_server_loses_nothing(
+def test_rejection_by_a_proxy_is_retried(
     journal: Journal, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from runvitals.relay.destination import Retry

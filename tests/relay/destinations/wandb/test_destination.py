@@ -101,11 +101,11 @@ def source(server: WandbServer, tmp_path: Path, request: pytest.FixtureRequest) 
     return Source(server, tmp_path, request.node.name[:60].replace("[", "-").replace("]", ""))
 
 
-def test_it_is_found_by_its_name() -> None:
+def test_is_built_in() -> None:
     assert DestinationSpec("wandb:me/digits").factory() is WandbDestination
 
 
-def test_a_whole_run(server: WandbServer, source: Source) -> None:
+def test_delivers_a_whole_run(server: WandbServer, source: Source) -> None:
     source.run.config = {"lr": 0.1, "net": {"depth": 3}}
     source.run.summary = {"best": 0.9}
     source.deliver(
@@ -137,7 +137,7 @@ def test_a_whole_run(server: WandbServer, source: Source) -> None:
     assert files.exit_code == 3
 
 
-def test_seconds_become_one_line(server: WandbServer, source: Source) -> None:
+def test_samples_of_an_interval_become_one_line(server: WandbServer, source: Source) -> None:
     rows = [(float(i), 10.0 * i) for i in range(30)]
     source.deliver(source.samples(["cpu", "network.recv"], rows), address="?every=15")
     lines = server.run(source.run.id).read("wandb-events.jsonl")
@@ -146,7 +146,7 @@ def test_seconds_become_one_line(server: WandbServer, source: Source) -> None:
     ]  # fmt: skip
 
 
-def test_the_same_batch_again_is_there_once(server: WandbServer, source: Source) -> None:
+def test_repeated_batch_is_stored_once(server: WandbServer, source: Source) -> None:
     source.deliver(source.samples(["cpu"], [(1.0,)]))
     known = json.dumps(source.state)
     again = source.samples(["cpu"], [(2.0,), (3.0,)], first=1)
@@ -158,7 +158,7 @@ def test_the_same_batch_again_is_there_once(server: WandbServer, source: Source)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(500, Retry), (429, Retry), (401, Retry), (422, Rejected)])
-def test_what_fails_changes_nothing(
+def test_failed_request_changes_nothing(
     server: WandbServer, source: Source, status: int, kind: type[Exception]
 ) -> None:
     destination = source.destination()
@@ -174,31 +174,31 @@ def test_what_fails_changes_nothing(
     assert [row["loss"] for row in server.run(source.run.id).read("wandb-history.jsonl")] == [1.0, 2.0]
 
 
-def test_no_key(source: Source) -> None:
+def test_missing_api_key(source: Source) -> None:
     del source.environ["WANDB_API_KEY"]
     with pytest.raises(Retry, match="no API key for http://127"):
         source.deliver(source.samples(["cpu"], [(1.0,)]))
 
 
-def test_a_project_that_one_may_not_write_to(source: Source) -> None:
+def test_project_without_write_access(source: Source) -> None:
     with pytest.raises(Rejected, match="permission denied"):
         source.deliver(source.samples(["cpu"], [(1.0,)]), address="me/forbidden")
 
 
-def test_a_stop_asked_for_there(server: WandbServer, source: Source) -> None:
+def test_forwards_a_stop_request(server: WandbServer, source: Source) -> None:
     server.stop = True
     source.deliver(source.samples(["cpu"], [(1.0,)]), source.samples(["cpu"], [(2.0,)], first=1))
     assert source.stops == ["requested at W&B"]
 
 
-def test_several_machines(server: WandbServer, source: Source) -> None:
+def test_several_hosts(server: WandbServer, source: Source) -> None:
     source.deliver(source.samples(["cpu"], [(1.0,)]), address="?every=0&shared=1")
     files = server.run(source.run.id)
     assert "system.cpu/l:n1" in files.read("wandb-events.jsonl")[0]
     assert files.clients == {f"runvitals-{source.run.id}"}
 
 
-def test_the_trainings_own_run(server: WandbServer, source: Source) -> None:
+def test_joins_the_run_of_the_training(server: WandbServer, source: Source) -> None:
     guest = {"entity": "me", "project": "p", "id": "theirs", "base_url": server.url, "offline": False}
     source.run.run["wandb"] = {**guest, "stats": False}
     source.deliver(source.samples(["cpu"], [(1.0,)]), source.logged((0, {"loss": 1.0})), source.ended())
@@ -210,7 +210,7 @@ def test_the_trainings_own_run(server: WandbServer, source: Source) -> None:
         source.deliver(source.samples(["cpu"], [(1.0,)]))
 
 
-def test_a_shared_run_of_the_training_takes_ours_beside_its_own(server: WandbServer, source: Source) -> None:
+def test_joins_a_shared_run_of_the_training(server: WandbServer, source: Source) -> None:
     guest = {"entity": "me", "project": "p", "id": "common", "base_url": server.url, "offline": False}
     source.run.run["wandb"] = {**guest, "stats": True, "shared": True}
     source.deliver(source.samples(["cpu"], [(1.0,)]))
@@ -219,7 +219,7 @@ def test_a_shared_run_of_the_training_takes_ours_beside_its_own(server: WandbSer
     assert files.clients == {f"runvitals-{source.run.id}"}
 
 
-def test_a_file_for_later(source: Source) -> None:
+def test_offline_file(source: Source) -> None:
     source.run.config = {"lr": 0.1}
     address = "me/digits?mode=offline&every=0"
     source.deliver(source.samples(["cpu"], [(1.5,)]), source.logged((2, {"loss": 0.5})), address=address)
@@ -232,7 +232,13 @@ def test_a_file_for_later(source: Source) -> None:
     )
     [path] = source.cwd.glob("wandb/offline-run-20231114_221320-*/run-*.wandb")
     made = import_file(str(path), str(source.cwd / "ours"))
-    assert (made.samples, made.rows, made.console_records, made.damaged, made.project) == (2, 1, 1, 0, "digits")
+    assert (made.samples, made.rows, made.console_records, made.damaged, made.project) == (
+        2,
+        1,
+        1,
+        0,
+        "digits",
+    )
     run = open_run(made.run, directory=str(source.cwd / "ours"))
     assert (run.state, run.config, run.summary, run.facts.name) == (
         "finished",
@@ -243,7 +249,7 @@ def test_a_file_for_later(source: Source) -> None:
     assert run.history()[0].step == 2
 
 
-def test_wandbs_own_sync_takes_the_file(server: WandbServer, source: Source) -> None:
+def test_wandb_sync_accepts_the_file(server: WandbServer, source: Source) -> None:
     source.deliver(
         source.samples(["cpu"], [(1.5,), (2.5,)]), source.logged((2, {"loss": 0.5})),
         source.ended(exit_code=0), address="me/digits?mode=offline&every=0",
@@ -273,7 +279,7 @@ theirs.finish()
 """
 
 
-def test_a_training_with_wandbs_own_client(server: WandbServer, source: Source) -> None:
+def test_training_with_the_wandb_client(server: WandbServer, source: Source) -> None:
     environ = {**_clean(), **source.environ, "RUNVITALS_DIR": str(source.cwd / "ours")}
     done = subprocess.run(
         [sys.executable, "-c", TRAINING],
@@ -301,7 +307,7 @@ def _clean() -> dict[str, str]:
     return {**environ, "PYTHONPATH": os.pathsep.join(sys.path), "WANDB_ERROR_REPORTING": "false"}
 
 
-def test_a_key_is_for_its_own_service(tmp_path: Path) -> None:
+def test_api_key_is_sent_to_its_own_service_only(tmp_path: Path) -> None:
     environ = {"WANDB_API_KEY": "k", "HOME": str(tmp_path)}
     assert authorization("https://api.wandb.ai", environ) == "Basic YXBpOms="
     assert authorization("https://elsewhere.example.org", environ) is None
