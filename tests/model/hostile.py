@@ -1,4 +1,4 @@
-"""What no writer of ours writes, and anybody may: fields of any type, extreme numbers and texts."""
+"""Records that our writers never write, but others may: fields of any type, extreme numbers and texts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ known: dict[str, st.SearchStrategy[Any]] = {
     },
     "out_of_memory": st.booleans() | values,
 }
-"""Every field that a record has anywhere, with values that fit and others that do not."""
+"""Every field of any record, with valid and invalid values."""
 
 about_run = st.fixed_dictionaries(
     {},

@@ -1,4 +1,4 @@
-"""Bodies: times and values as one string of bytes."""
+"""Batch bodies: times and values in a single byte string."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BITS = st.integers(0, 2**64 - 1)
     seed=st.integers(0, 2**32),
     packing=st.sampled_from([batch_body.NONE, batch_body.ZSTD, batch_body.ZLIB]),
 )
-def test_what_was_packed_comes_back_bit_by_bit(t: list[int], columns: int, seed: int, packing: int) -> None:
+def test_unpacking_returns_the_packed_bits(t: list[int], columns: int, seed: int, packing: int) -> None:
     bits = np.random.default_rng(seed).integers(0, 2**64, (len(t), columns), np.uint64)
     packed = batch_body.pack(np.array(t, np.int64), bits.view(np.float64), packing)
     times, values = batch_body.unpack(packed, columns)
@@ -30,7 +30,7 @@ def test_what_was_packed_comes_back_bit_by_bit(t: list[int], columns: int, seed:
     assert np.ascontiguousarray(values).view(np.uint64).tolist() == bits.tolist()
 
 
-def test_a_sender_needs_nothing_but_python() -> None:
+def test_a_sender_needs_only_the_standard_library() -> None:
     raw = struct.pack("<2q", 1000, 2000) + struct.pack("<2d", 0.5, 1.5) + struct.pack("<2d", 7.0, 8.0)
     packed = struct.pack("<BI", 2, 2) + zlib.compress(raw)
     times, values = batch_body.unpack(packed, columns=2)
@@ -55,13 +55,13 @@ ONE = batch_body.pack(np.array([1]), np.array([[0.5]]))
         (struct.pack("<BI", 1, 2) + ONE[5:], "32 bytes was expected, not of 16"),
     ],
 )
-def test_what_is_no_body_is_refused(packed: bytes, text: str) -> None:
+def test_an_invalid_body_is_rejected(packed: bytes, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         batch_body.unpack(packed, columns=1)
 
 
-def test_no_more_is_unpacked_than_a_body_says() -> None:
-    """A few bytes of zeros that claim one row and hold a gigabyte."""
+def test_no_more_is_unpacked_than_a_body_declares() -> None:
+    """A small body that declares one row and unpacks to 64 MB."""
     bomb = zlib.compressobj()
     packed = (
         struct.pack("<BI", 2, 1) + b"".join(bomb.compress(bytes(1 << 20)) for _ in range(64)) + bomb.flush()
@@ -71,7 +71,7 @@ def test_no_more_is_unpacked_than_a_body_says() -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 3))
-def test_any_bytes_give_an_error_or_arrays_of_the_size_they_say(packed: bytes, columns: int) -> None:
+def test_any_bytes_are_rejected_or_have_their_declared_size(packed: bytes, columns: int) -> None:
     try:
         times, values = batch_body.unpack(packed, columns)
     except ValueError:

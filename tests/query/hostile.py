@@ -1,4 +1,4 @@
-"""Journals of valid frames, with right sums, that hold anything."""
+"""Journals of valid frames with correct checksums and arbitrary content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals for tests, through the real writer: by hand, or a whole training run that looks like one."""
+"""Journals for tests, written by the real writer: record by record, or a realistic training run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T0 = 1_760_000_000_000  # 2025-10-09 08:53:20 UTC
 
 
 class Monitor:
-    """One life of a monitor.
+    """The journal of one monitor.
 
     Example:
         >>> monitor = Monitor(tmp_path, "abc")
@@ -77,7 +77,7 @@ class Monitor:
 
 
 class Trainer:
-    """One training process that logs."""
+    """The journal of a training process that logs."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ SOURCES = {
 
 
 class Training:
-    """A run that looks like a real one, sample by sample, so that a test can stop or go on where it likes.
+    """A realistic run, written sample by sample, so that a test can stop or continue at any point.
 
     Args:
         gpus: how many; 0 = none.
@@ -175,7 +175,7 @@ class Training:
         return self.start_ms + int(self._ticks * self.interval_s * 1000)
 
     def advance(self, ticks: int = 1) -> None:
-        """Take that many samples, and log a step with each."""
+        """Write this many samples, and log a step with each."""
         for _ in range(ticks):
             self.monitor.sample(self.now_ms, self._values())
             step = self._ticks
@@ -231,7 +231,7 @@ class Training:
         return values
 
     def end(self, state: str = "finished", **how: Any) -> None:
-        """The last words of both."""
+        """Write the end records of monitor and training process."""
         self.trainer.info(self.now_ms, summary={"accuracy": 0.97, "loss": 0.08, "best_epoch": 11})
         self.trainer.close()
         self.monitor.lifecycle(

@@ -1,4 +1,4 @@
-"""Runs of this machine whose system clock was set while they went on."""
+"""Runs of this machine during which the system clock was set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wall_ms() -> int:
 
 
 def write(directory: Path, clock: Clock, samples: int, boot: str | None = None) -> JournalWriter:
-    """A monitor of one sample a second, the newest of them now."""
+    """A monitor with one sample per second, the newest of them now."""
     about = {"run": "r1", "host": "n1", "role": "monitor", "interval_s": 1.0}
     about["boot_id"] = boot_id() if boot is None else boot
     journal = JournalWriter(str(directory / "runs" / "r1"), "monitor.n1.1", about, clock=clock)
@@ -32,7 +32,7 @@ def write(directory: Path, clock: Clock, samples: int, boot: str | None = None) 
 
 
 @pytest.mark.parametrize("by_ms", SET_BY_MS)
-def test_a_run_goes_on_running_and_lasts_as_long_as_it_does(tmp_path: Path, by_ms: int) -> None:
+def test_a_run_stays_running_with_its_true_duration(tmp_path: Path, by_ms: int) -> None:
     began = Clock(Clock().anchor_ms - by_ms)  # the system's clock was set by so much after it began
     write(tmp_path, began, 3).close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
@@ -45,7 +45,7 @@ def test_a_run_goes_on_running_and_lasts_as_long_as_it_does(tmp_path: Path, by_m
 
 
 @pytest.mark.parametrize("by_ms", SET_BY_MS)
-def test_a_run_whose_monitor_is_silent_is_lost_whatever_the_clock_shows(tmp_path: Path, by_ms: int) -> None:
+def test_a_run_whose_monitor_is_silent_is_lost_by_any_clock(tmp_path: Path, by_ms: int) -> None:
     minute_ago = Clock(Clock().anchor_ms - by_ms, steady_ns=lambda: since_boot_ns() - 60_000_000_000)
     write(tmp_path, minute_ago, 3).close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
@@ -54,7 +54,7 @@ def test_a_run_whose_monitor_is_silent_is_lost_whatever_the_clock_shows(tmp_path
     assert run.duration_ms < 600_000
 
 
-def test_a_run_that_has_ended_lasts_as_long_as_it_did(tmp_path: Path) -> None:
+def test_an_ended_run_has_its_true_duration(tmp_path: Path) -> None:
     journal = write(tmp_path, Clock(Clock().anchor_ms + 11 * YEAR_MS), 3)
     journal.json(frames.LIFECYCLE, {"t": journal.clock.now_ms(), "what": "end", "state": "finished"})
     journal.close()
@@ -63,7 +63,7 @@ def test_a_run_that_has_ended_lasts_as_long_as_it_did(tmp_path: Path) -> None:
     assert (run.state, run.duration_ms < 600_000) == ("finished", True)
 
 
-def test_records_from_the_future_of_another_boot_are_no_sign_of_life(tmp_path: Path) -> None:
+def test_records_from_the_future_of_another_boot_do_not_make_a_run_running(tmp_path: Path) -> None:
     write(tmp_path, Clock(Clock().anchor_ms + 11 * YEAR_MS), 3, boot="before the crash").close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
     assert run is not None

@@ -1,4 +1,4 @@
-"""Valid frames with hostile content: no reader falls over, and other runs are as they were."""
+"""Valid frames with hostile content: no reader fails, and other runs are unaffected."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _LONE_MONITOR = "monitor.node1.199c7f9d400"
 @example({_LONE_MONITOR: [_LATE]}, 1)
 @example({_LONE_MONITOR: [_LIST_SCHEMA, sample_payload(0, T0, [1.0])]}, 1)
 @example({_LONE_MONITOR: [_LATE]}, 2**63)
-def test_commands_survive(journal: dict[str, list[Payload]], number_step: int) -> None:
+def test_commands_do_not_fail(journal: dict[str, list[Payload]], number_step: int) -> None:
     with folder() as path:
         plant(path, "abc", journal, number_step)
         listed = {run["id"]: run for run in json.loads(command("runs", "--json", "--dir", str(path)))}
@@ -103,7 +103,7 @@ def test_commands_survive(journal: dict[str, list[Payload]], number_step: int) -
 @SETTINGS
 @given(journals, steps)
 @example({_LONE_MONITOR: [_INFINITE_COUNT, _HUGE_STEP, _NAN_TIME, _SURROGATE, _LATE, _LIST_SCHEMA]}, 1)
-def test_every_page_survives(journal: dict[str, list[Payload]], number_step: int) -> None:
+def test_the_api_does_not_fail(journal: dict[str, list[Payload]], number_step: int) -> None:
     with folder() as path:
         plant(path, "abc", journal, number_step)
         client = Client(path)
@@ -133,7 +133,7 @@ def test_damaged_records_are_counted_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["abc", "other"])
-def test_what_is_no_file_holds_nobody_up(tmp_path: Path, place: str) -> None:
+def test_special_files_do_not_block_readers(tmp_path: Path, place: str) -> None:
     monitor = Monitor(tmp_path, "abc")
     monitor.sample(T0, {"cpu": 1.0})
     monitor.end(T0 + 1000)

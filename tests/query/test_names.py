@@ -1,4 +1,4 @@
-"""The same samples, whichever way their keys are spelled."""
+"""The same samples by any name of their keys."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def data(tmp_path: Path) -> Path:
         ("train/cpu_utilization_percentage", []),
     ],
 )
-def test_every_spelling_finds_its_samples(
+def test_every_name_finds_its_samples(
     data: Path, pattern: str, keys: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [key for key in SAMPLE if KeyFilter([pattern])(key)] == keys
@@ -80,12 +80,12 @@ def test_every_spelling_finds_its_samples(
         assert run.metrics()[pattern].key == keys[0]
 
 
-def test_a_spelling_that_means_several_says_which(data: Path) -> None:
+def test_an_ambiguous_name_is_an_error_that_lists_the_keys(data: Path) -> None:
     with pytest.raises(LookupError, match=r"use one of gpu\.0\.gpu, gpu\.1\.gpu"):
         open_run("abc", str(data)).metrics()["system/gpu_utilization_percentage"]
 
 
-def test_mlflows_names_have_mlflows_units(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mlflow_names_have_mlflow_units(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = open_run("abc", str(data)).metrics(names="mlflow")
     assert {key: one.values[-1] for key, one in found.items()} == pytest.approx(IN_MLFLOW)
     assert found["gpu.0.gpu"].key == "system/gpu_0_utilization_percentage"
@@ -99,7 +99,7 @@ def test_mlflows_names_have_mlflows_units(data: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("how", [{}, {"max_points": 2}, {"resolution": "raw"}])
-def test_the_api_speaks_them_too(data: Path, how: dict[str, object]) -> None:
+def test_the_api_has_mlflow_names_too(data: Path, how: dict[str, object]) -> None:
     client = Client(data)
     groups = client.ask("runs/abc/metrics", names="mlflow", **how)["groups"]
     values = {key: column[-1] for group in groups for key, column in group["series"].items()}
@@ -122,14 +122,14 @@ def test_the_api_speaks_them_too(data: Path, how: dict[str, object]) -> None:
     assert {key: float(row[key]) for key in IN_MLFLOW} == pytest.approx(IN_MLFLOW)
 
 
-def test_other_names_are_refused(data: Path) -> None:
+def test_other_naming_schemes_are_rejected(data: Path) -> None:
     assert Client(data).get("/api/v1/runs/abc/metrics?names=wandb").status_code == 422
     assert Client(data).get("/api/v1/runs/abc/metrics?names=mlflow&after=").status_code == 422
     with pytest.raises(ValueError, match="expected runvitals or mlflow"):
         open_run("abc", str(data)).metrics(names="wandb")  # type: ignore[arg-type]
 
 
-def test_the_hosts_memory_is_what_mlflow_means(tmp_path: Path) -> None:
+def test_mlflows_memory_is_that_of_the_host(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"memory_percent": 80.0, "host.memory_percent": 20.0})
     monitor.end(T0 + 1000)
@@ -153,6 +153,6 @@ def test_keys_that_match_nothing_are_an_error(
     assert not out.exists()
 
 
-def test_a_list_in_the_place_of_a_key_is_refused_by_name() -> None:
+def test_a_list_instead_of_a_key_is_rejected() -> None:
     with pytest.raises(TypeError, match=r"invalid key pattern \['cpu'\]: expected a string, not list"):
         KeyFilter([["cpu"]])  # type: ignore[list-item]

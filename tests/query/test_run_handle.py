@@ -1,4 +1,4 @@
-"""A run in a notebook's hands."""
+"""`open_run`, as used in notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.query.run_handle import find_run
 from tests.query.journals import T0, Monitor, Trainer, Training
 
 
-def test_a_run_in_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_run_in_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training = Training(tmp_path, gpus=2)
     training.advance(5)
     training.end(exit_code=0)
@@ -31,7 +31,7 @@ def test_a_run_in_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert repr(run) == "<run abc of project 'digits': finished>"
 
 
-def test_refresh_reads_on(tmp_path: Path) -> None:
+def test_refresh_reads_what_was_appended(tmp_path: Path) -> None:
     training = Training(tmp_path)
     training.advance(2)
     run = open_run("abc", str(tmp_path))
@@ -40,7 +40,7 @@ def test_refresh_reads_on(tmp_path: Path) -> None:
     assert len(run.refresh().metrics("cpu")["cpu"]) == 5
 
 
-def test_history_has_every_call_of_every_rank(tmp_path: Path) -> None:
+def test_history_has_all_rows_of_all_ranks(tmp_path: Path) -> None:
     first, second = Trainer(tmp_path, rank=0), Trainer(tmp_path, pid=4712, rank=1)
     first.log(T0 + 1, 0, loss=0.5, note="start", nested={"a": 1})
     second.log(T0, 0, loss=0.75)
@@ -63,7 +63,7 @@ def test_console_has_everything_printed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_is_found_by_a_beginning_of_its_id_and_the_latest_by_that_word(tmp_path: Path) -> None:
+def test_a_run_is_found_by_id_prefix_and_latest_is_the_newest(tmp_path: Path) -> None:
     for i, run_id in enumerate(("brave-otter-1", "brave-otter-2", "calm-yak-1")):
         Monitor(tmp_path, run_id, start_ms=T0 + i)
     assert find_run("calm", str(tmp_path)) == "calm-yak-1"
@@ -81,7 +81,7 @@ def test_a_run_is_found_by_a_beginning_of_its_id_and_the_latest_by_that_word(tmp
         ("", "no run"),
     ],
 )
-def test_a_run_that_is_not_there(tmp_path: Path, wanted: str, text: str) -> None:
+def test_an_unknown_run(tmp_path: Path, wanted: str, text: str) -> None:
     Monitor(tmp_path, "brave-otter-1")
     Monitor(tmp_path, "brave-otter-2")
     with pytest.raises(UnknownRun, match=text):

@@ -1,4 +1,4 @@
-"""Which runs there are, and how each stands."""
+"""The list of runs and their states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.query.journals import MACHINE, T0, Monitor, Trainer, Training
 
 
 def run_of(directory: Path, now_ms: int = T0 + 3_600_000, run_id: str = "abc"):
-    """The run, by the list, which must say the same as the full reader does."""
+    """The run as listed, which must equal what the full reader returns."""
     reader = RunReader(run_id, str(directory))
     reader.poll()
     full = reader.run(now_ms)
@@ -44,7 +44,7 @@ def test_an_end_record_decides(tmp_path: Path) -> None:
     ("interval_s", "silent_ms", "state"),
     [(1.0, 10_000, "running"), (1.0, 10_001, "lost"), (60.0, 300_000, "running"), (60.0, 300_001, "lost")],
 )
-def test_silence_without_an_end_is_a_lost_run(
+def test_a_silent_run_without_an_end_record_is_lost(
     tmp_path: Path, interval_s: float, silent_ms: int, state: str
 ) -> None:
     Monitor(tmp_path, interval_s=interval_s).sample(T0, {"cpu": 1.0})
@@ -75,7 +75,7 @@ def test_the_newest_monitor_of_a_host_decides(tmp_path: Path) -> None:
         (("finished", "finished"), "finished"),
     ],
 )
-def test_the_gravest_host_decides(tmp_path: Path, states: tuple[str | None, ...], whole: str) -> None:
+def test_the_worst_host_decides(tmp_path: Path, states: tuple[str | None, ...], whole: str) -> None:
     for i, state in enumerate(states):
         monitor = Monitor(tmp_path, host=f"node{i}")
         if state is not None:
@@ -89,7 +89,7 @@ def test_a_run_is_running_while_any_host_is(tmp_path: Path) -> None:
     assert run_of(tmp_path, T0 + 10_000).state == "running"
 
 
-def test_what_is_known_of_a_run(tmp_path: Path) -> None:
+def test_the_facts_of_a_run(tmp_path: Path) -> None:
     training = Training(tmp_path, name="first", tags=("a", "b"))
     training.advance(3)
     training.end(exit_code=0)
@@ -110,12 +110,12 @@ def test_what_is_known_of_a_run(tmp_path: Path) -> None:
     assert run.last["node1"]["proc.cpu.threads"] == 38.0
 
 
-def test_the_command_may_stand_among_the_facts_of_the_machine(tmp_path: Path) -> None:
+def test_the_command_may_be_among_the_facts_of_the_machine(tmp_path: Path) -> None:
     Monitor(tmp_path).info(T0, machine={"command": ["python", "train.py"]})
     assert run_of(tmp_path).command == ["python", "train.py"]
 
 
-def test_later_sections_override_earlier_ones_key_by_key_whoever_wrote_them(tmp_path: Path) -> None:
+def test_later_sections_override_earlier_ones_key_by_key_from_any_writer(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path)
     trainer.info(T0, config={"lr": 0.1, "depth": 2})
     trainer.info(T0 + 2000, config={"lr": 0.2})
@@ -130,7 +130,7 @@ def test_lost_records_are_counted(tmp_path: Path) -> None:
     assert run_of(tmp_path).lost_records == 7
 
 
-def test_a_record_of_unexpected_content_is_a_problem_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_an_invalid_record_is_a_problem_and_the_rest_is_read(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.info(T0, config=["not", "a", "dictionary"])
     monitor.lifecycle(T0, "end", state="exploded")
@@ -154,14 +154,14 @@ def test_no_data_folder_has_no_runs(tmp_path: Path) -> None:
     assert RunList(str(tmp_path / "none")).runs(T0) == []
 
 
-def test_a_folder_without_a_journal_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_without_a_journal_is_not_a_run(tmp_path: Path) -> None:
     (tmp_path / "runs" / "empty").mkdir(parents=True)
     (tmp_path / "runs" / "notes.txt").write_text("hello")
     assert RunList(str(tmp_path)).runs(T0) == []
     assert RunList(str(tmp_path)).run("gone", T0) is None
 
 
-def test_a_list_sees_what_was_written_since(tmp_path: Path) -> None:
+def test_a_list_includes_what_was_appended(tmp_path: Path) -> None:
     training = Training(tmp_path)
     training.advance(2)
     runs = RunList(str(tmp_path))
@@ -173,7 +173,7 @@ def test_a_list_sees_what_was_written_since(tmp_path: Path) -> None:
     assert runs.runs(T0 + 4000)[0].state == "finished"
 
 
-def test_a_run_that_ended_long_ago_is_looked_at_again_when_it_is_resumed(tmp_path: Path) -> None:
+def test_a_run_that_ended_long_ago_is_read_again_when_it_is_resumed(tmp_path: Path) -> None:
     Monitor(tmp_path).end(T0, "failed", exit_code=1)
     runs = RunList(str(tmp_path))
     for now_ms in (T0, T0 + 100_000, T0 + 200_000):
@@ -182,7 +182,7 @@ def test_a_run_that_ended_long_ago_is_looked_at_again_when_it_is_resumed(tmp_pat
     assert runs.runs(T0 + 300_000)[0].state == "running"
 
 
-def test_a_list_reads_the_ends_of_long_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_reads_only_the_ends_of_long_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_ends, "EDGE_BYTES", 4096)
     training = Training(tmp_path)
     training.advance(2000)
@@ -217,7 +217,7 @@ def test_a_list_of_many_segments_and_sealed_files(tmp_path: Path) -> None:
     assert run.last == {"node1": {"cpu": 1999.0, "memory_percent": 2.0}}
 
 
-def test_a_file_that_is_no_journal_is_a_run_with_nothing_known(tmp_path: Path) -> None:
+def test_an_invalid_file_is_a_run_without_facts(tmp_path: Path) -> None:
     folder = Path(paths.run_dir("odd", str(tmp_path)))
     folder.mkdir(parents=True)
     (folder / "monitor.node1.abc.00000.rvj").write_bytes(b"not a journal" * 1000)

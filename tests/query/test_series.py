@@ -1,4 +1,4 @@
-"""Samples as columns: what was written comes back, bit for bit, gaps where gaps were."""
+"""Samples as columns: the values as written, bit for bit, with their gaps."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_patterns(tmp_path: Path, pattern: str, expected: set[str]) -> None:
     assert set(metrics(tmp_path, pattern)) == expected
 
 
-def test_a_key_that_was_not_read_is_no_point_and_a_nan_is_a_gap(tmp_path: Path) -> None:
+def test_a_missing_key_has_no_point_and_a_nan_is_a_gap(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"cpu": 1.0, "slow": 10.0})
     monitor.sample(T0 + 1000, {"cpu": NAN})
@@ -76,7 +76,7 @@ def test_a_key_that_was_not_read_is_no_point_and_a_nan_is_a_gap(tmp_path: Path) 
     assert points(found["slow"]) == [(0, 10.0), (2000, 30.0)]
 
 
-def test_keys_that_change_places_between_samples_keep_their_order_in_time(tmp_path: Path) -> None:
+def test_keys_in_varying_order_are_ordered_by_time(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     for i in range(10):
         keys = {"cpu": float(i), "x": 0.0} if i % 3 else {"y": 0.0, "cpu": float(i)}
@@ -84,7 +84,7 @@ def test_keys_that_change_places_between_samples_keep_their_order_in_time(tmp_pa
     assert points(metrics(tmp_path)["cpu"]) == [(i, float(i)) for i in range(10)]
 
 
-def test_lives_of_a_monitor_are_one_series_with_a_gap_between_them(tmp_path: Path) -> None:
+def test_a_restarted_monitor_leaves_a_gap_in_a_series(tmp_path: Path) -> None:
     for start, value in ((0, 1.0), (10_000, 5.0)):
         monitor = Monitor(tmp_path, start_ms=T0 + start)
         monitor.sample(T0 + start, {"cpu": value, "disk.in": value})
@@ -95,7 +95,7 @@ def test_lives_of_a_monitor_are_one_series_with_a_gap_between_them(tmp_path: Pat
     assert points(found["disk.readMBps"]) == [(1000, 2.0), (5500, None), (10_000, None), (11_000, 2.0)]
 
 
-def test_a_counter_that_falls_was_reset_and_makes_no_spike(tmp_path: Path) -> None:
+def test_a_reset_counter_makes_no_spike(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     for i, total in enumerate((0.0, 10.0, 4.0, 5.0, NAN, 9.0, 11.0)):
         monitor.sample(T0 + i * 1000, {"disk.in": total})
@@ -104,7 +104,7 @@ def test_a_counter_that_falls_was_reset_and_makes_no_spike(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_rates_have_the_catalogues_factor_and_names(tmp_path: Path) -> None:
+def test_rates_have_the_factor_and_key_of_their_metric(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"network.eth0.sent": 0.0})
     monitor.sample(T0 + 500, {"network.eth0.sent": 2.0**20})
@@ -114,7 +114,7 @@ def test_rates_have_the_catalogues_factor_and_names(tmp_path: Path) -> None:
     assert found["network.eth0.sentMBps"].unit == "MiB/s"
 
 
-def test_several_hosts_are_asked_for_by_name(tmp_path: Path) -> None:
+def test_one_of_several_hosts_is_selected_by_name(tmp_path: Path) -> None:
     Monitor(tmp_path, host="a").sample(T0, {"cpu": 1.0})
     Monitor(tmp_path, host="b").sample(T0, {"cpu": 2.0, "gpu.0.temp": 3.0})
     found = metrics(tmp_path)
@@ -135,7 +135,7 @@ def test_an_unknown_key_is_a_key_error_and_get_works(tmp_path: Path) -> None:
     assert points(found["memory"]) == [(0, 1.0)]  # the other spelling is fine here too
 
 
-def test_reading_on_while_columns_are_held(tmp_path: Path) -> None:
+def test_reading_on_while_columns_are_in_use(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"cpu": 1.0})
     reader = RunReader("abc", str(tmp_path))
@@ -164,7 +164,7 @@ def test_samples_after_a_sequence_number(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(rows=st.lists(st.tuples(st.integers(0, 5000), st.floats(width=64)), min_size=1, max_size=30))
-def test_values_come_back_bit_for_bit_in_order_of_time(
+def test_values_are_unchanged_and_ordered_by_time(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, float]]
 ) -> None:
     directory = tmp_path_factory.mktemp("data")

@@ -1,4 +1,4 @@
-"""What series amount to."""
+"""Statistics of series."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def of(key: str, values: Any) -> Statistics:
     return of_series(Series(key, "node1", "monitor", range(len(values)), values))
 
 
-def test_of_a_gauge() -> None:
+def test_statistics_of_a_gauge() -> None:
     found = of("cpu", [4.0, math.nan, 1.0, 2.0, 3.0])
     assert (found.n, found.min, found.max, found.mean, found.last) == (4, 1.0, 4.0, 2.5, 3.0)
     assert (found.p50, found.p95, found.total, found.unit) == (2.5, pytest.approx(3.85), None, "%")
 
 
-def test_a_counters_total_leaves_out_resets_and_gaps() -> None:
+def test_a_counters_total_excludes_resets_and_gaps() -> None:
     assert of("disk.in", [0.0, 5.0, math.nan, 8.0, 1.0, 2.0]).total == 9.0
 
 
 @pytest.mark.parametrize("values", [[], [math.nan, math.nan]])
-def test_nothing_has_no_statistics(values: list[float]) -> None:
+def test_series_without_values_have_no_statistics(values: list[float]) -> None:
     found = of("cpu", values)
     assert (found.n, found.min, found.mean, found.p95, found.last) == (0, None, None, None, None)
 
 
 @given(st.lists(st.one_of(st.floats(-1e9, 1e9), st.just(math.nan)), max_size=50))
-def test_lists_and_arrays_have_the_same(values: list[float]) -> None:
+def test_lists_and_arrays_have_the_same_statistics(values: list[float]) -> None:
     from_list, from_array = of("disk.in", values), of("disk.in", np.array(values, np.float64))
     for name in ("n", "min", "max", "p50", "p95", "last"):
         assert getattr(from_list, name) == getattr(from_array, name)
@@ -46,7 +46,7 @@ def test_lists_and_arrays_have_the_same(values: list[float]) -> None:
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
-def test_percentiles_are_numpys(values: list[float]) -> None:
+def test_percentiles_equal_numpys(values: list[float]) -> None:
     found = of("cpu", values)
     assert found.p50 == pytest.approx(np.percentile(values, 50), rel=1e-9, abs=1e-6)
     assert found.p95 == pytest.approx(np.percentile(values, 95), rel=1e-9, abs=1e-6)

@@ -70,14 +70,14 @@ def leaves(section: str, values: dict[str, Any]) -> dict[str, Scalar]:
         {'config.optimizer.name': Scalar(kind=1, number=0.0, text='adam'),
          'config.optimizer.lr': Scalar(kind=0, number=0.1, text='')}
     """
-    found: dict[str, Scalar] = {}
+    by_name: dict[str, Scalar] = {}
     for name, value in _walk(section, values, 0):
-        compared = scalar(value)
-        if compared is not None and len(name) <= _MAX_NAME:
-            found[plain_text(name)] = compared
-            if len(found) == MAX_FIELDS:
+        leaf = scalar(value)
+        if leaf is not None and len(name) <= _MAX_NAME:
+            by_name[plain_text(name)] = leaf
+            if len(by_name) == MAX_FIELDS:
                 break
-    return found
+    return by_name
 
 
 def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Filters for runs, and the small language of their predicates."""
+"""Filters for runs, and the grammar of their predicates: `config.lr > 0.1`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.model.state import STATES
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 TEXT_COLUMNS = ("id", "name", "group", "job_type")
 NUMBER_COLUMNS = ("started_ms", "last_ms", "duration_ms", "exit_code", "signal")
-_WORDS = re.compile(r"\s*(\S+?)\s*(==|!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_PREDICATE = re.compile(r"\s*(\S+?)\s*(==|!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -51,9 +51,9 @@ class Predicate:
     @property
     def scalar(self) -> Scalar:
         """The value in comparable form."""
-        found = fields.scalar(self.value)
-        assert found is not None
-        return found
+        scalar = fields.scalar(self.value)
+        assert scalar is not None
+        return scalar
 
     @classmethod
     def parse(cls, text: str) -> Predicate:
@@ -71,12 +71,12 @@ class Predicate:
             >>> Predicate.parse('config.optimizer = adamw').value
             'adamw'
         """
-        found = _WORDS.fullmatch(text)
-        if found is None or not found[3]:
+        match = _PREDICATE.fullmatch(text)
+        if match is None or not match[3]:
             raise ValueError(
                 f'invalid filter expression {text!r}; try config.lr > 0.1 or summary.note = "two words"'
             )
-        return cls(found[1], "=" if found[2] == "==" else found[2], _literal(found[3]))
+        return cls(match[1], "=" if match[2] == "==" else match[2], _literal(match[3]))
 
 
 def _literal(text: str) -> float | str | bool:

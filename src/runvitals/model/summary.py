@@ -31,12 +31,12 @@ def matches(pattern: str, name: str) -> bool:
     last = rest.pop()
     if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
         return False
-    place, end = len(first), len(name) - len(last)
+    start, end = len(first), len(name) - len(last)
     for part in rest:
-        found = name.find(part, place, end)
-        if found < 0:
+        index = name.find(part, start, end)
+        if index < 0:
             return False
-        place = found + len(part)
+        start = index + len(part)
     return True
 
 

@@ -13,9 +13,9 @@ from runvitals.journal.records import Record, decode, decode_schema
 from runvitals.journal.sealing import whole_records
 
 EDGE_BYTES = 64 * 1024
-_SUMMED_UP = b'"logged":'
-# Read this much if the newest sample's schema lies before the tail. Writers start a new file long before.
-_MOST_BYTES = 64 * 1024 * 1024
+_LOGGED_SUMMARY = b'"logged":'
+# Read up to this much if the newest sample's schema is before the tail. Files never get this large.
+_MAX_BYTES = 64 * 1024 * 1024
 
 EMPTY = "empty; was the disk full?"  # a writer begins each file with a record
 Signature = tuple[int, int, int, int]  # segment, size, mtime in ns, inode
@@ -40,7 +40,7 @@ class WriterFileEnds:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the newest file had no byte when it was read last."""
+        """Whether the newest file was empty when it was last read."""
         return self._signature is not None and self._signature[1] == 0
 
     def changed(self, segments: Sequence[int]) -> bool:
@@ -73,22 +73,22 @@ class WriterFileEnds:
     def _read(self, segments: Sequence[int]) -> list[Record]:
         newest = self._path(segments[-1])
         size = os.path.getsize(newest)
-        found = list(_frames_in(newest, 0, 2 * EDGE_BYTES))
-        self._learn(found)
+        read = list(_frames_in(newest, 0, 2 * EDGE_BYTES))
+        self._learn_schemas(read)
         if size > 2 * EDGE_BYTES:
-            head = [frame for frame in found if frame.offset < EDGE_BYTES]
+            head = [frame for frame in read if frame.offset < EDGE_BYTES]
             tail = list(_frames_in(newest, size - EDGE_BYTES, EDGE_BYTES))
-            self._learn(tail)
+            self._learn_schemas(tail)
             if not self._readable(tail):
-                tail = list(_frames_in(newest, 0, min(size, _MOST_BYTES)))
-                self._learn(tail)
-            found = head + tail
+                tail = list(_frames_in(newest, 0, min(size, _MAX_BYTES)))
+                self._learn_schemas(tail)
+            read = head + tail
         if segments[0] != segments[-1]:
-            found = [*_frames_in(self._path(segments[0]), 0, EDGE_BYTES), *found]
-        return list(self._decode(found))
+            read = [*_frames_in(self._path(segments[0]), 0, EDGE_BYTES), *read]
+        return list(self._decode(read))
 
-    def _learn(self, found: Iterable[frames.Frame]) -> None:
-        for frame in found:
+    def _learn_schemas(self, read: Iterable[frames.Frame]) -> None:
+        for frame in read:
             if frame.type == frames.SCHEMA:
                 try:
                     schema_id, keys = decode_schema(frame)
@@ -98,7 +98,7 @@ class WriterFileEnds:
                 self._schemas[schema_id] = keys
 
     def _readable(self, tail: Sequence[frames.Frame]) -> bool:
-        """Whether the newest sample can be unpacked. Not if its schema, or the start of a long record, lies
+        """Whether the newest sample can be unpacked. Not if its schema, or the start of a long record, is
         before the tail.
         """
         newest = next((frame for frame in reversed(tail) if frame.type == frames.SAMPLE), None)
@@ -106,18 +106,18 @@ class WriterFileEnds:
             return bool(tail)
         return int.from_bytes(newest.payload[:4], "little") in self._schemas
 
-    def _decode(self, found: Sequence[frames.Frame]) -> Iterator[Record]:
+    def _decode(self, read: Sequence[frames.Frame]) -> Iterator[Record]:
         """The records that describe the run, without duplicates: only the newest sample, and only the
         `log()` rows since the summary was last written.
         """
-        summed_up = max((frame.seq for frame in found if _sums_up(frame)), default=-1)
+        last_summary = max((frame.seq for frame in read if _has_summary(frame)), default=-1)
         newest: Record | None = None
         seen = -1
-        for frame in found:
+        for frame in read:
             if frame.seq <= seen:
                 continue
             seen = frame.seq
-            if frame.type == frames.HISTORY and frame.seq < summed_up:
+            if frame.type == frames.HISTORY and frame.seq < last_summary:
                 continue
             record = self._record(frame)
             if record is None:
@@ -139,8 +139,8 @@ class WriterFileEnds:
             return None
 
 
-def _sums_up(frame: frames.Frame) -> bool:
-    return frame.type == frames.INFO and _SUMMED_UP in frame.payload
+def _has_summary(frame: frames.Frame) -> bool:
+    return frame.type == frames.INFO and _LOGGED_SUMMARY in frame.payload
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:

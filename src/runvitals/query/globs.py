@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-MOST_LENGTH = 512
+MAX_LENGTH = 512
 """Maximum length of a glob; keys have the same limit."""
-MOST_GLOBS = 100
+MAX_GLOBS = 100
 """Maximum number of globs in one request."""
 _WILDCARDS = frozenset("*?[")
 
@@ -28,13 +28,13 @@ def check_globs(texts: Sequence[str]) -> None:
         ValueError: a text that is too long, or too many globs among them.
     """
     for text in texts:
-        if len(text) > MOST_LENGTH:
+        if len(text) > MAX_LENGTH:
             raise ValueError(
-                f"pattern {text[:60]}… is too long: {len(text):,} characters, expected at most {MOST_LENGTH}"
+                f"pattern {text[:60]}… is too long: {len(text):,} characters, expected at most {MAX_LENGTH}"
             )
     globs = sum(map(is_glob, texts))
-    if globs > MOST_GLOBS:
-        raise ValueError(f"too many globs: {globs:,}, expected at most {MOST_GLOBS} in one request")
+    if globs > MAX_GLOBS:
+        raise ValueError(f"too many globs: {globs:,}, expected at most {MAX_GLOBS} in one request")
 
 
 class Glob:
@@ -59,15 +59,15 @@ class Glob:
     def __call__(self, text: str) -> bool:
         if self._last is None:
             return self._first.fullmatch(text) is not None
-        found = self._first.match(text)
+        match = self._first.match(text)
         for part in self._between:
-            if found is None:
+            if match is None:
                 return False
-            found = part.search(text, found.end())
-        if found is None:
+            match = part.search(text, match.end())
+        if match is None:
             return False
         at = len(text) - self._last_length
-        return at >= found.end() and self._last.match(text, at) is not None
+        return at >= match.end() and self._last.match(text, at) is not None
 
 
 @lru_cache(256)

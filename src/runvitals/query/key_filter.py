@@ -9,11 +9,11 @@ from runvitals.metrics import DEFINITIONS, mlflow
 from runvitals.metrics.definitions import Match
 from runvitals.query.globs import Glob, check_globs, is_glob
 
-_OF_WANDB = "system."
+_WANDB_PREFIX = "system."
 """The prefix of W&B's system metrics."""
-# Suffixes that identify a glob over MLflow's names. Otherwise globs for our keys, such as `s*`, would match
+# Suffixes that identify a glob over MLflow's names. Otherwise globs over our keys, such as `s*`, would match
 # MLflow's names too.
-_OF_MLFLOW = ("_percentage", "_megabytes", "_gigabytes", "_watts")
+_MLFLOW_SUFFIXES = ("_percentage", "_megabytes", "_gigabytes", "_watts")
 
 
 class KeyFilter:
@@ -35,25 +35,25 @@ class KeyFilter:
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
-        given = list(patterns)
-        for pattern in given:
+        self.patterns = tuple(patterns)
+        for pattern in self.patterns:
             if not isinstance(pattern, str):
                 raise TypeError(
                     f"invalid key pattern {pattern!r:.60}: expected a string, not {type(pattern).__name__}"
                 )
-        self.patterns = tuple(given)
-        check_globs(given)
-        self._all = not given
-        self._keys = {spelling for pattern in given for spelling in _meant(pattern)}
-        globs = [without_prefix(pattern) for pattern in given if is_glob(pattern)]
-        self._of_mlflow = [Glob(mlflow.bare(one)) for one in globs if _is_mlflows(one)]
-        self._globs = [Glob(one) for one in globs if not _is_mlflows(one)]
+        check_globs(self.patterns)
+        self._keys = {key for pattern in self.patterns for key in _possible_keys(pattern)}
+        globs = [without_prefix(pattern) for pattern in self.patterns if is_glob(pattern)]
+        self._mlflow_globs = [Glob(mlflow.bare(text)) for text in globs if _is_mlflow_glob(text)]
+        self._globs = [Glob(text) for text in globs if not _is_mlflow_glob(text)]
 
     def __call__(self, key: str) -> bool:
-        if self._all or key in self._keys:
+        if not self.patterns or key in self._keys:
             return True
-        theirs = mlflow_spellings(key)
-        if not self._keys.isdisjoint(theirs) or any(glob(one) for one in theirs for glob in self._of_mlflow):
+        mlflow_names = mlflow_spellings(key)
+        if not self._keys.isdisjoint(mlflow_names):
+            return True
+        if any(glob(name) for name in mlflow_names for glob in self._mlflow_globs):
             return True
         if not self._globs:
             return False
@@ -98,22 +98,22 @@ def mlflow_spellings(key: str) -> tuple[str, ...]:
 
 def without_prefix(pattern: str) -> str:
     """A W&B key or glob without the prefix `system.`; others unchanged."""
-    if DEFINITIONS.find(pattern) is not None or not pattern.startswith(_OF_WANDB):
+    if DEFINITIONS.find(pattern) is not None or not pattern.startswith(_WANDB_PREFIX):
         return pattern
-    rest = pattern.removeprefix(_OF_WANDB)
+    rest = pattern.removeprefix(_WANDB_PREFIX)
     family = rest.partition(".")[0]
     return rest if family in _FAMILIES else pattern
 
 
-def _meant(pattern: str) -> tuple[str, ...]:
-    """A pattern and the keys it may be another name for."""
+def _possible_keys(pattern: str) -> tuple[str, ...]:
+    """A pattern, and the keys of which it may be another name."""
     if mlflow.from_mlflow(pattern) is not None and DEFINITIONS.find(pattern) is None:
         return (pattern, mlflow.bare(pattern))
     return (pattern, canonical(pattern))
 
 
-def _is_mlflows(pattern: str) -> bool:
-    return pattern.startswith(mlflow.PREFIX) or pattern.endswith(_OF_MLFLOW)
+def _is_mlflow_glob(pattern: str) -> bool:
+    return pattern.startswith(mlflow.PREFIX) or pattern.endswith(_MLFLOW_SUFFIXES)
 
 
 _FAMILIES = frozenset(metric.key.partition(".")[0] for metric in DEFINITIONS.metrics)

@@ -98,12 +98,13 @@ class RunReader:
 
     def groups(self) -> dict[tuple[str, str], list[str]]:
         """The writers of each (host, role), oldest first."""
-        found: dict[tuple[str, str], list[str]] = {}
+        groups: dict[tuple[str, str], list[str]] = {}
         for writer in sorted(
-            self.facts.writers.values(), key=lambda w: (w.role != MONITOR, w.started_ms, w.name)
+            self.facts.writers.values(),
+            key=lambda writer: (writer.role != MONITOR, writer.started_ms, writer.name),
         ):
-            found.setdefault((writer.host, writer.role), []).append(writer.name)
-        return found
+            groups.setdefault((writer.host, writer.role), []).append(writer.name)
+        return groups
 
     def columns(self, patterns: Iterable[str] = (), host: str | None = None) -> Columns:
         """The series of all keys that match a pattern, on all hosts or one, including derived rates."""

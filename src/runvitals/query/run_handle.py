@@ -107,8 +107,8 @@ class OpenRun:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
             lists without numpy.
         """
-        found = self._reader.columns(patterns, host)
-        return found.in_mlflow() if checked_names(names) == "mlflow" else found
+        columns = self._reader.columns(patterns, host)
+        return columns.in_mlflow() if checked_names(names) == "mlflow" else columns
 
     def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
         """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
@@ -119,7 +119,7 @@ class OpenRun:
     def history(self) -> list[LoggedRow]:
         """All rows of `log()`, from all ranks, ordered by time."""
         writers = self._reader.facts.writers
-        calls = [
+        rows = [
             LoggedRow(
                 record.value.get("step"),
                 record.time_ms,
@@ -130,7 +130,7 @@ class OpenRun:
             for record in read_run(self._reader.folder)
             if record.type == frames.HISTORY and record.writer in writers
         ]
-        return sorted(calls, key=lambda call: call.time_ms)
+        return sorted(rows, key=lambda row: row.time_ms)
 
     def console(self) -> Iterator[ConsoleText]:
         """All recorded console output: process by process, in order within each."""
@@ -172,23 +172,28 @@ def find_run(wanted: str, directory: str | None = None) -> str:
         if newest_first:
             return newest_first[0].id
     ids = sorted(runs.ids())
-    begun = [
+    by_prefix = [
         run_id for run_id in ids if wanted and run_id.startswith(wanted) and runs.run(run_id, 0) is not None
     ]
-    if wanted in begun or len(begun) == 1:
-        return wanted if wanted in begun else begun[0]
-    if begun:
-        raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(begun)}")
+    if wanted in by_prefix or len(by_prefix) == 1:
+        return wanted if wanted in by_prefix else by_prefix[0]
+    if by_prefix:
+        raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(by_prefix)}")
     if not ids:
         raise UnknownRun(f"no run {wanted!r}: {folder} contains no runs")
-    found = runs.runs(now_ms())
-    called = [run.id for run in found if run.name == wanted]
-    if len(called) == 1:
-        return called[0]
-    if called:
-        raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(called)}")
-    near = get_close_matches(wanted, [*ids, *{run.name for run in found}.difference(ids)], n=5, cutoff=0.5)
-    hint = f"; did you mean {_some(near)}?" if near else f"; list its {len(ids)} runs with `runvitals runs`"
+    listed = runs.runs(now_ms())
+    by_name = [run.id for run in listed if run.name == wanted]
+    if len(by_name) == 1:
+        return by_name[0]
+    if by_name:
+        raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(by_name)}")
+    names = [*ids, *{run.name for run in listed}.difference(ids)]
+    similar = get_close_matches(wanted, names, n=5, cutoff=0.5)
+    hint = (
+        f"; did you mean {_some(similar)}?"
+        if similar
+        else f"; list its {len(ids)} runs with `runvitals runs`"
+    )
     raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
 
 

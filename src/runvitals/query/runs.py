@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from runvitals.journal import paths
 from runvitals.model.run import Run
+from runvitals.model.state import is_ended
 from runvitals.query.file_ends import EMPTY, WriterFileEnds
 from runvitals.query.run_builder import RunBuilder
 
@@ -24,7 +25,7 @@ class RunList:
 
     def __init__(self, directory: str | None = None) -> None:
         self.directory = directory or paths.data_dir()
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, _RunFolder] = {}
 
     def ids(self) -> list[str]:
         """The ids of all folders that may be runs, unordered. Empty if the data folder does not exist.
@@ -45,16 +46,16 @@ class RunList:
             OSError: the data folder exists but cannot be read.
         """
         ids = self.ids()
-        for gone in self._folders.keys() - set(ids):
-            del self._folders[gone]
-        found = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
-        return sorted(found, key=lambda run: (-run.started_ms, run.id))
+        for deleted in self._folders.keys() - set(ids):
+            del self._folders[deleted]
+        runs = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
+        return sorted(runs, key=lambda run: (-run.started_ms, run.id))
 
     def run(self, run_id: str, now_ms: int) -> Run | None:
         """One run, or None if there is no journal for this id."""
         folder = self._folders.get(run_id)
         if folder is None:
-            folder = self._folders[run_id] = _Folder(
+            folder = self._folders[run_id] = _RunFolder(
                 run_id, os.path.join(paths.runs_dir(self.directory), run_id)
             )
         return folder.run(now_ms)
@@ -73,17 +74,17 @@ def _may_be_run(name: str) -> bool:
 _SETTLED_MS = 60_000
 
 
-class _Folder:
+class _RunFolder:
     """A run's folder, with the run as last read from the ends of its files."""
 
     def __init__(self, run_id: str, path: str) -> None:
         self._run_id = run_id
         self._path = path
         self._writers: dict[str, WriterFileEnds] = {}
-        self._facts: RunBuilder | None = None
+        self._builder: RunBuilder | None = None
         self._read_ms = 0
         self._run: Run | None = None
-        self._mtime_ns = 0
+        self._mtime_ns = 0  # of the folder
 
     def run(self, now_ms: int) -> Run | None:
         try:
@@ -98,38 +99,38 @@ class _Folder:
         if not segments:
             return None
         self._mtime_ns = mtime_ns
-        self._run = self._look(segments, now_ms)
+        self._run = self._read_if_changed(segments, now_ms)
         return self._run
 
     def _is_settled(self, run: Run, now_ms: int) -> bool:
-        ended = all(host.ending.state not in ("running", "lost") for host in run.hosts)
+        ended = all(is_ended(host.ending.state) for host in run.hosts)
         return ended and now_ms - self._read_ms > _SETTLED_MS
 
-    def _look(self, segments: dict[str, list[int]], now_ms: int) -> Run:
+    def _read_if_changed(self, segments: dict[str, list[int]], now_ms: int) -> Run:
         for writer in segments.keys() - self._writers.keys():
             self._writers[writer] = WriterFileEnds(self._path, writer)
-        if self._facts is None or any(
-            self._writers[writer].changed(found) for writer, found in segments.items()
+        if self._builder is None or any(
+            self._writers[writer].changed(numbers) for writer, numbers in segments.items()
         ):
-            self._facts = self._read(segments)
+            self._builder = self._read(segments)
             self._read_ms = now_ms
-        return self._facts.run(now_ms)
+        return self._builder.run(now_ms)
 
     def _read(self, segments: dict[str, list[int]]) -> RunBuilder:
-        facts = RunBuilder(self._run_id)
-        for writer, found in segments.items():
+        builder = RunBuilder(self._run_id)
+        for writer, numbers in segments.items():
             try:
-                records = self._writers[writer].records(found)
+                records = self._writers[writer].records(numbers)
             except OSError as error:
-                facts.problems.append(f"{writer}: cannot be read: {error.strerror}")
+                builder.problems.append(f"{writer}: cannot be read: {error.strerror}")
                 continue
             for record in records:
-                facts.add(record)
+                builder.add(record)
             if self._writers[writer].is_empty:
-                facts.problems.append(f"{writer}: {EMPTY}")
+                builder.problems.append(f"{writer}: {EMPTY}")
             if self._writers[writer].damaged:
-                facts.problems.append(f"{writer}: {self._writers[writer].damaged} damaged records")
-        return facts
+                builder.problems.append(f"{writer}: {self._writers[writer].damaged} damaged records")
+        return builder
 
     def _unreadable(self, problem: str, now_ms: int) -> Run:
         return replace(RunBuilder(self._run_id).run(now_ms), problems=[problem])

@@ -73,12 +73,12 @@ class Columns(Mapping[str, Series]):
     def __init__(self, series: Iterable[Series]) -> None:
         self.series = list(series)
         self._by_key: dict[str, list[Series]] = {}
-        for one in self.series:
-            self._by_key.setdefault(one.key, []).append(one)
+        for item in self.series:
+            self._by_key.setdefault(item.key, []).append(item)
 
     @property
     def hosts(self) -> list[str]:
-        return list(dict.fromkeys(one.host for one in self.series))
+        return list(dict.fromkeys(item.host for item in self.series))
 
     def on(self, host: str) -> Columns:
         """The series of one host.
@@ -86,29 +86,31 @@ class Columns(Mapping[str, Series]):
         Raises:
             LookupError: no series of that host; the message lists the hosts.
         """
-        found = [one for one in self.series if one.host == host]
-        if not found:
+        series = [item for item in self.series if item.host == host]
+        if not series:
             raise LookupError(f"no series of host {host!r}; hosts: {', '.join(self.hosts) or 'none'}")
-        return Columns(found)
+        return Columns(series)
 
     def __getitem__(self, key: str) -> Series:
-        found = self._by_key.get(key)
-        if found is None:
-            found = [one for same in self._spelled_as(key) for one in self._by_key[same]]
-        if not found:
+        series = self._by_key.get(key)
+        if series is None:
+            series = [item for same in self._spelled_as(key) for item in self._by_key[same]]
+        if not series:
             raise KeyError(key)
-        if len({one.key for one in found}) > 1:
-            keys = ", ".join(dict.fromkeys(one.key for one in found))
+        if len({item.key for item in series}) > 1:
+            keys = ", ".join(dict.fromkeys(item.key for item in series))
             raise LookupError(f"{key!r} is ambiguous: use one of {keys}")
-        if len(found) > 1:
-            hosts = ", ".join(one.host for one in found)
+        if len(series) > 1:
+            hosts = ", ".join(item.host for item in series)
             raise LookupError(f"several hosts have {key!r} ({hosts}): select one with .on(host)[{key!r}]")
-        return found[0]
+        return series[0]
 
     def _spelled_as(self, key: str) -> list[str]:
         """The keys that match another spelling."""
         wanted = KeyFilter([key])
-        return [one for one in self._by_key if wanted(canonical(one)) or canonical(one) == canonical(key)]
+        return [
+            known for known in self._by_key if wanted(canonical(known)) or canonical(known) == canonical(key)
+        ]
 
     def in_mlflow(self) -> Columns:
         """The same series with MLflow's names and units. Keys that MLflow has no name for are unchanged.
@@ -116,12 +118,12 @@ class Columns(Mapping[str, Series]):
         Example:
             >>> run.metrics("gpu.*").in_mlflow()["system/gpu_0_power_usage_watts"]
         """
-        of_host: dict[str, set[str]] = {}
-        for one in self.series:
-            of_host.setdefault(one.host, set()).add(one.key)
-        names = {host: mlflow.renamed(keys) for host, keys in of_host.items()}
+        keys_by_host: dict[str, set[str]] = {}
+        for item in self.series:
+            keys_by_host.setdefault(item.host, set()).add(item.key)
+        names = {host: mlflow.renamed(keys) for host, keys in keys_by_host.items()}
         return Columns(
-            renamed_series(one, *names[one.host].get(one.key, (one.key, 1.0))) for one in self.series
+            renamed_series(item, *names[item.host].get(item.key, (item.key, 1.0))) for item in self.series
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -197,26 +199,26 @@ class WriterSamples:
 
     def after(self, seq: int) -> list[tuple[int, dict[str, float]]]:
         """(time, values) of the samples after a sequence number, in order."""
-        found: list[tuple[int, int, dict[str, float]]] = []
+        samples: list[tuple[int, int, dict[str, float]]] = []
         for table in self.tables.values():
             width = len(table.keys)
             for i in range(bisect_right(table.seqs, seq), len(table.seqs)):
                 row = table.rows[i * width : (i + 1) * width]
-                found.append((table.seqs[i], table.times[i], dict(zip(table.keys, row, strict=True))))
-        return [(time_ms, values) for _, time_ms, values in sorted(found, key=lambda sample: sample[0])]
+                samples.append((table.seqs[i], table.times[i], dict(zip(table.keys, row, strict=True))))
+        return [(time_ms, values) for _, time_ms, values in sorted(samples, key=lambda sample: sample[0])]
 
     def newest(self, seq: int) -> dict[str, tuple[int, float]]:
         """The last (time, value) of each key up to a sequence number."""
-        found: dict[str, tuple[int, int, float]] = {}
+        newest: dict[str, tuple[int, int, float]] = {}
         for table in self.tables.values():
             row = bisect_right(table.seqs, seq) - 1
             if row < 0:
                 continue
             width = len(table.keys)
             for key, value in zip(table.keys, table.rows[row * width : (row + 1) * width], strict=True):
-                if key not in found or found[key][0] < table.seqs[row]:
-                    found[key] = (table.seqs[row], table.times[row], value)
-        return {key: (time_ms, value) for key, (_, time_ms, value) in found.items()}
+                if key not in newest or newest[key][0] < table.seqs[row]:
+                    newest[key] = (table.seqs[row], table.times[row], value)
+        return {key: (time_ms, value) for key, (_, time_ms, value) in newest.items()}
 
     def column(self, key: str) -> tuple[Column, Column]:
         """(times, values) of a key, ordered by time; empty if this writer never wrote it."""
@@ -248,11 +250,11 @@ def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Col
     return t, values
 
 
-def _joined(lives: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
+def _joined(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
     """Join the series of successive monitors of a host, with a NaN in the middle of each interruption."""
-    pieces = [life for life in lives if len(life[0])]
+    pieces = [piece for piece in series if len(piece[0])]
     if len(pieces) < 2:
-        return pieces[0] if pieces else lives[0]
+        return pieces[0] if pieces else series[0]
     gaps = [([(int(end[-1]) + int(start[0])) // 2], [NAN]) for (end, _), (start, _) in pairwise(pieces)]
     parts = [pieces[0], *(part for pair in zip(gaps, pieces[1:], strict=True) for part in pair)]
     if numpy is None:
@@ -289,17 +291,17 @@ class RunSamples:
             groups: the writers of each (host, role), oldest first.
             wanted: returns whether a key is selected.
         """
-        found: list[Series] = []
+        series: list[Series] = []
         for (host, role), names in groups.items():
-            lives = [self.writers[name] for name in names if name in self.writers]
-            for key in sorted({key for life in lives for key in life.keys}):
+            writers = [self.writers[name] for name in names if name in self.writers]
+            for key in sorted({key for writer in writers for key in writer.keys}):
                 derived = rate_of(key)
                 wants_rate = derived is not None and wanted(derived.key)
                 if not (wants_rate or wanted(key)):
                     continue
-                t, values = _joined([life.column(key) for life in lives])
+                t, values = _joined([writer.column(key) for writer in writers])
                 if wanted(key):
-                    found.append(Series(key, host, role, t, values))
+                    series.append(Series(key, host, role, t, values))
                 if derived is not None and wants_rate and len(t) > 1:
-                    found.append(Series(derived.key, host, role, *derive(t, values, derived.factor)))
-        return Columns(found)
+                    series.append(Series(derived.key, host, role, *derive(t, values, derived.factor)))
+        return Columns(series)
