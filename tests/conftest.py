@@ -1,7 +1,4 @@
-"""For all tests: the processes that they start have a terminal's signal handlers and end with the tests.
-
-In CI, a missing program is a failure.
-"""
+"""For all tests: default signal handlers, no leftover processes, and in CI no skips for missing packages."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ ACCEPTED_SKIP = ("this machine", "this kernel")
 
 
 def pytest_configure() -> None:
-    """What runs under `nohup`, or was started with `&` in a script, ignores these, and so do its children."""
+    """Restore signals that `nohup`, or `&` in a script, sets to be ignored, also in child processes."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""Processes that tests start and do not wait for: ending them, and finding those that were left running."""
+"""Processes that tests start without waiting for them: ends them, and finds those still running."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.patience import PATIENCE_S
 
 
 def end_relay(data: str | Path) -> None:
-    """End the relay of a data folder, if there is one."""
+    """End the relay of a data folder, if it is running."""
     answer = relay_connection.ask(str(data), {"op": "hello"}, PATIENCE_S)
     if answer is not None:
         os.kill(int(answer["pid"]), signal.SIGTERM)
 
 
 def left_running(folder: Path) -> list[str]:
-    """The processes that use a folder and do not end within `PATIENCE_S`, in words."""
+    """Descriptions of the processes that use a folder and do not end within `PATIENCE_S`."""
     until_s = time.monotonic() + PATIENCE_S
     while (found := processes_using(folder)) and time.monotonic() < until_s:
         time.sleep(0.1)
@@ -29,7 +29,7 @@ def left_running(folder: Path) -> list[str]:
 
 
 def processes_using(folder: Path) -> dict[int, tuple[str, str]]:
-    """By pid, the name of each other process of this user that uses a folder, and a path in that folder.
+    """Other processes of this user that use a folder: PID → (name, path in the folder).
 
     Processes are found by their arguments, their environment, their working directory and their open files.
     """
@@ -45,7 +45,7 @@ def processes_using(folder: Path) -> dict[int, tuple[str, str]]:
 
 
 def _path_within(process: Path, prefix: str) -> str:
-    """A path with a prefix that a process has something to do with; "" if there is none."""
+    """A path with this prefix that a process uses; "" if there is none."""
     for text in _words(process):
         at = text.find(prefix)
         if at >= 0:

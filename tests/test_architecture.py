@@ -20,13 +20,13 @@ PATHS = sorted(set(re.findall(r"`((?:[\w.]+/)+(?:[\w.]+)?|\w+\.py)`", PAGE)))
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_exists(path: str) -> None:
+def test_paths_exist(path: str) -> None:
     places = (ROOT, SOURCE, SOURCE / "server", SOURCE / "store", SOURCE / "collectors", SOURCE / "relay")
     assert any((place / path).exists() for place in places)
 
 
-def test_every_room_has_its_floor() -> None:
-    """Rooms are in the table in the order of the import contract."""
+def test_rooms_match_the_import_contract() -> None:
+    """The table lists the rooms in the order of the import contract."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = [layer.split(" | ") for layer in settings["contracts"][0]["layers"]]
     floors = {room: len(layers) - 1 - place for place, layer in enumerate(layers) for room in layer}

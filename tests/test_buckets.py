@@ -1,4 +1,4 @@
-"""The bucket grid against a model that a child could check."""
+"""The bucket grid, compared with a simple model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMES = st.integers(-(2**40), 2**41)
 
 
 @given(t0=TIMES, span=st.integers(0, 2**40), max_points=st.integers(2, 2000))
-def test_a_grid_covers_its_range_with_few_enough_buckets_on_round_times(
+def test_grid_covers_its_range_with_a_bounded_number_of_round_buckets(
     t0: int, span: int, max_points: int
 ) -> None:
     made = grid(t0, t0 + span, max_points)
@@ -27,14 +27,14 @@ def test_a_grid_covers_its_range_with_few_enough_buckets_on_round_times(
 
 
 @given(t0=TIMES, span=st.integers(1, 10**10), max_points=st.integers(2, 2000))
-def test_the_next_finer_width_would_not_fit(t0: int, span: int, max_points: int) -> None:
+def test_next_finer_width_would_have_too_many_buckets(t0: int, span: int, max_points: int) -> None:
     made = grid(t0, t0 + span, max_points)
     finer = [width for width in WIDTHS_MS if width < made.width_ms]
     if finer and made.width_ms in WIDTHS_MS:
         assert (t0 + span) // finer[-1] - t0 // finer[-1] + 1 > max_points
 
 
-def test_the_same_time_falls_into_the_same_bucket_whatever_else_is_asked_for() -> None:
+def test_bucket_of_a_time_does_not_depend_on_the_range() -> None:
     assert grid(61_234, 121_000, 100).t0_ms % 1000 == 0
     assert {grid(start, start + 99_000, 110).width_ms for start in range(0, 3000, 7)} == {1000}
 
@@ -43,7 +43,7 @@ def test_the_same_time_falls_into_the_same_bucket_whatever_else_is_asked_for() -
     ("t0", "t1", "max_points", "text"),
     [(5, 4, 10, "before the start"), (0, 10, 1, "expected at least 2")],
 )
-def test_what_is_no_grid(t0: int, t1: int, max_points: int, text: str) -> None:
+def test_invalid_grids(t0: int, t1: int, max_points: int, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         grid(t0, t1, max_points)
 
@@ -56,9 +56,7 @@ def test_what_is_no_grid(t0: int, t1: int, max_points: int, text: str) -> None:
     count=st.integers(1, 20),
     t0=st.integers(-300, 300),
 )
-def test_buckets_are_those_of_the_model(
-    rows: list[tuple[int, float]], width: int, count: int, t0: int
-) -> None:
+def test_buckets_match_the_model(rows: list[tuple[int, float]], width: int, count: int, t0: int) -> None:
     rows.sort(key=lambda row: row[0])
     model: dict[int, list[float]] = {}
     for t, value in rows:
@@ -82,12 +80,12 @@ def test_buckets_are_those_of_the_model(
         assert found.statistic("sum")[i] == pytest.approx(found.mean[i] * len(present))
 
 
-def test_a_grid_may_have_more_buckets_than_memory_could_hold() -> None:
+def test_grid_may_have_more_buckets_than_memory() -> None:
     found = reduce(Grid(0, 1, 2**50), np.array([5, 5, 2**49]), np.array([1.0, 2.0, 3.0]))
     assert (found.t.tolist(), found.n.tolist(), found.last.tolist()) == ([5, 2**49], [2, 1], [2.0, 3.0])
 
 
-def test_a_mean_stays_between_its_values_where_their_sum_overflows() -> None:
+def test_mean_does_not_overflow() -> None:
     found = reduce(Grid(0, 10, 1), np.array([1, 2]), np.array([1.7e308, 1.7e308]))
     assert found.mean[0] == 1.7e308
 
@@ -100,7 +98,7 @@ def test_a_mean_stays_between_its_values_where_their_sum_overflows() -> None:
     ),
     cuts=st.lists(st.integers(0, 40), max_size=4),
 )
-def test_buckets_of_parts_put_together_are_the_buckets_of_the_whole(
+def test_merged_buckets_of_parts_equal_those_of_the_whole(
     rows: list[tuple[int, float]], cuts: list[int]
 ) -> None:
     rows.sort(key=lambda row: row[0])

@@ -1,4 +1,4 @@
-"""The walk-through in CONTRIBUTING.md works: its source, its row and its tests, as they stand on the page."""
+"""The example in CONTRIBUTING.md works: its source, its metric definition and its tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.D
 
 @pytest.fixture
 def files() -> Iterator[ModuleType]:
-    """The page's source, as the module it would be."""
+    """The page's source as a module."""
     module = ModuleType("runvitals.collectors.host.files")
     exec(BLOCKS["src/runvitals/collectors/host/files.py"], module.__dict__)
     sys.modules[module.__name__] = module
@@ -29,7 +29,7 @@ def files() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("name", re.findall(r"def (test_\w+)", BLOCKS["tests/collectors/host/test_files.py"]))
-def test_the_pages_tests_pass(name: str, files: ModuleType, tmp_path: Path) -> None:
+def test_tests_of_the_page_pass(name: str, files: ModuleType, tmp_path: Path) -> None:
     tests: dict[str, object] = {}
     exec(BLOCKS["tests/collectors/host/test_files.py"], tests)
     test = tests[name]
@@ -38,7 +38,7 @@ def test_the_pages_tests_pass(name: str, files: ModuleType, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the page's source reads /proc")
-def test_the_pages_row_declares_what_the_pages_source_reads(files: ModuleType) -> None:
+def test_definitions_of_the_page_cover_its_source(files: ModuleType) -> None:
     [row] = eval(f"[{BLOCKS['src/runvitals/metrics/cpu.py']}]", vars(metric))
     tick = Tick(time.monotonic())
     files.probe(Scope()).sample(tick)

@@ -12,14 +12,14 @@ import runvitals
 KNOWN: dict[frozenset[str], str] = {}
 
 
-def test_no_circle_of_imports() -> None:
+def test_no_circular_imports() -> None:
     circles = set(circles_of(imports_of(Path(runvitals.__file__).parent)))
     new = [" -> ".join(sorted(circle)) for circle in circles - set(KNOWN)]
     assert not new, "modules that import each other:\n" + "\n".join(new)
     assert not set(KNOWN) - circles, "these circles are gone: remove them from KNOWN"
 
 
-def test_a_circle_is_found_within_functions_but_not_among_types(tmp_path: Path) -> None:
+def test_circles_through_functions_are_found_but_not_for_types(tmp_path: Path) -> None:
     package = tmp_path / "runvitals"
     (package / "gpu").mkdir(parents=True)
     (package / "__init__.py").write_text("")
@@ -49,7 +49,7 @@ def imports_of(package: Path) -> dict[str, set[str]]:
 
 
 def circles_of(imports: Mapping[str, set[str]]) -> Iterator[frozenset[str]]:
-    """Sets of modules each of which imports, directly or not, all the others."""
+    """The strongly connected components with several modules."""
     reached = {module: _reachable(module, imports) for module in imports}
     seen: set[str] = set()
     for module in sorted(imports):

@@ -1,4 +1,4 @@
-"""Protocol buffers, against Google's own package."""
+"""Protocol buffers, compared with Google's package."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
 @given(INT64)
-def test_whole_numbers(value: int) -> None:
+def test_integers(value: int) -> None:
     assert wrappers_pb2.Int64Value.FromString(uint(1, value)).value == value
     [(number, _, read)] = fields(wrappers_pb2.Int64Value(value=value).SerializeToString() or uint(1, 0))
     assert (number, signed(int(read))) == (1, value)
 
 
 @given(st.floats(allow_nan=False))
-def test_numbers(value: float) -> None:
+def test_floats(value: float) -> None:
     assert wrappers_pb2.DoubleValue.FromString(double(1, value)).value == value
     assert [read_double(bytes(read)) for _, _, read in fields(double(1, value))] == [value]
     kept = wrappers_pb2.FloatValue.FromString(single(1, value)).value
     assert kept == wrappers_pb2.FloatValue(value=value).value
 
 
-def test_what_is_no_number_stays_none() -> None:
+def test_nonfinite_floats() -> None:
     assert math.isnan(wrappers_pb2.FloatValue.FromString(single(1, math.nan)).value)
 
 
 @given(st.text(), st.binary(max_size=300))
-def test_texts_and_messages(words: str, data: bytes) -> None:
+def test_strings_and_messages(words: str, data: bytes) -> None:
     try:
         words.encode()
     except UnicodeEncodeError:
@@ -60,11 +60,11 @@ def test_texts_and_messages(words: str, data: bytes) -> None:
     assert list(fields(text(7, data) + fixed64(9, 5))) == [(7, 2, data), (9, 1, bytes([5, *bytes(7)]))]
 
 
-def test_lone_surrogates_do_no_harm() -> None:
+def test_lone_surrogates() -> None:
     assert struct_pb2.Value.FromString(text(3, "a\ud800b")).string_value == "a?b"
 
 
-def test_a_real_message_is_read_whole() -> None:
+def test_message_of_google_protobuf() -> None:
     message = descriptor_pb2.FieldDescriptorProto(name="loss", number=7, label="LABEL_OPTIONAL")
     found = fields(message.SerializeToString())
     assert {number: value for number, _, value in found} == {1: b"loss", 3: 7, 4: 1}
@@ -74,13 +74,13 @@ def test_a_real_message_is_read_whole() -> None:
     "data",
     [b"\x0a\x05ab", b"\x08", b"\x08" + b"\xff" * 11, b"\x0b", b"\x00\x01", b"\x09\x01\x02", b"\x0d\x01"],
 )
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_malformed_messages_are_rejected(data: bytes) -> None:
     with pytest.raises(Malformed, match="byte"):
         list(fields(data))
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_break_it(data: bytes) -> None:
+def test_arbitrary_bytes_raise_only_malformed(data: bytes) -> None:
     try:
         found = list(fields(data))
     except Malformed:

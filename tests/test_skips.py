@@ -1,4 +1,4 @@
-"""In CI, a test that is skipped because something is not installed has failed."""
+"""In CI, a test that is skipped because a package is not installed fails."""
 
 import os
 import subprocess
@@ -40,5 +40,7 @@ def outcomes(folder: Path, environment: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("environment", "summary"), [({}, "2 skipped in"), ({"CI": "true"}, "1 skipped, 1 error in")]
 )
-def test_what_can_be_installed_must_be(tmp_path: Path, environment: dict[str, str], summary: str) -> None:
+def test_installable_requirements_must_be_installed(
+    tmp_path: Path, environment: dict[str, str], summary: str
+) -> None:
     assert summary in outcomes(tmp_path, environment)

@@ -1,4 +1,4 @@
-"""The yardsticks of the overhead benchmark, held against what is known."""
+"""The measurements of the overhead benchmark, checked with known values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MS = 1_000_000
 
 
 def steps(count: int, slow: dict[int, int]) -> list[int]:
-    """The ends of so many steps of 0.7 ms; `slow` says how many ns longer some of them take."""
+    """The ends of `count` steps of 0.7 ms, in ns; `slow` maps steps to their delay in ns."""
     ends, now = [], 0
     for i in range(count):
         now += STEP_NS + slow.get(i, 0)
@@ -25,8 +25,8 @@ def steps(count: int, slow: dict[int, int]) -> list[int]:
     return ends
 
 
-def test_the_cpu_clock_of_a_busy_child_counts_all_its_threads() -> None:
-    # A child that tells how much CPU time it has used by its own account, and then waits.
+def test_cpu_clock_of_a_child_includes_all_its_threads() -> None:
+    # A child that prints how much CPU time it has used, and then waits.
     script = """
 import threading, time
 def work():
@@ -50,14 +50,14 @@ input()
     assert own_ns <= seen_ns <= own_ns + 20 * MS
 
 
-def test_a_process_that_has_ended_has_no_clock() -> None:
+def test_ended_process_has_no_clock() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
     with pytest.raises(ProcessLookupError):
         processes.cpu_ns(child.pid)
 
 
-def test_a_marked_process_is_found_though_its_parent_has_ended() -> None:
+def test_marked_process_is_found_after_its_parent_ended() -> None:
     # The shell starts `cat` in the background and ends, so that `cat` is nobody's child.
     shell = subprocess.Popen(
         ["sh", "-c", "exec 3<&0; cat <&3 >/dev/null & echo $!"],
@@ -78,7 +78,7 @@ def test_a_marked_process_is_found_though_its_parent_has_ended() -> None:
         assert processes.memory([pid]).pss > 0
 
 
-def test_a_stall_that_is_there_is_found() -> None:
+def test_stall_is_detected() -> None:
     # Every 200th step takes 3 ms longer, and a sample is under way in it.
     slow = dict.fromkeys(range(200, 2000, 200), 3 * MS)
     ends = steps(2000, slow)
@@ -91,21 +91,21 @@ def test_a_stall_that_is_there_is_found() -> None:
     assert found.worst_step == pytest.approx(3.0)
 
 
-def test_a_stall_elsewhere_is_not_taken_for_the_samplers() -> None:
+def test_stall_outside_samples_is_not_attributed_to_the_sampler() -> None:
     ends = steps(2000, dict.fromkeys(range(250, 2000, 200), 3 * MS))
     events = [(ends[i], ends[i] + 2 * MS) for i in range(200, 2000, 200)]
 
     assert stall(ends, events).median == 0.0
 
 
-def test_a_machine_that_slows_down_is_no_stall() -> None:
+def test_slower_machine_is_no_stall() -> None:
     ends = steps(2000, dict.fromkeys(range(1000, 2000), STEP_NS))
     events = [(ends[i], ends[i] + 2 * MS) for i in range(200, 2000, 200)]
 
     assert stall(ends, events).median == 0.0
 
 
-def test_samples_that_leave_no_steps_to_compare_with_are_left_out() -> None:
+def test_samples_without_steps_to_compare_are_omitted() -> None:
     ends = steps(100, {})
     events = [(10 * MS, 30 * MS), (31 * MS, 50 * MS), (60 * MS, 61 * MS), (80 * MS, 90 * MS)]
 
@@ -114,7 +114,7 @@ def test_samples_that_leave_no_steps_to_compare_with_are_left_out() -> None:
         stall(ends, events)
 
 
-def test_records_of_a_leveldb_log_are_put_together_from_their_fragments() -> None:
+def test_leveldb_records_are_joined_from_fragments() -> None:
     # A record that fills the first block but for 3 bytes, which no head fits into, then one in two parts.
     def fragment(kind: int, data: bytes) -> bytes:
         return struct.pack("<IHB", 0, len(data), kind) + data

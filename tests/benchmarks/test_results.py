@@ -1,4 +1,4 @@
-"""What a benchmark prints lands in its own block of RESULTS.md."""
+"""The output of a benchmark is recorded in its block of RESULTS.md."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ DOCUMENT = "# Results\n\n## Overhead\n\nA note.\n\n## Store\n\nAnother.\n"
 BLOCK = "<!-- scripts/bench overhead -->\n{}\n<!-- end -->\n"
 
 
-def test_a_block_is_added_to_its_section_and_then_replaced() -> None:
+def test_block_is_added_then_replaced() -> None:
     once = with_block(DOCUMENT, "## Overhead", "scripts/bench overhead", "1 ms")
     assert once == DOCUMENT.replace("A note.\n", "A note.\n\n" + BLOCK.format("1 ms"))
     twice = with_block(once, "## Overhead", "scripts/bench overhead", "2 ms")
     assert twice == once.replace("1 ms", "2 ms")
 
 
-def test_other_options_have_a_block_of_their_own() -> None:
+def test_other_options_have_a_separate_block() -> None:
     once = with_block(DOCUMENT, "## Store", "scripts/bench store", "1 ms")
     twice = with_block(once, "## Store", "scripts/bench store --runs 5", "2 ms")
     assert twice.index("1 ms") < twice.index("2 ms")
 
 
-def test_a_section_that_is_missing_is_added() -> None:
+def test_missing_section_is_added() -> None:
     assert with_block("# Results\n", "## Journal", "c", "x").startswith(
         "# Results\n\n## Journal\n\n<!-- c -->\nx"
     )
@@ -39,14 +39,14 @@ def test_every_benchmark_has_a_section() -> None:
         assert f"\n## {title}\n" in text
 
 
-def test_nothing_is_kept_of_a_benchmark_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_benchmark_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run([sys.executable, "-c", "print('half', flush=True); raise SystemExit(3)"])
     assert ended.value.code == 3
     assert capsys.readouterr().out == "half\n"
 
 
-def test_only_what_is_installed_has_a_version() -> None:
+def test_versions_of_installed_packages_only() -> None:
     names = [line.split()[0] for line in machine.versions()]
     assert names[0] == "runvitals"
     assert "psutil" in names

@@ -1,4 +1,4 @@
-"""Lengths of time and sizes on the command line."""
+"""Durations and sizes on the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from runvitals.cli.argument_types import size_bytes, time_ms
 
 
-def test_what_people_write() -> None:
+def test_accepted_values() -> None:
     assert [time_ms(text) for text in ("1h", "90d", "2w", "1Y", "1.5 d")] == [
         3_600_000,
         7_776_000_000,
@@ -28,12 +28,12 @@ def test_what_people_write() -> None:
 @pytest.mark.parametrize(
     "text", ["", "90", "d", "-1d", "0d", "1m", "1GB", "1e3d", "١d", f"{'9' * 400}d", f"{'9' * 18}y"]
 )
-def test_other_times_are_refused(text: str) -> None:
+def test_invalid_durations_are_rejected(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="such as 90d"):
         time_ms(text)
 
 
 @pytest.mark.parametrize("text", ["200", "GB", "1d", "0GB", "-5GB", "1G"])
-def test_other_sizes_are_refused(text: str) -> None:
+def test_invalid_sizes_are_rejected(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="such as 200GB"):
         size_bytes(text)

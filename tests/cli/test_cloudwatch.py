@@ -1,4 +1,4 @@
-"""`runvitals cloudwatch`, as a process at the end of a pipe."""
+"""The command `runvitals cloudwatch`, as a process that reads a pipe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = str(Path(runvitals.__file__).parents[1])
 
 
 def start(*arguments: str, without: str = "") -> subprocess.Popen[bytes]:
-    """The command as a process; ``without`` names a package that it cannot import."""
+    """Start the command; ``without`` is a package that it cannot import."""
     hide = f"import sys; sys.modules[{without!r}] = None; " if without else ""
     code = f"{hide}from runvitals.cli import main; raise SystemExit(main())"
     return subprocess.Popen(
@@ -42,7 +42,7 @@ def ran(text: bytes, *arguments: str, without: str = "") -> tuple[int | None, st
     return command.returncode, out.decode(), err.decode()
 
 
-def test_the_price_of_everything_and_of_four_cores_without_boto3() -> None:
+def test_estimate_without_boto3() -> None:
     """25 metrics are 7.50 USD a month, the four cores alone 1.20."""
     text = line(inferentia())
     code, out, _ = ran(text, "--dry-run", without="boto3")
@@ -53,7 +53,7 @@ def test_the_price_of_everything_and_of_four_cores_without_boto3() -> None:
     assert "Metrics   4: 1.20 USD a month" in out
 
 
-def test_the_price_for_a_fleet() -> None:
+def test_estimate_for_several_instances() -> None:
     text = line(inferentia())
     _, out, _ = ran(text, "--dry-run", "--instances", "10", "--dimension", "InstanceId")
     assert "Metrics   25 × 10 instances: 75.00 USD a month" in out
@@ -61,7 +61,7 @@ def test_the_price_for_a_fleet() -> None:
     assert "With --dimension InstanceId the metrics cost 75.00 USD a month." in out
 
 
-def test_what_is_left_out_and_what_that_saves() -> None:
+def test_estimate_of_excluded_metrics() -> None:
     _, out, _ = ran(line(inferentia()), "--dry-run", "--include", "neuroncore_counters")
     rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words}
     assert rows["neuroncore_counters"] == ["4", "1.20"]
@@ -69,7 +69,7 @@ def test_what_is_left_out_and_what_that_saves() -> None:
     assert rows["all"] == ["4", "1.20", "74", "22.20"]
 
 
-def test_the_price_of_a_runs_metrics(tmp_path: Path) -> None:
+def test_estimate_for_a_run(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path, "abc")
     for t_ms in (1_000, 2_000):
         monitor.sample(T0 + t_ms, {"cpu": 5.0, "cpu.user": 4.0, "disk.in": t_ms / 1000})
@@ -82,14 +82,14 @@ def test_the_price_of_a_runs_metrics(tmp_path: Path) -> None:
     assert rows["disk"] == ["0", "0.00", "1", "0.30"]  # its rate; the total is not sent
 
 
-def test_nothing_to_send_is_a_failure() -> None:
+def test_no_metrics_is_a_failure() -> None:
     code, out, err = ran(b"bash: neuron-monitor: command not found\n", "--dry-run")
     assert code == 1
     assert "1 lines skipped: not a report" in out
     assert "no metrics" in err
 
 
-def test_lines_for_cloudwatch_logs_without_boto3(tmp_path: Path) -> None:
+def test_embedded_metric_format_without_boto3(tmp_path: Path) -> None:
     code, out, err = ran(line(report(process([50.0]))) * 3, "--emf", without="boto3")
     assert code == 0
     (event,) = map(json.loads, out.splitlines())
@@ -101,14 +101,14 @@ def test_lines_for_cloudwatch_logs_without_boto3(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["NeuronCoreUtilizationNC0"] == 50.0
 
 
-def test_without_boto3_the_extra_is_named() -> None:
+def test_missing_boto3_error_names_the_extra() -> None:
     code, _, err = ran(b"", "--region", "us-west-2", without="boto3")
     assert code == 1
     assert err == "runvitals: CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_end_it_still_hands_over_what_it_has(number: signal.Signals, tmp_path: Path) -> None:
+def test_pending_metrics_are_sent_on_termination(number: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "metrics.log"
     with start("--emf", str(file)) as command:
         assert command.stdin is not None
@@ -126,7 +126,7 @@ def test_asked_to_end_it_still_hands_over_what_it_has(number: signal.Signals, tm
     assert json.loads(file.read_text())["NeuronCoreUtilizationNC0"] == 50.0
 
 
-def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+def test_closed_output_ends_the_command_quietly() -> None:
     with start("--emf") as command:
         assert command.stdout is not None
         command.stdout.close()
@@ -145,7 +145,7 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
         (["--emf", "--dimension", "TaskId"], "not an ECS task"),
     ],
 )
-def test_wrong_calls(arguments: list[str], complaint: str) -> None:
+def test_invalid_options(arguments: list[str], complaint: str) -> None:
     code, _, err = ran(line(report(process([50.0]))), *arguments)
     assert code == 1
     assert complaint in err

@@ -1,4 +1,4 @@
-"""`runvitals export RUN`."""
+"""The command `runvitals export`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def two_hosts(data: Path) -> None:
     first.sample(T0 + 1000, {"cpu": math.inf})
 
 
-def test_csv_has_a_column_a_key_and_rows_in_order_of_time(
+def test_csv_has_a_column_per_key_and_rows_ordered_by_time(
     two_hosts: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", "abc"]) == 0
@@ -43,7 +43,7 @@ def test_csv_has_a_column_a_key_and_rows_in_order_of_time(
     )
 
 
-def test_jsonl_has_null_for_a_gap_and_leaves_out_what_was_not_read(
+def test_jsonl_has_null_for_gaps_and_omits_missing_values(
     two_hosts: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", "abc", "--format", "jsonl"]) == 0
@@ -57,7 +57,7 @@ def test_jsonl_has_null_for_a_gap_and_leaves_out_what_was_not_read(
     assert [row["metrics"].get("cpu") for row in rows] == [0.30000000000000004, 2.0, None]
 
 
-def test_only_some_keys_into_a_file(two_hosts: None, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_selected_keys_to_a_file(two_hosts: None, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "abc", "--keys", "gpu.*", "disk*", "-o", str(data / "out.csv")]) == 0
     rows = list(csv.reader((data / "out.csv").read_text().splitlines()))
     assert rows[0] == ["time_ms", "time", "host", "gpu.0.temp", 'disk."/a,b".usageGB']
@@ -65,7 +65,7 @@ def test_only_some_keys_into_a_file(two_hosts: None, data: Path, capsys: pytest.
     assert capsys.readouterr().out == ""
 
 
-def test_what_was_logged(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logged_rows(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trainer = Trainer(data, rank=3)
     trainer.log(T0, 1, loss=0.5, ok=True, note="a\nb", nested={"n": 3, "list": [1, math.nan]})
     assert main(["export", "abc", "--history"]) == 0
@@ -87,7 +87,7 @@ def test_what_was_logged(data: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["data"]["nested.list"] == [1, None]
 
 
-def test_damage_is_told_and_the_rest_exported(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_reported_and_the_rest_exported(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monitor = Monitor(data)
     for i in range(10):
         monitor.sample(T0 + i, {"cpu": float(i)})
@@ -103,7 +103,7 @@ def test_damage_is_told_and_the_rest_exported(data: Path, capsys: pytest.Capture
 
 @settings(max_examples=20, deadline=None)
 @given(values=st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
-def test_numbers_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, values: list[float]) -> None:
+def test_numbers_are_exported_exactly(tmp_path_factory: pytest.TempPathFactory, values: list[float]) -> None:
     directory = tmp_path_factory.mktemp("data")
     monitor = Monitor(directory)
     for i, value in enumerate(values):

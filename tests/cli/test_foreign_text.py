@@ -1,4 +1,4 @@
-"""Whatever a server answers or a file holds: no command lets it act on the terminal."""
+"""Text from servers and files never controls the terminal, in any command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SERVERS = {"ui", "server"}  # which print an address, and log through the same s
 
 
 def is_obeyed(text: str) -> list[str]:
-    """What a terminal would obey or hide."""
+    """The characters that a terminal would interpret or hide."""
     return sorted(
         {ascii(char) for char in text if char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf")}
     )
@@ -51,7 +51,7 @@ def is_obeyed(text: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A data folder with an evil name, an evil project file above, and an evil run in it."""
+    """A data folder with a malicious name, project file and run."""
     place = tmp_path / EVIL
     place.mkdir()
     data = place / "data"
@@ -106,7 +106,7 @@ def evil_run(data: Path, run_id: str) -> None:
 
 @pytest.fixture(params=[200, 301, 400, 401, 403, 404, 409, 422, 500, 503])
 def server(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A server that answers evil in every place that an answer has."""
+    """A server with malicious text in every part of its responses."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -139,7 +139,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a command prints; it may end well or not, but not with a traceback."""
+    """The output of a command. It may fail, but not with a traceback."""
     try:
         main(list(words))
     except SystemExit:
@@ -169,13 +169,13 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ],
     ids=lambda words: "-".join(word if word.isprintable() else "evil" for word in words),
 )  # fmt: skip
-def test_what_journals_files_and_arguments_hold(
+def test_text_from_journals_files_and_arguments(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     assert said(capsys, *words) or words == ["trust", "--list"]
 
 
-def test_every_command_is_tried() -> None:
+def test_every_command_is_tested() -> None:
     assert set(cli.COMMANDS) == TRIED | SERVERS, "is what the new command prints harmless? try it above"
 
 
@@ -184,7 +184,7 @@ def test_every_command_is_tried() -> None:
     ["", "remote_write:", "otel:", "mlflow:", "wandb:team/digits?base_url="],
     ids=["server", "rw", "otel", "ml", "wb"],
 )
-def test_what_servers_answer(
+def test_text_from_servers(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: str, kind: str
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
@@ -199,7 +199,7 @@ def test_what_servers_answer(
 
 
 @pytest.mark.parametrize("server", [200, 401, 422, 503], indirect=True)
-def test_what_a_server_answers_a_training(folder: Path, tmp_path: Path, server: str) -> None:
+def test_text_from_a_server_in_a_training(folder: Path, tmp_path: Path, server: str) -> None:
     script = f"import runvitals\nwith runvitals.init(id='t', notes={EVIL!r}) as run: run.log({{'loss': 1}})"
     more = {"RUNVITALS_SERVER": server, "XDG_CONFIG_HOME": str(tmp_path), "RUNVITALS_DELIVERY_TIMEOUT": "1"}
     done = subprocess.run(
@@ -215,7 +215,7 @@ def test_what_a_server_answers_a_training(folder: Path, tmp_path: Path, server: 
     assert is_obeyed(err) == []
 
 
-def test_a_wandb_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_from_a_wandb_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evil = [
         files.started(host=BELOW, **{EVIL: BELOW}),
         files.row(0, 1.0, {EVIL: BELOW}),
@@ -231,7 +231,7 @@ def test_a_wandb_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 # -- the mechanism
 
 
-def test_only_harmless_text_comes_through() -> None:
+def test_terminal_streams_escape_control_characters() -> None:
     assert is_obeyed(harmless(BELOW)) == []
     for text in ("plain", "85 °C … 学習", "two\nlines\tand a tab\n", "a,b\r\n", ""):
         assert harmless(text) == text
@@ -244,7 +244,7 @@ def test_only_harmless_text_comes_through() -> None:
     assert not stream.isatty()
 
 
-def test_the_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_streams_are_restored(capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout, sys.stderr
     with harmless_output():
         print("\x1b[31m")
@@ -254,8 +254,8 @@ def test_the_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "\\x1b[31m\n"
 
 
-def test_only_few_places_write_to_a_terminal() -> None:
-    """What prints elsewhere would come past `runvitals.terminal`."""
+def test_only_known_modules_write_to_the_terminal() -> None:
+    """Output elsewhere would bypass `runvitals.terminal`."""
     known = {
         "terminal.py",
         "sdk/messages.py",  # `notify`, which escapes control characters
@@ -286,7 +286,7 @@ def _writes_to_terminal(tree: ast.AST) -> bool:
     return False
 
 
-def test_errors_of_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_from_invalid_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parser = cli.parser()
     assert isinstance(parser, argparse.ArgumentParser)
     assert said(capsys, "show", "abc", f"--{EVIL}")

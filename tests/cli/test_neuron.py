@@ -1,4 +1,4 @@
-"""`runvitals neuron`."""
+"""The command `runvitals neuron`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from runvitals.cli import main
 
 
-def test_the_smallest_configuration_for_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_smallest_configuration_for_selected_metrics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert (
         main(["neuron", "config", "--metrics", "neuroncore_utilization,EccMemUncorrected", "--period", "10s"])
         == 0
@@ -28,12 +30,12 @@ def test_the_smallest_configuration_for_a_choice(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out == f"{file}: valid neuron-monitor configuration\n"
 
 
-def test_whole_groups_need_no_advice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_advice_for_whole_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neuron", "config", "--metrics", "memory_used"]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_an_unknown_metric_is_an_error_that_names_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_metric_error_lists_all_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neuron", "config", "--metrics", "power"]) == 1
     error = capsys.readouterr().err
     assert error.startswith(
@@ -41,7 +43,9 @@ def test_an_unknown_metric_is_an_error_that_names_all(capsys: pytest.CaptureFixt
     )
 
 
-def test_problems_have_file_line_place_and_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_are_reported_with_location_and_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "monitor.conf"
     file.write_text('{\n "neuron_runtimes": [\n  {"metrics": [{"type": "memory_used"}]}\n ]\n}')
     assert main(["neuron", "check", str(file)]) == 1
@@ -51,13 +55,13 @@ def test_problems_have_file_line_place_and_remedy(tmp_path: Path, capsys: pytest
     )
 
 
-def test_a_warning_alone_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_are_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "monitor.conf"
     file.write_text('{"period": "100ms", "system_metrics": [{"type": "memory_info"}]}')
     assert main(["neuron", "check", str(file)]) == 0
     assert "warning: " in capsys.readouterr().out
 
 
-def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neuron", "check", "/nonexistent"]) == 1
     assert "/nonexistent" in capsys.readouterr().err

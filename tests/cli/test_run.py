@@ -1,4 +1,4 @@
-"""`runvitals run -- CMD`, with real commands and real signals."""
+"""The command `runvitals run`, with real commands and signals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def journals(tmp_path: Path) -> Journals:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    """Starts `runvitals run … -- words`; ends what is left of it after the test."""
+    """Starts `runvitals run … -- words`, and ends its processes after the test."""
     started = []
 
     def begin(*words: str, options: tuple[str, ...] = (), **more: str) -> Popen[str]:
@@ -60,7 +60,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
 
 @pytest.mark.parametrize(("words", "code"), [(["true"], 0), (["false"], 1), (["sh", "-c", "exit 42"], 42)])
-def test_the_exit_code_is_the_commands(
+def test_exit_code_is_that_of_the_command(
     command: Command, journals: Journals, words: list[str], code: int
 ) -> None:
     assert finished(command(*words))[0] == code
@@ -69,23 +69,23 @@ def test_the_exit_code_is_the_commands(
     assert len(journals.samples()) >= 2
 
 
-def test_what_the_command_reads_and_writes_is_not_touched(command: Command) -> None:
+def test_stdin_and_stdout_are_passed_through(command: Command) -> None:
     process = command("sh", "-c", "cat; echo err >&2")
     out, err = process.communicate("through\n", timeout=PATIENCE_S)
     assert out == "through\n"
     assert "err\n" in err
 
 
-def test_options_after_the_dashes_are_the_commands(command: Command) -> None:
+def test_options_after_the_separator_belong_to_the_command(command: Command) -> None:
     assert finished(command("echo", "--project", "x", "--"))[1] == "--project x --\n"
 
 
-def test_quiet_says_nothing(command: Command) -> None:
+def test_quiet_prints_nothing(command: Command) -> None:
     assert finished(command("true", options=("--quiet",)))[2] == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
-def test_a_signal_to_us_alone_goes_on_to_the_command(
+def test_signals_are_forwarded_to_the_command(
     command: Command, journals: Journals, number: signal.Signals
 ) -> None:
     process = command("sleep", "60", options=("--id", "run1"))
@@ -100,7 +100,7 @@ def test_a_signal_to_us_alone_goes_on_to_the_command(
     )
 
 
-def test_a_command_that_handles_the_signal_decides_itself(command: Command, journals: Journals) -> None:
+def test_command_may_handle_a_signal(command: Command, journals: Journals) -> None:
     process = command("sh", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done")
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -109,13 +109,13 @@ def test_a_command_that_handles_the_signal_decides_itself(command: Command, jour
     assert journals.end()["exit_code"] == 5
 
 
-def test_a_kill_of_the_command(command: Command, journals: Journals) -> None:
+def test_killed_command(command: Command, journals: Journals) -> None:
     code, _, _ = finished(command("sh", "-c", "kill -9 $$"))
     assert code == 128 + 9
     assert journals.end()["state"] == "crashed"
 
 
-def test_a_kill_of_the_wrapper_leaves_command_and_monitor(command: Command, journals: Journals) -> None:
+def test_command_and_monitor_survive_a_killed_wrapper(command: Command, journals: Journals) -> None:
     process = command("sh", "-c", "sleep 0.5; exit 3", options=("--id", "run1"))
     eventually(lambda: journals.lifecycle("attach", "run1"))
     process.kill()
@@ -124,7 +124,7 @@ def test_a_kill_of_the_wrapper_leaves_command_and_monitor(command: Command, jour
     assert end["exit_code"] in (3, 0), "kernels before 6.15 report exit codes to the parent only"
 
 
-def test_a_script_inside_joins_the_run(command: Command, journals: Journals) -> None:
+def test_script_in_the_command_joins_the_run(command: Command, journals: Journals) -> None:
     script = "import runvitals\nrun = runvitals.init(project='inner')\nrun.log({'x': 1})\nrun.finish()"
     code, _, err = finished(command(sys.executable, "-c", script, options=("--project", "outer")))
     assert code == 0, err
@@ -134,13 +134,13 @@ def test_a_script_inside_joins_the_run(command: Command, journals: Journals) -> 
     assert len({r.writer for r in journals.records() if r.writer.startswith("monitor.")}) == 1
 
 
-def test_children_of_the_command_are_counted(command: Command, journals: Journals) -> None:
+def test_children_of_the_command_are_measured(command: Command, journals: Journals) -> None:
     finished(command("sh", "-c", "sleep 0.6 & sleep 0.6 & sleep 0.6; wait"))
     counts = [dict(zip(r.keys, r.values, strict=True)).get("proc.count", 0) for r in journals.samples()]
     assert max(counts) == 4
 
 
-def test_a_monitor_that_dies_is_replaced_while_the_command_runs(command: Command, journals: Journals) -> None:
+def test_killed_monitor_is_restarted(command: Command, journals: Journals) -> None:
     process = command("sleep", "60", options=("--id", "run1"))
     (monitor,) = eventually(lambda: journals.monitors())
     eventually(lambda: journals.samples("run1"))
@@ -150,34 +150,34 @@ def test_a_monitor_that_dies_is_replaced_while_the_command_runs(command: Command
     assert journals.end("run1")["state"] == "stopped"
 
 
-def test_no_such_command(command: Command, journals: Journals) -> None:
+def test_command_not_found(command: Command, journals: Journals) -> None:
     code, _, err = finished(command("no-such-command-here"))
     assert code == 127
     assert "no-such-command-here: command not found" in err
     assert journals.folders() == []
 
 
-def test_not_executable(command: Command, tmp_path: Path) -> None:
+def test_command_not_executable(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     code, _, err = finished(command(str(tmp_path / "file")))
     assert code == 126
     assert "not executable" in err
 
 
-def test_a_wrong_setting_is_named_before_anything_starts(command: Command, journals: Journals) -> None:
+def test_invalid_setting_is_reported_before_the_start(command: Command, journals: Journals) -> None:
     code, out, err = finished(command("echo", "started", options=("--disk-paths", "relative")))
     assert (code, out) == (1, "")
     assert "invalid setting disk_paths = 'relative' (argument): expected absolute paths" in err
     assert journals.folders() == []
 
 
-def test_disabled_is_just_the_command(command: Command, journals: Journals) -> None:
+def test_disabled_mode_only_runs_the_command(command: Command, journals: Journals) -> None:
     code, out, err = finished(command("echo", "x", options=("--mode", "disabled")))
     assert (code, out, err) == (0, "x\n", "")
     assert journals.folders() == []
 
 
-def test_settings_and_labels_are_on_record(command: Command, journals: Journals) -> None:
+def test_settings_and_labels_are_recorded(command: Command, journals: Journals) -> None:
     options = ("--project", "p", "--name", "n", "--tags", "a,b", "--labels", "team=x", "--group", "g")
     finished(command("true", options=options))
     (info,) = (r.value for r in journals.records() if r.type == frames.INFO and "run" in r.value)
@@ -187,21 +187,21 @@ def test_settings_and_labels_are_on_record(command: Command, journals: Journals)
     assert starts[0]["labels"] == {"team": "x"}
 
 
-def test_what_the_command_prints_is_passed_on_and_kept(command: Command, journals: Journals) -> None:
+def test_console_output_is_passed_through_and_recorded(command: Command, journals: Journals) -> None:
     code, out, err = finished(command("sh", "-c", "echo one; echo two >&2", options=("--console", "--quiet")))
     assert (code, out, err) == (0, "one\n", "two\n")
     kept = {r.value[0]: r.value[9:] for r in journals.records() if r.type == frames.CONSOLE}
     assert kept == {1: b"one\n", 2: b"two\n"}
 
 
-def test_a_daemon_that_keeps_the_output_open_does_not_hold_us(command: Command) -> None:
+def test_daemon_with_open_output_does_not_block_the_end(command: Command) -> None:
     process = command("sh", "-c", "sleep 60 & echo done", options=("--console", "--quiet"))
     assert process.stdout is not None
     assert process.stdout.readline() == "done\n"
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_the_wrappers_of_a_job_make_one_run(command: Command, journals: Journals) -> None:
+def test_wrappers_of_a_job_share_a_run(command: Command, journals: Journals) -> None:
     job = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "3", "SLURM_CLUSTER_NAME": "c"}
     ranks = [command("sleep", "0.3", **job, SLURM_PROCID=str(i), SLURM_LOCALID=str(i)) for i in range(3)]
     ends = [finished(rank) for rank in ranks]

@@ -1,4 +1,4 @@
-"""`runvitals runs`."""
+"""The command `runvitals runs`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_newest_first_with_how_each_stands(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_listed_newest_first_with_their_state(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     training = Training(data, "first")
     training.advance(3)
     training.end("crashed", signal=9, out_of_memory=True)
@@ -42,7 +44,7 @@ def test_newest_first_with_how_each_stands(data: Path, capsys: pytest.CaptureFix
     assert "loss=0.08" in first
 
 
-def test_of_one_project_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_one_project(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Monitor(data, "a", project="digits").info(T0, config={"lr": float("nan")})
     Monitor(data, "b", project="other")
     assert main(["runs", "--project", "digits", "--json"]) == 0
@@ -51,9 +53,7 @@ def test_of_one_project_as_json(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert run["hosts"][0]["state"] == "lost"
 
 
-def test_a_run_whose_disk_was_always_full_is_explained(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_without_records_is_explained(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = data / "runs" / "abc"
     folder.mkdir(parents=True)
     (folder / "monitor.node1.1.00000.rvj").touch()
@@ -65,7 +65,7 @@ def test_a_run_whose_disk_was_always_full_is_explained(
     assert "monitor.node1.1: empty; was the disk full?" in capsys.readouterr().out
 
 
-def test_text_of_users_cannot_steer_the_terminal(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_escaped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Training(data, project="p\x1b[2J", tags=("\x07",)).end()
     main(["runs"])
     shown = capsys.readouterr().out
@@ -80,7 +80,7 @@ def test_no_runs(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_the_folder_may_be_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_folder_option(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Monitor(data / "elsewhere", "there")
     assert main(["runs", "--dir", str(data / "elsewhere")]) == 0
     assert "there" in capsys.readouterr().out

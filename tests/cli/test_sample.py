@@ -24,7 +24,7 @@ def reading(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]
     return value
 
 
-def test_one_reading_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_one_reading(capsys: pytest.CaptureFixture[str]) -> None:
     value = reading(capsys)
     metrics = value["metrics"]
     assert {"cpu", "cpu.mean", "memory_percent", "proc.memory.rssMB", "disk./.usagePercent"} <= set(metrics)
@@ -33,7 +33,7 @@ def test_one_reading_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None
     assert value["sources"]["cpu"] == {"state": "on"}
 
 
-def test_of_another_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_host_root_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "meminfo").write_text(
         "MemTotal:        1000 kB\nMemFree:  100 kB\nMemAvailable:     250 kB\n"
@@ -41,13 +41,13 @@ def test_of_another_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert reading(capsys, "--host-root", str(tmp_path))["metrics"]["memory_percent"] == 75.0
 
 
-def test_a_path_that_does_not_exist_is_absent_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_path_is_absent_with_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     value = reading(capsys, "--disk-paths", "/no/such/place")
     assert not any(key.startswith("disk./no") for key in value["metrics"])
     assert "/no/such/place" in str(value["sources"]["filesystem"]["reason"])
 
 
-def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sample"]) == 0
     lines = capsys.readouterr().out.split("\n")
     (line,) = (line for line in lines if line.startswith("  memory_percent "))
@@ -63,7 +63,7 @@ ROCM_SMI = {"card0": {"GPU use (%)": "64", "Card series": "Instinct MI210", "PCI
 
 @pytest.fixture
 def accelerators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A host with a Gaudi, an AMD GPU that only rocm-smi tells of, and two IPUs; the folder of its root."""
+    """The root folder of a host with a Gaudi, an AMD GPU known to rocm-smi only, and two IPUs."""
     library = Library(tmp_path)
     library.answer(card(0, None), card(11, 4_000_000))
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
@@ -75,7 +75,7 @@ def accelerators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "host")
 
 
-def test_devices_have_headings_of_their_own(accelerators: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_have_headings(accelerators: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sample", "--host-root", accelerators]) == 0
     text = capsys.readouterr().out
     sys.modules.pop("gcipuinfo")
@@ -92,7 +92,7 @@ def test_devices_have_headings_of_their_own(accelerators: str, capsys: pytest.Ca
     assert any(line.startswith("nvidia no NVIDIA driver: ") for line in lines)
 
 
-def test_the_devices_are_told_as_json_too(accelerators: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_are_in_the_json_output(accelerators: str, capsys: pytest.CaptureFixture[str]) -> None:
     value = reading(capsys, "--host-root", accelerators)
     sys.modules.pop("gcipuinfo")
     assert value["metrics"]["gpu.1.gpu"] == 5.0
@@ -109,7 +109,7 @@ def start(*options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_one_reading_after_another_each_a_line_of_json() -> None:
+def test_repeated_readings_as_json_lines() -> None:
     with start("--json") as running:
         assert running.stdout is not None
         values = [json.loads(running.stdout.readline()) for _ in range(3)]
@@ -123,7 +123,7 @@ def test_one_reading_after_another_each_a_line_of_json() -> None:
     assert all({"memory_percent", "system.load1"} <= set(value["metrics"]) for value in values)
 
 
-def test_one_reading_after_another_for_people() -> None:
+def test_repeated_readings_as_text() -> None:
     with start() as running:
         assert running.stdout is not None
         text = [running.stdout.readline() for _ in range(40)]
@@ -134,7 +134,7 @@ def test_one_reading_after_another_for_people() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "3601", "soon", "nan"])
-def test_a_pause_that_is_none_is_refused(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_interval(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["sample", f"--watch={seconds}"])
     assert ended.value.code == 2

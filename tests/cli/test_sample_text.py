@@ -1,4 +1,4 @@
-"""A reading laid out for people."""
+"""The text output of a reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def laid_out(reading: MachineReading) -> str:
     return "\n".join(lines(reading))
 
 
-def test_subjects_then_devices_then_sources() -> None:
+def test_order_of_sections() -> None:
     reading = MachineReading(
         metrics={
             "ipu.0.clock (MHz)": 1300.0,
@@ -88,17 +88,15 @@ Sources
         ),
     ],
 )
-def test_devices_are_named_after_what_their_sources_tell(
-    key: str, machine: dict[str, object], heading: str
-) -> None:
+def test_devices_are_named_by_their_sources(key: str, machine: dict[str, object], heading: str) -> None:
     assert laid_out(MachineReading(metrics={key: 30.0}, machine=machine)).startswith(f"{heading}\n")
 
 
-def test_nothing_at_all() -> None:
+def test_empty_reading() -> None:
     assert laid_out(MachineReading()) == "Sources"
 
 
-def test_other_peoples_words_do_not_reach_the_terminal_as_they_are() -> None:
+def test_control_characters_are_escaped() -> None:
     reading = MachineReading(
         metrics={"openmetrics.x.\x1b[2J": 1.0},
         states={"bad": {"state": "absent", "reason": "\x1b]0;gone\x07"}},
@@ -107,7 +105,7 @@ def test_other_peoples_words_do_not_reach_the_terminal_as_they_are() -> None:
     assert "\x1b" not in laid_out(reading)
 
 
-def test_keys_that_only_look_like_a_devices() -> None:
+def test_keys_that_resemble_those_of_devices() -> None:
     text = laid_out(MachineReading(metrics={"tpu": 12.0, "gpu": 1.0, "gpu.process": 2.0, "gpu.x.y": 3.0}))
     assert "GPU " not in text
     assert "  gpu.x.y" in text

@@ -11,13 +11,13 @@ from runvitals.cli.settings import reference
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
-def test_the_reference_is_fresh() -> None:
+def test_reference_is_current() -> None:
     assert REFERENCE.read_text() == reference(), (
         "run: runvitals settings --markdown > docs/reference/settings.md"
     )
 
 
-def test_every_value_is_shown_with_its_place(
+def test_values_are_shown_with_their_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "runvitals.toml").write_text('project = "digits"\n')

@@ -1,4 +1,4 @@
-"""`runvitals show RUN`."""
+"""The command `runvitals show`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_how_a_run_went(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_output(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     training = Training(data, "brave-otter-1", tags=("x\x1b",))
     training.monitor.event(T0 + 1000, "alert", "warning", "loss is rising\x07")
     training.advance(10)
@@ -38,7 +38,7 @@ def test_how_a_run_went(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not {"\x1b", "\x07"} & set(shown)
 
 
-def test_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monitor = Monitor(data)
     monitor.sample(T0, {"cpu": 10.0, "disk.in": 0.0})
     monitor.sample(T0 + 1000, {"cpu": 30.0, "disk.in": 5.0})
@@ -60,7 +60,7 @@ def test_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (speed["key"], speed["mean"]) == ("disk.readMBps", 5.0)
 
 
-def test_an_unknown_run_is_one_line_on_stderr(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_run_is_reported_in_one_line(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Monitor(data, "brave-otter-1")
     assert main(["show", "brave-otter-2"]) == 1
     printed = capsys.readouterr()

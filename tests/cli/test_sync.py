@@ -1,4 +1,4 @@
-"""`runvitals sync`, `login`, `logout` and `relay status` against a real server."""
+"""The commands `runvitals sync`, `login`, `logout` and `relay status`, with a real server."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def record(data: Path, run: str, host: str) -> None:
     journal.close()
 
 
-def test_a_run_is_delivered_and_then_known_to_be(
-    data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_is_delivered_once(data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sync", "one", "--to", receiver.url]) == 0
     assert (
         f"one (node1) to {receiver.url}: 1 samples, 0 log() rows, 1 other records" in capsys.readouterr().out
@@ -62,7 +60,7 @@ def test_a_run_is_delivered_and_then_known_to_be(
     assert one["counts"]["samples"] == 1
 
 
-def test_all_runs_of_all_hosts(
+def test_all_runs_of_all_hosts_are_delivered(
     data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RUNVITALS_SERVER", receiver.url)
@@ -75,7 +73,7 @@ def test_all_runs_of_all_hosts(
     assert told.count(" delivered ") == 3
 
 
-def test_a_server_that_stays_away_is_an_error(
+def test_unreachable_server_is_an_error(
     data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     receiver.faults.extend([(503, "0")] * 5)
@@ -85,7 +83,7 @@ def test_a_server_that_stays_away_is_an_error(
     assert " failing " in capsys.readouterr().out
 
 
-def test_what_fails_holds_up_nothing_else(
+def test_failing_run_does_not_block_others(
     data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sync", "nothing", "one", "two", "--to", receiver.url]) == 1
@@ -95,7 +93,7 @@ def test_what_fails_holds_up_nothing_else(
     assert told.err.splitlines()[-1] == "runvitals: not delivered: nothing"
 
 
-def test_a_server_that_is_not_there_holds_up_no_other(
+def test_unreachable_server_does_not_block_other_destinations(
     data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
@@ -115,7 +113,7 @@ def test_a_server_that_is_not_there_holds_up_no_other(
     assert receiver.url not in last
 
 
-def test_a_token_that_the_server_does_not_know_is_not_kept(
+def test_rejected_token_is_not_stored(
     data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     receiver.required_token = "rvt_right"
@@ -137,14 +135,14 @@ def test_a_token_that_the_server_does_not_know_is_not_kept(
         (["sync", "one", "--to", "nowhere:/x"], "unknown destination 'nowhere'"),
     ],
 )
-def test_wrong_calls_say_why(
+def test_invalid_options_are_reported(
     data: Path, words: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 1
     assert text in capsys.readouterr().err
 
 
-def test_a_kept_token_is_used_until_it_is_forgotten(
+def test_stored_token_is_used_until_logout(
     data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("rvt_secret\n"))
@@ -159,7 +157,7 @@ def test_a_kept_token_is_used_until_it_is_forgotten(
     assert receiver.tokens[-1] == ""
 
 
-def test_what_is_no_token_is_not_kept(
+def test_invalid_token_is_not_stored(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))

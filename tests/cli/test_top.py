@@ -1,4 +1,4 @@
-"""`runvitals top` on a real terminal, with a vendor's tool that is none."""
+"""The command `runvitals top` on a real terminal, with a fake vendor tool."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CARD = {
 
 
 class Terminal:
-    """A terminal of 80 x 24 with a program in it."""
+    """A program in an 80 x 24 terminal."""
 
     def __init__(self, command: list[str], environ: dict[str, str]) -> None:
         self.ours, theirs = pty.openpty()

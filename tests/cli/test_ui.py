@@ -1,4 +1,4 @@
-"""`runvitals ui`."""
+"""The command `runvitals ui`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.query.journals import T0, Monitor
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody else listens on."""
+    """A port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
@@ -33,7 +33,7 @@ def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
     return process, process.stdout.readline()
 
 
-def test_serves_until_ctrl_c(tmp_path: Path) -> None:
+def test_serves_until_ctrl_c_is_pressed(tmp_path: Path) -> None:
     Monitor(tmp_path, "brave-otter-1").end(T0 + 1)
     process, line = start("--port", "0", "--dir", str(tmp_path))
     url = line.split()[1]
@@ -60,21 +60,21 @@ print([name for name in ("sqlalchemy", "alembic", "psycopg") if name in sys.modu
 """
 
 
-def test_no_database_library_is_loaded(tmp_path: Path) -> None:
+def test_database_libraries_are_not_imported(tmp_path: Path) -> None:
     Monitor(tmp_path, "brave-otter-1").end(T0 + 1)
     command = [sys.executable, "-c", LOCAL_REQUESTS, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.stdout.split("\n"), done.stderr) == (["200", "200", "200", "[]", ""], "")
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error(
+def test_requested_port_in_use_is_an_error(
     taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["ui", "--no-browser", "--port", str(taken), "--dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"runvitals: port {taken} on 127.0.0.1: Address already in use\n"
 
 
-def test_the_usual_port_taken_means_a_free_one(
+def test_default_port_in_use_is_replaced_by_a_free_one(
     taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served = []
@@ -89,13 +89,13 @@ def test_the_usual_port_taken_means_a_free_one(
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "http"])
-def test_what_is_no_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_ports(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["ui", f"--port={port}"])
     assert "--port" in capsys.readouterr().err
 
 
-def test_without_the_server_extra_it_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_server_extra_is_reported(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['fastapi'] = None; from runvitals.cli import main; sys.exit(main(['ui']))"
     )

@@ -1,4 +1,4 @@
-"""A server over journals, and a user who has not logged in anywhere."""
+"""A server that shows journals, and a user without stored tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.query.journals import T0
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's configuration home."""
+    """The user's configuration folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("RUNVITALS_TOKEN", "RUNVITALS_SERVER"):
         monkeypatch.delenv(name, raising=False)
@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Of a server of this machine's journals, in `tmp_path`; it is 30 s after T0 there."""
+    """A client of a server that shows the journals in `tmp_path`. Its clock is 30 s after T0."""
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
     with serving(create_app(str(tmp_path), lambda: T0 + 30_000)) as address:
         yield address

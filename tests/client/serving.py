@@ -1,4 +1,4 @@
-"""The real application on a free port, for as long as a test lasts."""
+"""Serves the real application on a free port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S
 
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
-    """The URL of an application that answers requests."""
+    """The URL of the served application."""
     listener = listen(0)
     server = Server(app)
     with listener:

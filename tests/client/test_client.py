@@ -1,4 +1,4 @@
-"""Runs of a server, the token, and what goes wrong on the way."""
+"""Listing runs, tokens, and errors of the client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from runvitals.relay.destinations.runvitals import login
 from tests.query.journals import T0, Monitor, Training
 
 
-def test_runs_come_page_by_page(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_fetched_page_by_page(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client_module, "PAGE_SIZE", 2)
     for number in range(5):
         Monitor(tmp_path, f"run{number}", start_ms=T0 + number).end(T0 + 10)
@@ -28,7 +30,7 @@ def test_runs_come_page_by_page(client: Client, tmp_path: Path, monkeypatch: pyt
     assert [run.id for run in client.runs(state=["running", "lost"])] == ["late"]
 
 
-def test_some_runs_in_an_order(client: Client, tmp_path: Path) -> None:
+def test_filters_and_sort_order(client: Client, tmp_path: Path) -> None:
     for number, (name, project) in enumerate(
         (("wide", "digits"), ("deep", "other"), ("very wide", "digits"))
     ):
@@ -46,7 +48,7 @@ def test_some_runs_in_an_order(client: Client, tmp_path: Path) -> None:
     assert refused.value.status == 422
 
 
-def test_many_runs_at_once(client: Client, tmp_path: Path) -> None:
+def test_latest_and_aggregate(client: Client, tmp_path: Path) -> None:
     for number in range(2):
         Training(tmp_path, f"r{number}", host=f"node{number}", seed=number).advance(30)
     assert {one.host: set(one.values) for one in client.latest("cpu")} == {"node0": {"cpu"}, "node1": {"cpu"}}
@@ -59,7 +61,7 @@ def test_many_runs_at_once(client: Client, tmp_path: Path) -> None:
     assert len(t) == 30
 
 
-def test_names_of_mlflow(client: Client, tmp_path: Path) -> None:
+def test_mlflow_names(client: Client, tmp_path: Path) -> None:
     Training(tmp_path, gpus=2).advance(3)
     run = client.run("abc")
     ours = run.metrics("system/gpu_utilization_percentage")
@@ -74,7 +76,7 @@ def test_names_of_mlflow(client: Client, tmp_path: Path) -> None:
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with the request's token, and ends the connection after each answer without saying so."""
+    """Responds with the request's token, and closes the connection after each response without notice."""
 
     protocol_version = "HTTP/1.1"
 
@@ -111,8 +113,8 @@ def told(client: Client) -> str:
     return str(refused.value)
 
 
-def test_the_token(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The argument, else the variable, else what `runvitals login` kept for that URL."""
+def test_order_of_tokens(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The argument, then the environment variable, then the token stored by `runvitals login`."""
     assert told(Client(echo)) == "token: none"
     login.keep(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
     assert told(Client(echo + "/")) == "token: Bearer rvt_kept"
@@ -121,7 +123,7 @@ def test_the_token(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert told(Client(echo, token="rvt_argument")) == "token: Bearer rvt_argument"
 
 
-def test_a_connection_that_was_dropped_is_opened_again(echo: str) -> None:
+def test_dropped_connection_is_reopened(echo: str) -> None:
     client = Client(echo)
     for _ in range(3):
         with pytest.raises(ServerError, match="token: none"):
@@ -129,12 +131,12 @@ def test_a_connection_that_was_dropped_is_opened_again(echo: str) -> None:
     client.close()
 
 
-def test_what_is_no_runvitals_server(echo: str) -> None:
+def test_other_servers_are_reported(echo: str) -> None:
     with Client(f"{echo}/plain") as client, pytest.raises(ServerError, match="is it a runvitals server"):
         client.latest()
 
 
-def test_nobody_answers() -> None:
+def test_unreachable_server() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -143,17 +145,17 @@ def test_nobody_answers() -> None:
     assert error.value.status is None
 
 
-def test_nobody_answers_in_time() -> None:
+def test_server_that_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ServerError, match="timed out"):
             Client(url, timeout_s=0.05).run("abc")
 
 
-def test_what_is_no_url() -> None:
+def test_invalid_urls() -> None:
     with pytest.raises(ValueError, match="invalid server URL"):
         runvitals.Client("runs.example.org")
 
 
-def test_it_is_loaded_at_first_use() -> None:
+def test_client_is_imported_on_first_use() -> None:
     assert runvitals.Client is Client

@@ -1,4 +1,4 @@
-"""The example of `docs/reference/api.md`, section From Python, as it stands on the page."""
+"""The example in `docs/reference/api.md`, section From Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.query.journals import Training
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 
 
-def test_the_pages_example_works(url: str, tmp_path: Path) -> None:
+def test_example_of_the_page_works(url: str, tmp_path: Path) -> None:
     found = re.search(r"## From Python\n.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None
     training = Training(tmp_path, "brave-otter-1", gpus=1)

@@ -1,4 +1,4 @@
-"""A run of a server is what the same run is to `open_run`."""
+"""A `RemoteRun` returns the same as `open_run` for the same run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_sample(training: Training, client: Client, tmp_path: Path, patter
     assert there["cpu" if patterns != ("disk.readMBps",) else "disk.readMBps"].host == "node1"
 
 
-def test_fewer_points_and_a_stretch_of_time(training: Training, client: Client) -> None:
+def test_downsampling_and_time_range(training: Training, client: Client) -> None:
     run = client.run("abc")
     assert len(run.metrics("cpu", max_points=10)["cpu"]) <= 10
     assert len(run.metrics("cpu", max_points=10, resolution="raw")["cpu"]) == 40
@@ -68,8 +68,8 @@ def test_a_gap_is_nan(client: Client, tmp_path: Path) -> None:
     np.testing.assert_array_equal(client.run("abc").metrics("cpu")["cpu"].values, [math.nan, 2.0])
 
 
-def test_calls_are_put_together_again(client: Client, tmp_path: Path) -> None:
-    """Names that were logged at other steps come in other columns."""
+def test_rows_are_joined_from_groups(client: Client, tmp_path: Path) -> None:
+    """Names that were logged at different steps are in different groups."""
     for rank in (0, 1):
         trainer = Trainer(tmp_path, pid=100 + rank, rank=rank)
         trainer.log(T0 + rank, 0, loss=1.0 + rank)
@@ -87,7 +87,7 @@ def test_calls_are_put_together_again(client: Client, tmp_path: Path) -> None:
     assert len(client.run("abc").history("train.accuracy", rank=1)) == 1
 
 
-def test_every_call_of_many(client: Client, tmp_path: Path) -> None:
+def test_all_rows_of_a_long_run(client: Client, tmp_path: Path) -> None:
     trainer = Trainer(tmp_path)
     for step in range(1500):
         trainer.log(T0 + step, step, loss=1 / (step + 1))
@@ -98,7 +98,7 @@ def test_every_call_of_many(client: Client, tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_that_goes_on(client: Client, tmp_path: Path) -> None:
+def test_running_run_is_refreshed(client: Client, tmp_path: Path) -> None:
     training = Training(tmp_path)
     training.advance(30)
     run = client.run("abc")
@@ -132,7 +132,7 @@ def test_journals_cannot_be_stopped(training: Training, client: Client) -> None:
     assert refused.value.status == 405
 
 
-def test_no_such_run(training: Training, client: Client) -> None:
+def test_unknown_run(training: Training, client: Client) -> None:
     with pytest.raises(UnknownRun, match=r"no run 'abd' in .*; did you mean abc") as error:
         client.run("abd")
     assert isinstance(error.value, LookupError)
@@ -140,7 +140,7 @@ def test_no_such_run(training: Training, client: Client) -> None:
         client.run("../about")
 
 
-def test_without_numpy_and_without_the_servers_libraries(training: Training, url: str) -> None:
+def test_client_without_numpy_and_server_packages(training: Training, url: str) -> None:
     script = """
 import sys
 for name in ("numpy", "fastapi", "pydantic", "httpx"):
@@ -172,7 +172,7 @@ def test_tables(client: Client, tmp_path: Path) -> None:
     assert refused.value.status == 422
 
 
-def test_tables_need_pyarrow(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_require_pyarrow(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Training(tmp_path).advance(1)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match="pip install pyarrow"):

@@ -1,4 +1,4 @@
-"""The link check of `scripts/docs`, and how pages get their links for the site."""
+"""The link check of `scripts/docs`, and the rewriting of links for the site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def site(folder: Path, **pages: str) -> Path:
     return folder
 
 
-def test_good_links_pass(tmp_path: Path) -> None:
+def test_valid_links_pass(tmp_path: Path) -> None:
     first = '<a href="b.html#top">b</a><a href="#here" id="here"></a><a href="https://example.org">far</a>'
     assert problems(site(tmp_path, a=first, b='<h1 id="top">b</h1>')) == []
 
@@ -36,16 +36,16 @@ def test_good_links_pass(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_link_is_reported(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_links_are_reported(tmp_path: Path, text: str, problem: str) -> None:
     assert problems(site(tmp_path, a=text, b="<p>")) == [problem]
 
 
-def test_a_style_sheet_must_not_load_from_another_site(tmp_path: Path) -> None:
+def test_style_sheets_must_not_load_from_other_sites(tmp_path: Path) -> None:
     (tmp_path / "style.css").write_text("@font-face{src:url(https://fonts.example.org/a.woff2)}")
     assert problems(tmp_path) == ["style.css: loads from another site"]
 
 
-def test_links_follow_the_pages_to_their_places_in_the_site(tmp_path: Path) -> None:
+def test_links_are_rewritten_for_the_site(tmp_path: Path) -> None:
     for name in ("docs/guides/mlflow.md", "docs/index.md", "benchmarks/RESULTS.md", "LICENSE"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

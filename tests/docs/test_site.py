@@ -1,4 +1,4 @@
-"""The documentation builds and loads nothing from elsewhere; its reference is complete."""
+"""The documentation builds, loads nothing from other sites, and has a complete reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECENT = pytest.mark.skipif(
 
 
 @RECENT
-def test_the_site_builds_and_its_links_hold(tmp_path: Path) -> None:
+def test_site_builds_and_its_links_are_valid(tmp_path: Path) -> None:
     shutil.copyfile(ROOT / "mkdocs.yml", tmp_path / "mkdocs.yml")
     pages.stage(ROOT, tmp_path / "build" / "docs" / "pages")
     built = subprocess.run(

@@ -1,4 +1,4 @@
-"""Callbacks in real training processes, driven by stand-ins of their frameworks (`frameworks/`)."""
+"""Callbacks in real training processes, called by fakes of the frameworks (`frameworks/`)."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def test_keras_in_an_open_run(journals: Journals) -> None:
     ]
 
 
-def test_a_framework_that_is_not_loaded_is_named(journals: Journals) -> None:
+def test_missing_framework_is_reported(journals: Journals) -> None:
     code, _, err = train(journals, "from runvitals.callbacks import KerasCallback; KerasCallback()")
     assert code == 1
     assert "KerasCallback: Keras has not been imported; `import keras.callbacks` first" in err
     assert journals.folders() == []  # no run was begun
 
 
-def test_rows_are_so_far_apart() -> None:
+def test_interval_between_rows() -> None:
     clock = iter([100.0, 100.5, 101.0, 101.9, 102.0])
     callback = CallbackRun(1.0, {}, clock=lambda: next(clock))
     assert [callback.due() for _ in range(5)] == [True, False, True, False, True]

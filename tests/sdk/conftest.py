@@ -1,4 +1,4 @@
-"""What tests of the SDK have in common: a data folder, and training scripts in processes of their own."""
+"""Fixtures of the SDK's tests: a data folder, and training scripts in separate processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def journals(tmp_path: Path) -> Journals:
 
 @pytest.fixture
 def train(tmp_path: Path) -> Iterator[Start]:
-    """Starts scripts; ends what is left of them after the test."""
+    """Starts scripts, and ends those still running after the test."""
     started = []
 
     def begin(script: str, **more: str) -> Popen[str]:

@@ -1,4 +1,4 @@
-"""Real training scripts in real processes, and what their journals say afterwards."""
+"""Runs training scripts in real processes, and reads their journals."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _pids() -> Iterator[int]:
 
 
 def eventually(look: Callable[[], Any]) -> Any:
-    """What `look` finds, as soon as it finds something."""
+    """Wait until `look` returns something, and return that."""
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -98,7 +98,7 @@ def eventually(look: Callable[[], Any]) -> Any:
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
-    """A clean environment: no settings or launcher variables of whoever runs the tests."""
+    """An environment without the settings and launcher variables of the test process."""
     kept = {
         k: v
         for k, v in os.environ.items()
@@ -109,7 +109,7 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
 
 
 def start(directory: Path, script: str, **more: str) -> subprocess.Popen[str]:
-    """A training script in a process of its own."""
+    """Start a training script in a separate process."""
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
         env=environment(directory, **more),
@@ -122,7 +122,7 @@ def start(directory: Path, script: str, **more: str) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a script that ends by itself."""
+    """Wait for a script to end; returns (exit code, stdout, stderr)."""
     out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err
 
@@ -135,13 +135,13 @@ def say(process: subprocess.Popen[str], text: str) -> None:
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    """The next line a script prints: how it says that it has come to a certain place."""
+    """The next line that a script prints, which marks its progress."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
-    """Whatever a failed test has left running."""
+    """End the processes that a failed test left running."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

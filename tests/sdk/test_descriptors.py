@@ -1,4 +1,4 @@
-"""A training may close our descriptors and open its own under the same numbers: we write nothing there."""
+"""A training may close our file descriptors and reuse their numbers: nothing is written to its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def journal_of(path: Path, **more: int) -> JournalWriter:
 
 
 def number_of(journal: JournalWriter) -> int:
-    """The descriptor that the journal has, found as anybody could."""
+    """The journal's file descriptor."""
     return next(
         int(name)
         for name in os.listdir("/proc/self/fd")
@@ -32,14 +32,14 @@ def number_of(journal: JournalWriter) -> int:
     )
 
 
-def test_the_number_is_high(tmp_path: Path) -> None:
+def test_journal_uses_a_high_descriptor_number(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     assert number_of(journal) > 512
     journal.close()
 
 
 @pytest.mark.parametrize("segment_bytes", [1, 4 * 1024 * 1024])
-def test_nothing_is_written_into_a_file_that_took_the_number(tmp_path: Path, segment_bytes: int) -> None:
+def test_nothing_is_written_to_a_file_that_reuses_the_descriptor(tmp_path: Path, segment_bytes: int) -> None:
     journal = journal_of(tmp_path / "run", segment_bytes=segment_bytes)
     journal.json(frames.HISTORY, {"t": 1, "n": 1})
     fd = number_of(journal)
@@ -56,7 +56,7 @@ def test_nothing_is_written_into_a_file_that_took_the_number(tmp_path: Path, seg
     os.close(theirs)
 
 
-def test_nothing_is_written_into_a_socket_that_took_the_number(tmp_path: Path) -> None:
+def test_nothing_is_written_to_a_socket_that_reuses_the_descriptor(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     fd = number_of(journal)
     ours, theirs = socket.socketpair()
@@ -72,7 +72,7 @@ def test_nothing_is_written_into_a_socket_that_took_the_number(tmp_path: Path) -
     os.close(fd)
 
 
-def test_a_journal_whose_file_is_gone_goes_on_in_another(tmp_path: Path) -> None:
+def test_deleted_journal_file_is_replaced(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     journal.json(frames.HISTORY, {"t": 1, "n": 1})
     os.close(number_of(journal))
@@ -82,7 +82,7 @@ def test_a_journal_whose_file_is_gone_goes_on_in_another(tmp_path: Path) -> None
     assert rows(tmp_path) == [2]
 
 
-def test_a_closed_descriptor_loses_nothing(tmp_path: Path) -> None:
+def test_closed_descriptor_is_reopened(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     for n in range(5):
         os.close(number_of(journal))
@@ -92,7 +92,7 @@ def test_a_closed_descriptor_loses_nothing(tmp_path: Path) -> None:
     assert rows(tmp_path) == [0, 1, 2, 3, 4]
 
 
-def test_what_is_another_file_is_told(tmp_path: Path) -> None:
+def test_reused_descriptor_is_recognised(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "a", os.O_CREAT | os.O_RDWR)
     known = file_descriptor.identity(fd)
     assert file_descriptor.is_still(fd, known)
@@ -104,7 +104,7 @@ def test_what_is_another_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["os.closerange(3, 65536)", "os.closerange(0, 65536)"])
-def test_a_training_that_closes_everything(train: Start, journals: Journals, closed: str) -> None:
+def test_training_that_closes_all_descriptors(train: Start, journals: Journals, closed: str) -> None:
     process = train(f"""
         import os, socket, runvitals
         run = runvitals.init(id="run1", settings={{"sampling_interval": 0.1}})
@@ -129,9 +129,7 @@ def test_a_training_that_closes_everything(train: Start, journals: Journals, clo
     assert journals.end("run1")["state"] == "finished"
 
 
-def test_a_training_that_has_used_up_its_descriptors_goes_on_in_the_same_file(
-    train: Start, journals: Journals
-) -> None:
+def test_training_without_free_descriptors_keeps_its_journal_file(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import os, resource, runvitals
@@ -158,7 +156,7 @@ def test_a_training_that_has_used_up_its_descriptors_goes_on_in_the_same_file(
     assert len(list(journals.folders()[0].glob("train.*"))) == 2
 
 
-def test_a_forked_child_leaves_the_files_of_others_alone(train: Start, journals: Journals) -> None:
+def test_forked_child_does_not_write_to_other_files(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""
             import os, runvitals

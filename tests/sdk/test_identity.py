@@ -1,4 +1,4 @@
-"""What runs are called: short ids and names that people can say, the same in every rank of a job."""
+"""Ids and default names of runs, the same in every rank of a job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PRINT = """
 """
 
 
-def test_ids_are_short_and_their_own() -> None:
+def test_ids_are_short_and_unique() -> None:
     keys = [f"launcher-7a60e07a-fb1f-4d4a-9a3c-{number:012x}-{number}" for number in range(10_000)]
     assert len({short_id(key) for key in keys}) == len(keys)
     assert all(SHORT.fullmatch(short_id(key)) for key in keys[:100])
@@ -37,14 +37,14 @@ def test_ids_are_short_and_their_own() -> None:
     assert short_id("slurm-7.0") == "mahg1kqy", "on every node, with every version"
 
 
-def test_names_can_be_said_and_do_not_repeat() -> None:
+def test_names_are_readable_and_unique() -> None:
     names = [next(names_of(new_run_id())) for _ in range(2000)]
     assert all(map(WORDS.fullmatch, names))
     assert len(set(names)) > 1990
     assert len({name.rpartition("-")[0] for name in names}) > 1500
 
 
-def test_a_name_is_given_once_in_a_project(tmp_path: Path) -> None:
+def test_names_are_unique_within_a_project(tmp_path: Path) -> None:
     first = free_name("run1", "digits", str(tmp_path))
     assert free_name("run1", "digits", str(tmp_path)) == first
     [folder] = (tmp_path / "names").iterdir()
@@ -54,7 +54,7 @@ def test_a_name_is_given_once_in_a_project(tmp_path: Path) -> None:
     assert free_name("run2", "faces", str(tmp_path)) == next(names_of("run2"))
 
 
-def test_two_at_once_get_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_runs_get_different_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runvitals.sdk.run_names._number_of", lambda text: len(text.partition(".")[2]) % 7)
     found: list[str] = []
     threads = [
@@ -68,12 +68,12 @@ def test_two_at_once_get_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(set(found)) == 2
 
 
-def test_a_folder_that_cannot_be_written_is_no_reason_for_no_name(tmp_path: Path) -> None:
+def test_unwritable_folder_still_gives_a_name(tmp_path: Path) -> None:
     (tmp_path / "names").write_text("in the way")
     assert WORDS.fullmatch(free_name("run1", "digits", str(tmp_path)))
 
 
-def test_a_job_gives_its_name_and_all_its_ranks_one_id(tmp_path: Path) -> None:
+def test_ranks_of_a_job_derive_the_same_id_and_name(tmp_path: Path) -> None:
     ranks = [identify(VALUES, STEP | {"SLURM_PROCID": rank}) for rank in ("0", "1")]
     assert ranks[0].run_id == short_id("slurm-7.0")
     assert ranks[0].job == {"launcher": "slurm", "key": "slurm-7.0", "name": "bert-7"}
@@ -105,9 +105,7 @@ def test_names_of_jobs(environ: dict[str, str], name: str | None) -> None:
     assert identify(VALUES, environ).job.get("name") == name
 
 
-def test_ranks_of_one_node_share_id_and_name_and_the_facts_say_of_what(
-    train: Start, journals: Journals
-) -> None:
+def test_ranks_of_a_node_share_id_and_name_and_record_the_job(train: Start, journals: Journals) -> None:
     job = {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}
     ranks = [train(PRINT, **job, RANK=str(i), LOCAL_RANK=str(i)) for i in range(3)]
     said = {finished(rank)[1].strip() for rank in ranks}
@@ -122,7 +120,7 @@ def test_ranks_of_one_node_share_id_and_name_and_the_facts_say_of_what(
     assert short_id(about[0]["job"]["key"]) == run_id
 
 
-def test_a_run_without_a_name_gets_one_and_is_found_by_it(train: Start, journals: Journals) -> None:
+def test_default_name_is_recorded_and_searchable(train: Start, journals: Journals) -> None:
     run_id, name = finished(train(PRINT))[1].split()
     assert SHORT.fullmatch(run_id)
     assert WORDS.fullmatch(name)
@@ -131,7 +129,7 @@ def test_a_run_without_a_name_gets_one_and_is_found_by_it(train: Start, journals
         find_run("calm-otter-1000", str(journals.directory))
 
 
-def test_a_name_that_was_given_holds(train: Start, journals: Journals) -> None:
+def test_explicit_name_takes_precedence(train: Start, journals: Journals) -> None:
     script = """
         import runvitals
         run = runvitals.init(id="run1", name={name!r})

@@ -1,4 +1,4 @@
-"""How runs begin and end, with processes that are really killed."""
+"""How runs start and end, with real processes and signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sampled(journals: Journals) -> bool:
     return len(journals.samples()) >= 2
 
 
-def test_a_run_that_ends_well(train: Start, journals: Journals) -> None:
+def test_successful_run(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import runvitals
@@ -50,14 +50,14 @@ def test_a_run_that_ends_well(train: Start, journals: Journals) -> None:
     assert "run" in err
 
 
-def test_a_run_of_a_few_milliseconds_has_a_first_and_a_last_sample(train: Start, journals: Journals) -> None:
+def test_run_of_milliseconds_has_first_and_last_sample(train: Start, journals: Journals) -> None:
     code, _, err = finished(train("import runvitals\nwith runvitals.init(): pass"))
     assert code == 0, err
     assert len(journals.samples()) >= 2
     assert {"memory_percent", "proc.memory.rssMB"} <= set(journals.samples()[0].keys)
 
 
-def test_the_last_sample_is_on_record_when_finish_returns(train: Start, journals: Journals) -> None:
+def test_finish_waits_for_the_last_sample(train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals
         run = runvitals.init()
@@ -81,7 +81,7 @@ def test_the_last_sample_is_on_record_when_finish_returns(train: Start, journals
         ("os.abort()", "crashed", None),
     ],
 )
-def test_how_a_process_ends_is_how_its_run_ends(
+def test_state_follows_from_how_the_process_ended(
     train: Start, journals: Journals, ending: str, state: str, exit_code: int | None
 ) -> None:
     finished(train(f"import os, sys, runvitals\nrun = runvitals.init()\n{ending}"))
@@ -89,7 +89,7 @@ def test_how_a_process_ends_is_how_its_run_ends(
     assert (end["state"], end["exit_code"]) == (state, exit_code)
 
 
-def test_an_error_inside_the_context_fails_the_run(train: Start, journals: Journals) -> None:
+def test_exception_in_the_context_manager_fails_the_run(train: Start, journals: Journals) -> None:
     finished(train("import runvitals\nwith runvitals.init():\n    1 / 0"))
     assert journals.end()["state"] == "failed"
 
@@ -98,7 +98,7 @@ def test_an_error_inside_the_context_fails_the_run(train: Start, journals: Journ
     ("number", "state"),
     [(signal.SIGKILL, "crashed"), (signal.SIGSEGV, "crashed"), (signal.SIGTERM, "stopped")],
 )
-def test_a_killed_trainer(train: Start, journals: Journals, number: signal.Signals, state: str) -> None:
+def test_killed_training(train: Start, journals: Journals, number: signal.Signals, state: str) -> None:
     process = train(TRAIN_FOREVER)
     assert line(process) == "up"
     eventually(lambda: sampled(journals))
@@ -112,10 +112,8 @@ def test_a_killed_trainer(train: Start, journals: Journals, number: signal.Signa
 @pytest.mark.parametrize(
     "leak", ["", "os.set_inheritable(os.dup2(os.open('/dev/zero', os.O_RDONLY), 5), True)"]
 )
-def test_without_pidfd_open_a_run_goes_on_until_its_process_ends(
-    train: Start, journals: Journals, leak: str
-) -> None:
-    """As with a kernel before 5.3. The monitor must not take another descriptor for the process."""
+def test_monitor_without_pidfd_open_detects_the_end(train: Start, journals: Journals, leak: str) -> None:
+    """As on kernels before 5.3. The monitor must not mistake another descriptor for the process."""
     process = train(f"""
         import os, runvitals
         del os.pidfd_open
@@ -132,7 +130,7 @@ def test_without_pidfd_open_a_run_goes_on_until_its_process_ends(
     assert (end["state"], end["signal"]) == ("crashed", 9)
 
 
-def test_ctrl_c_reaches_the_trainer_and_not_the_monitor(train: Start, journals: Journals) -> None:
+def test_ctrl_c_ends_the_training_but_not_the_monitor(train: Start, journals: Journals) -> None:
     process = train(TRAIN_FOREVER)
     assert line(process) == "up"
     os.killpg(process.pid, signal.SIGINT)
@@ -140,7 +138,7 @@ def test_ctrl_c_reaches_the_trainer_and_not_the_monitor(train: Start, journals: 
     assert (end["state"], end["signal"]) == ("stopped", int(signal.SIGINT))
 
 
-def test_term_to_everyone_at_once_leaves_a_record(train: Start, journals: Journals) -> None:
+def test_sigterm_to_the_process_group_is_recorded(train: Start, journals: Journals) -> None:
     process = train(TRAIN_FOREVER)
     assert line(process) == "up"
     eventually(lambda: sampled(journals))
@@ -149,16 +147,14 @@ def test_term_to_everyone_at_once_leaves_a_record(train: Start, journals: Journa
     assert journals.end()["signal"] == int(signal.SIGTERM)
 
 
-def test_a_trainer_that_is_gone_before_its_monitor_is_up(train: Start, journals: Journals) -> None:
+def test_training_that_ends_before_its_monitor_started(train: Start, journals: Journals) -> None:
     finished(train("import os, runvitals\nrunvitals.init()\nos.kill(os.getpid(), 9)"))
     end = journals.end()
     assert (end["state"], end["signal"]) == ("crashed", 9)
     assert journals.samples()
 
 
-def test_a_killed_monitor_is_replaced_at_the_next_call_and_the_gap_is_on_record(
-    train: Start, journals: Journals
-) -> None:
+def test_killed_monitor_is_restarted_and_the_gap_recorded(train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals
         run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
@@ -187,7 +183,7 @@ def test_a_killed_monitor_is_replaced_at_the_next_call_and_the_gap_is_on_record(
     )
 
 
-def test_a_run_whose_monitor_is_killed_again_and_again_ends_well(train: Start, journals: Journals) -> None:
+def test_run_finishes_although_its_monitor_is_killed_repeatedly(train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals
         run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
@@ -213,7 +209,7 @@ def test_a_run_whose_monitor_is_killed_again_and_again_ends_well(train: Start, j
     assert RunList(str(journals.directory)).run("run1", end["t"]).state == "finished"
 
 
-def test_forked_workers_do_not_end_the_run(train: Start, journals: Journals) -> None:
+def test_exit_of_forked_workers_does_not_end_the_run(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import os, sys, multiprocessing, runvitals
@@ -239,7 +235,7 @@ def test_forked_workers_do_not_end_the_run(train: Start, journals: Journals) -> 
     assert sorted(row["worker"] for row in rows if "worker" in row) == [0, 1, 2]
 
 
-def test_the_trainer_has_no_thread_and_no_child_of_ours(train: Start) -> None:
+def test_training_gets_no_thread_and_no_child_process(train: Start) -> None:
     _, out, err = finished(
         train("""
             import os, threading, runvitals
@@ -252,7 +248,7 @@ def test_the_trainer_has_no_thread_and_no_child_of_ours(train: Start) -> None:
     assert out.strip() == "1 1 ''", err
 
 
-def test_the_ranks_of_a_job_share_one_run_and_one_monitor(train: Start, journals: Journals) -> None:
+def test_ranks_of_a_job_share_run_and_monitor(train: Start, journals: Journals) -> None:
     script = """
         import runvitals
         run = runvitals.init(settings={"sampling_interval": 0.1})
@@ -272,7 +268,7 @@ def test_the_ranks_of_a_job_share_one_run_and_one_monitor(train: Start, journals
     assert sorted(a["rank"] for a in journals.lifecycle("attach")) == list(range(8))
 
 
-def test_the_monitor_survives_the_rank_that_started_it(train: Start, journals: Journals) -> None:
+def test_monitor_outlives_the_rank_that_started_it(train: Start, journals: Journals) -> None:
     first = train(TRAIN_FOREVER)
     assert line(first) == "up"
     second = train(TRAIN_FOREVER)
@@ -288,7 +284,7 @@ def test_the_monitor_survives_the_rank_that_started_it(train: Start, journals: J
     assert (end["state"], end["signal"]) == ("crashed", 9)
 
 
-def test_a_notebook_kernel_restart_ends_one_run_and_the_next_begins(train: Start, tmp_path: Path) -> None:
+def test_init_in_a_notebook_finishes_the_previous_run(train: Start, tmp_path: Path) -> None:
     kernel = train(TRAIN_FOREVER)
     assert line(kernel) == "up"
     kernel.kill()  # what Jupyter does to a kernel that does not answer
@@ -299,7 +295,7 @@ def test_a_notebook_kernel_restart_ends_one_run_and_the_next_begins(train: Start
     assert not journals.lifecycle("end", "run2")
 
 
-def test_two_runs_one_after_the_other_in_one_process(train: Start, tmp_path: Path) -> None:
+def test_two_consecutive_runs_in_one_process(train: Start, tmp_path: Path) -> None:
     code, _, err = finished(
         train("""
             import runvitals
@@ -316,7 +312,7 @@ def test_two_runs_one_after_the_other_in_one_process(train: Start, tmp_path: Pat
     assert [journals.end(f"run{i}")["state"] for i in range(2)] == ["finished", "finished"]
 
 
-def test_init_twice_in_a_script_is_the_same_run(train: Start, journals: Journals) -> None:
+def test_second_init_in_a_script_returns_the_open_run(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("import runvitals\na = runvitals.init()\nassert runvitals.init() is a\na.finish()")
     )
@@ -324,7 +320,7 @@ def test_init_twice_in_a_script_is_the_same_run(train: Start, journals: Journals
     assert journals.end()["state"] == "finished"
 
 
-def test_disabled_costs_nothing(train: Start, journals: Journals) -> None:
+def test_disabled_mode_writes_and_starts_nothing(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""
             import os, runvitals
@@ -339,7 +335,7 @@ def test_disabled_costs_nothing(train: Start, journals: Journals) -> None:
     assert journals.folders() == []
 
 
-def test_resuming_goes_on_counting_steps(train: Start, journals: Journals) -> None:
+def test_resumed_run_continues_the_steps(train: Start, journals: Journals) -> None:
     script = (
         'import runvitals\nrun = runvitals.init(id="run1", resume={!r})\nrun.log({{"x": 1}})\nrun.finish()'
     )
@@ -351,7 +347,7 @@ def test_resuming_goes_on_counting_steps(train: Start, journals: Journals) -> No
     assert "run1 already exists" in err
 
 
-def test_a_data_folder_that_cannot_be_written_is_replaced_loudly(train: Start, tmp_path: Path) -> None:
+def test_unwritable_data_folder_is_replaced_with_a_warning(train: Start, tmp_path: Path) -> None:
     elsewhere = tmp_path / "tmp"
     elsewhere.mkdir()
     process = train(
@@ -366,7 +362,7 @@ def test_a_data_folder_that_cannot_be_written_is_replaced_loudly(train: Start, t
     assert "RUNVITALS_DIR" in err
 
 
-def test_every_row_of_every_thread_and_signal_handler_is_kept(train: Start, journals: Journals) -> None:
+def test_rows_of_threads_and_signal_handlers_are_all_recorded(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import signal, threading, runvitals
@@ -397,7 +393,7 @@ def test_every_row_of_every_thread_and_signal_handler_is_kept(train: Start, jour
     ]
 
 
-def test_steps_are_whole_numbers_of_any_kind(train: Start, journals: Journals) -> None:
+def test_steps_may_be_any_integer_type(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import numpy, runvitals
@@ -417,7 +413,7 @@ def test_steps_are_whole_numbers_of_any_kind(train: Start, journals: Journals) -
     assert [(row["step"], row["data"]) for row in journals.history()] == [(7, {"x": 0.5})]
 
 
-def test_the_connection_lasts_as_long_as_the_process(train: Start, journals: Journals) -> None:
+def test_connection_lasts_until_the_process_ends(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""
             import atexit, os, sys

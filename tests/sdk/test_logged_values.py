@@ -1,4 +1,4 @@
-"""What a script hands over, kept as well as can be: nothing of it breaks a training."""
+"""Conversion of logged values: none of them may break the training."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 
 
 class Broken:
-    """Raises whatever it is asked for."""
+    """Raises on every access."""
 
     __str__ = __repr__ = raising(ValueError("no text"))
     __getattr__ = raising(LookupError("no attributes"))
@@ -53,7 +53,7 @@ class Broken:
 
 
 class NoClass:
-    """Raises even when it is asked what it is."""
+    """Raises even when its class is inspected."""
 
     @property
     def __class__(self) -> Any:
@@ -73,7 +73,7 @@ class BrokenMapping(Mapping[str, int]):
         return 2
 
 
-def test_numbers_of_all_kinds() -> None:
+def test_types_of_numbers() -> None:
     data = {
         "a": 1,
         "b": 0.5,
@@ -113,7 +113,7 @@ def test_numbers_of_all_kinds() -> None:
     assert not told[1]
 
 
-def test_nested_mappings_are_dotted_names() -> None:
+def test_nested_mappings_become_dotted_names() -> None:
     assert row({"a": {"b": {"c": 1}}, "d": OrderedDict(e=2), "f": [{"g": 1}]}) == {
         "a.b.c": 1,
         "d.e": 2,
@@ -121,7 +121,7 @@ def test_nested_mappings_are_dotted_names() -> None:
     }
 
 
-def test_a_wrong_type_of_call_raises() -> None:
+def test_rows_that_are_not_mappings_raise() -> None:
     for wrong in (5, "loss", None, [("loss", 1)], Broken()):
         with pytest.raises(TypeError, match="mapping of names to values, not"):
             row(wrong)
@@ -152,7 +152,7 @@ BAD: list[object] = [
 
 
 @pytest.mark.parametrize("number", range(len(BAD)))
-def test_the_rest_of_a_row_is_kept(number: int) -> None:
+def test_rest_of_a_row_is_kept(number: int) -> None:
     bad = BAD[number]
     kept = row({"before": 1, "bad": bad, "after": 2})
     assert (kept["before"], kept["after"]) == (1, 2)
@@ -162,12 +162,12 @@ def test_the_rest_of_a_row_is_kept(number: int) -> None:
     assert len(dumps(config)) < 2 * RECORD_BYTES
 
 
-def test_one_bad_value_of_a_nested_one_does_not_take_the_others() -> None:
+def test_bad_nested_value_does_not_affect_others() -> None:
     assert values()[0].facts({"optimizer": {"lr": 0.1, "bad": Broken()}})["optimizer"]["lr"] == 0.1
     assert row({"a": BrokenMapping()}) == {"a.good": 1, "a.bad": "(BrokenMapping: OSError)"}
 
 
-def test_cycles_and_depth() -> None:
+def test_cyclic_and_deep_values() -> None:
     cyclic: dict[str, Any] = {"loss": 1}
     cyclic["self"] = cyclic
     cyclic["both"] = [cyclic, cyclic]
@@ -180,7 +180,7 @@ def test_cycles_and_depth() -> None:
 
 
 class Sly(str):
-    """A text that raises when it is compared, once it lies in a mapping."""
+    """A string that raises when compared, once it is in a mapping."""
 
     armed = False
 
@@ -196,7 +196,7 @@ class Odd(float):
         raise ValueError
 
 
-def test_subclasses_of_texts_and_numbers() -> None:
+def test_subclasses_of_strings_and_numbers() -> None:
     data = {Sly("a"): 1, "loss": 2}
     Sly.armed = True
     try:
@@ -208,7 +208,7 @@ def test_subclasses_of_texts_and_numbers() -> None:
     assert row({"x": Odd(1), "loss": 2})["loss"] == 2
 
 
-def test_a_name_whose_own_code_raises() -> None:
+def test_name_whose_methods_raise() -> None:
     class Name(str):
         __eq__ = raising(ValueError("not comparable"))
         __hash__ = raising(ValueError("not hashable"))  # type: ignore[assignment]
@@ -231,20 +231,20 @@ def test_a_name_whose_own_code_raises() -> None:
     assert row(Pairs()) == row({Once("x"): numpy.float32(0.5)}) == {"x": 0.5}
 
 
-def test_names_that_are_no_names() -> None:
+def test_invalid_names() -> None:
     kept = row({(1, 2): 1, "": 2, 7: 3, None: 4, "x" * 600: 5, "_step": 6, "loss": 7})
     assert list(kept.values()) == [1, 2, 3, 4, 5, 6, 7]
     assert kept["7"] == 3
     assert "_step" not in kept
 
 
-def test_a_million_names_are_cut_and_counted() -> None:
+def test_rows_with_too_many_names_are_truncated_and_counted() -> None:
     kept, told = values()
     assert len(kept.row({f"m{i}": i for i in range(1_000_000)})) == ROW_NAMES
     assert len(told) == 1
 
 
-def test_a_mapping_of_which_nothing_can_be_read() -> None:
+def test_unreadable_mapping() -> None:
     class Closed(BrokenMapping):
         __iter__ = raising(OSError())  # type: ignore[assignment]
 
@@ -256,7 +256,7 @@ def test_a_mapping_of_which_nothing_can_be_read() -> None:
     assert len(set(told)) == 1
 
 
-def test_what_is_as_large_as_may_be_is_taken_by_readers() -> None:
+def test_records_of_maximum_size_are_accepted_by_readers() -> None:
     kept = values()[0].facts({f"k{n}": n for n in range(RECORD_VALUES + 10)})
     assert decoded(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
     said = {"name": "marker", "level": "info", "text": values()[0].text(range(RECORD_VALUES))}
@@ -267,7 +267,7 @@ def test_what_is_as_large_as_may_be_is_taken_by_readers() -> None:
     assert "t" not in event
 
 
-def test_what_is_wrong_is_told_once_and_counted() -> None:
+def test_faults_are_reported_once_and_counted() -> None:
     kept, told = values()
     for _ in range(100):
         kept.row({"x": Broken()})
@@ -275,7 +275,7 @@ def test_what_is_wrong_is_told_once_and_counted() -> None:
     assert list(kept.faults.values()) == [100]
 
 
-def test_a_mapping_that_another_thread_changes() -> None:
+def test_mapping_modified_by_another_thread() -> None:
     shared: dict[str, Any] = {"loss": 1.0, "inner": {}}
     stop = threading.Event()
 
@@ -308,7 +308,7 @@ def test_arrays() -> None:
     assert sum(found["values"]) == 1000
 
 
-def test_objects_that_are_no_arrays_are_texts() -> None:
+def test_other_objects_become_strings() -> None:
     moment = datetime(2026, 1, 2, tzinfo=timezone.utc)
     kept = row(
         {
@@ -330,7 +330,7 @@ def test_objects_that_are_no_arrays_are_texts() -> None:
     assert kept["g"] == "sNaN"
 
 
-def test_a_large_array_is_looked_at_in_part() -> None:
+def test_large_arrays_are_sampled() -> None:
     looked_at = []
 
     class Watched(numpy.ndarray):  # type: ignore[type-arg]
@@ -347,12 +347,12 @@ def test_a_large_array_is_looked_at_in_part() -> None:
     assert abs(found["mean"]) < 0.1
 
 
-def test_numbers_that_are_not_finite_are_no_part_of_a_histogram() -> None:
+def test_histograms_exclude_nonfinite_numbers() -> None:
     found = row({"x": numpy.array([1.0, 2.0, numpy.nan, numpy.inf] * 20)})["x"]
     assert (found["min"], found["max"], found["not_finite"], found["count"]) == (1.0, 2.0, 40, 80)
 
 
-def test_settings_that_are_too_long_for_a_record(train: Start, journals: Journals) -> None:
+def test_settings_that_exceed_a_record(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import runvitals
@@ -371,7 +371,7 @@ def test_settings_that_are_too_long_for_a_record(train: Start, journals: Journal
     assert (run.facts.tags[:3], len(run.facts.tags)) == (["b", "a", "0"], 1000)
 
 
-def test_the_last_step_there_is(train: Start, journals: Journals) -> None:
+def test_largest_step(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import runvitals
@@ -384,7 +384,7 @@ def test_the_last_step_there_is(train: Start, journals: Journals) -> None:
     assert [r["step"] for r in journals.history("run1")] == [2**53, 2**53]
 
 
-def test_a_training_goes_on(train: Start, journals: Journals) -> None:
+def test_training_continues_despite_bad_values(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import runvitals

@@ -1,4 +1,4 @@
-"""What becomes of a training whose monitor cannot live."""
+"""A training whose monitor cannot start or keeps dying."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.sdk.monitor_connection import MonitorConnection
 from tests.sdk.runs import Journals, finished, start
 
 
-def test_a_monitor_that_cannot_live_is_not_started_at_every_call_and_says_why(tmp_path: Path) -> None:
+def test_failing_monitor_is_not_started_at_every_call(tmp_path: Path) -> None:
     # A collector of another package that takes the whole interpreter down when it is imported.
     site = tmp_path / "site-packages"
     (site / "fridge-1.dist-info").mkdir(parents=True)
@@ -43,7 +43,7 @@ def test_a_monitor_that_cannot_live_is_not_started_at_every_call_and_says_why(tm
     assert 2 <= len(lives) <= 7, "at once, then after 1 s, and three times to say that the run is over"
 
 
-def test_a_reading_that_is_no_number_is_left_out_and_said_so_once(tmp_path: Path) -> None:
+def test_invalid_readings_are_omitted_and_reported_once(tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
     (site / "fridge-1.dist-info").mkdir(parents=True)
     (site / "fridge-1.dist-info" / "entry_points.txt").write_text(
@@ -80,7 +80,7 @@ WEEK_S = 7 * 24 * 3600
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -90,7 +90,7 @@ class Clock:
 
 
 class Mortal(launch.Line):
-    """A line to a monitor that dies when it is told to, or over the first thing it is asked."""
+    """A connection to a monitor that dies on demand, or when it is asked something."""
 
     def __init__(self, answers: bool = True) -> None:
         self.lives = True
@@ -112,7 +112,7 @@ class Mortal(launch.Line):
         self.lives = False
 
 
-def test_a_week_without_a_monitor_costs_an_attempt_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_monitor_one_attempt_per_minute_is_made(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     attempts: list[float] = []
 
@@ -129,7 +129,7 @@ def test_a_week_without_a_monitor_costs_an_attempt_a_minute(capsys: pytest.Captu
     assert capsys.readouterr().err.count("no system metrics for run abc") == 1
 
 
-def test_a_monitor_that_dies_all_week_is_replaced_once_a_minute() -> None:
+def test_monitor_that_keeps_dying_is_restarted_once_a_minute() -> None:
     clock = Clock()
     monitors: list[Mortal] = []
 
@@ -145,7 +145,7 @@ def test_a_monitor_that_dies_all_week_is_replaced_once_a_minute() -> None:
     assert len(monitors) == pytest.approx(WEEK_S / 61, rel=0.01)
 
 
-def test_the_last_word_is_heard_by_a_new_monitor_however_many_have_died() -> None:
+def test_final_message_reaches_a_new_monitor() -> None:
     clock = Clock()
     monitors: list[Mortal] = []
 

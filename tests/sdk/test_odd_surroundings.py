@@ -1,4 +1,4 @@
-"""Where a training runs may be odd: `init()` does not end it, says so once, and records what it can."""
+"""Unusual environments: `init()` never ends the training, warns once, and records what it can."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def logged(journals: Journals) -> list[int]:
         ODD_STDERR + "write = lambda self, text: {}[text]\nsys.stderr = Odd()",
     ],
 )
-def test_a_training_in_odd_surroundings(before: str, journals: Journals, tmp_path: Path) -> None:
+def test_training_in_an_unusual_environment(before: str, journals: Journals, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     script = f"{before}\n{textwrap.dedent(TRAINING)}"
@@ -68,9 +68,7 @@ def test_a_training_in_odd_surroundings(before: str, journals: Journals, tmp_pat
     assert "sh:" not in done.stderr
 
 
-def test_a_training_that_ends_by_sigpipe_does_not_end_with_its_monitor(
-    train: Start, journals: Journals
-) -> None:
+def test_sigpipe_in_the_training_is_recorded(train: Start, journals: Journals) -> None:
     process = train(
         """
         import signal, runvitals
@@ -89,7 +87,7 @@ def test_a_training_that_ends_by_sigpipe_does_not_end_with_its_monitor(
     assert journals.end("run1")["state"] == "finished"
 
 
-def test_a_data_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
+def test_data_folder_with_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/caf\xe9"
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(TRAINING)],
@@ -103,7 +101,7 @@ def test_a_data_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
     assert open_run("run1", os.fsdecode(folder)).state == "finished"
 
 
-def test_it_is_delivered_from_such_a_folder(tmp_path: Path) -> None:
+def test_delivery_from_a_folder_that_is_not_utf_8(tmp_path: Path) -> None:
     folder, out = os.fsencode(tmp_path) + b"/caf\xe9", tmp_path / "out"
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(TRAINING), b"caf\xe9"],
@@ -124,7 +122,7 @@ def test_it_is_delivered_from_such_a_folder(tmp_path: Path) -> None:
     assert (run.facts.name, run.facts.project, run.facts.tags, run.problems) == ("caf�", "caf�", ["caf�"], [])
 
 
-def test_a_command_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
+def test_command_in_a_deleted_working_folder(tmp_path: Path) -> None:
     script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m runvitals run --id run1 -- true'
     done = subprocess.run(
         ["sh", "-c", script, sys.executable],
@@ -134,7 +132,7 @@ def test_a_command_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
     assert open_run("run1", str(tmp_path)).state == "finished"
 
 
-def test_a_relative_data_folder_in_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
+def test_relative_data_folder_in_a_deleted_working_folder(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     script = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n" + textwrap.dedent(
         TRAINING
@@ -151,7 +149,7 @@ def test_a_relative_data_folder_in_a_working_folder_that_was_deleted(tmp_path: P
     assert open_run("run1", str(folder)).state == "finished"
 
 
-def test_nothing_is_made_where_a_link_of_somebody_elses_leads(
+def test_symbolic_link_of_another_user_is_not_followed(
     train: Start, journals: Journals, tmp_path: Path
 ) -> None:
     temporary, victims = tmp_path / "tmp", tmp_path / "victims"
@@ -169,7 +167,7 @@ def test_nothing_is_made_where_a_link_of_somebody_elses_leads(
     assert not list(victims.iterdir())
 
 
-def test_no_folder_at_all(train: Start, journals: Journals) -> None:
+def test_no_writable_folder(train: Start, journals: Journals) -> None:
     before = "import tempfile; tempfile.tempdir = '/proc/no'"
     script = f"{before}\n{textwrap.dedent(TRAINING)}\nprint('trained', run.disabled)"
     code, out, err = finished(train(script, RUNVITALS_DIR="/proc/no/such/place"))
@@ -194,7 +192,7 @@ LIMITED = """
 
 
 @pytest.mark.parametrize("limit", [4, 8, 16, 32])
-def test_few_descriptors_that_may_become_more(limit: int, train: Start, journals: Journals) -> None:
+def test_few_descriptors_below_the_hard_limit(limit: int, train: Start, journals: Journals) -> None:
     code, _, err = finished(train(LIMITED.format(limit=limit, hard="hard")))
     assert code == 0, err
     assert logged(journals) == [0, 1, 2], "ours take none of the program's"
@@ -203,7 +201,7 @@ def test_few_descriptors_that_may_become_more(limit: int, train: Start, journals
 
 
 @pytest.mark.parametrize("limit", [4, 8, 16, 32])
-def test_few_descriptors_for_good(limit: int, train: Start, journals: Journals) -> None:
+def test_few_descriptors_at_the_hard_limit(limit: int, train: Start, journals: Journals) -> None:
     code, _, err = finished(train(LIMITED.format(limit=limit, hard=limit)))
     assert code == 0, err
     assert logged(journals) == [2], "the program had all of them before, and we kept none"
@@ -214,7 +212,7 @@ def test_few_descriptors_for_good(limit: int, train: Start, journals: Journals) 
 
 
 @pytest.mark.parametrize("event", ["socket.connect", "socket.bind", "os.posix_spawn"])
-def test_a_sandbox_that_raises_what_it_likes(event: str, train: Start, journals: Journals) -> None:
+def test_sandbox_that_raises_on_system_calls(event: str, train: Start, journals: Journals) -> None:
     script = f"""
         import sys
         def hook(event, arguments):
@@ -236,7 +234,7 @@ def test_a_sandbox_that_raises_what_it_likes(event: str, train: Start, journals:
     ("ending", "state", "exit_code", "by_signal"),
     [("exit 3", "failed", 3, None), ("kill -9 $$", "crashed", None, 9), ("true", "finished", 0, None)],
 )
-def test_a_command_for_which_no_monitor_can_be_started(
+def test_command_without_a_monitor(
     ending: str, state: str, exit_code: int | None, by_signal: int | None, journals: Journals, tmp_path: Path
 ) -> None:
     done = subprocess.run(
@@ -252,7 +250,7 @@ def test_a_command_for_which_no_monitor_can_be_started(
     assert (end["exit_code"], end["signal"]) == (exit_code, by_signal)
 
 
-def test_a_run_without_a_monitor_that_fails(train: Start, journals: Journals) -> None:
+def test_failing_run_without_a_monitor(train: Start, journals: Journals) -> None:
     script = """
         import resource, runvitals
         resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
@@ -295,7 +293,7 @@ def train_on_a_full_disk(tmp_path: Path, options: str, script: str) -> subproces
 
 
 @needs_mounts
-def test_a_disk_that_is_full_at_the_start(tmp_path: Path) -> None:
+def test_disk_full_at_the_start(tmp_path: Path) -> None:
     done = train_on_a_full_disk(tmp_path, "size=256k", ON_A_FULL_DISK)
     assert (done.returncode, done.stdout) == (0, "trains\n"), done.stderr
     assert done.stderr.count("the training continues") == 1
@@ -327,7 +325,7 @@ FILLS_ITS_DISK = """
 
 
 @needs_mounts
-def test_a_disk_that_fills_up_and_stays_full(tmp_path: Path) -> None:
+def test_disk_that_fills_up(tmp_path: Path) -> None:
     done = train_on_a_full_disk(tmp_path, "size=512k", FILLS_ITS_DISK)
     assert done.returncode == 0, done.stderr
     run = open_run("run1", str(tmp_path / "kept" / "data"))
@@ -335,7 +333,7 @@ def test_a_disk_that_fills_up_and_stays_full(tmp_path: Path) -> None:
 
 
 @needs_mounts
-def test_a_disk_that_takes_no_more_files(tmp_path: Path) -> None:
+def test_disk_without_free_inodes(tmp_path: Path) -> None:
     script = ON_A_FULL_DISK.replace("import os, sys\n", "import os, sys; open(sys.argv[1] + '/more', 'w')\n")
     done = train_on_a_full_disk(tmp_path, "size=256k,nr_inodes=3", script)
     assert (done.returncode, done.stdout) == (0, "trains\n"), done.stderr

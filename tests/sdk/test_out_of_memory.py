@@ -1,4 +1,4 @@
-"""A training that the kernel really kills for want of memory, in a cgroup of its own."""
+"""A training that the kernel kills because its cgroup is out of memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 @pytest.fixture
 def small_cgroup() -> Iterator[Path]:
-    """A cgroup (v1 or v2) that may hold 100 MiB."""
+    """A cgroup (v1 or v2) with a limit of 100 MiB."""
     parent, limit = (ROOT / "memory", "memory.limit_in_bytes")
     if not parent.is_dir():
         parent, limit = ROOT, "memory.max"
@@ -35,7 +35,7 @@ def small_cgroup() -> Iterator[Path]:
     folder.rmdir()
 
 
-def test_running_out_of_memory_is_told_from_other_kills(tmp_path: Path, small_cgroup: Path) -> None:
+def test_out_of_memory_kills_are_distinguished_from_others(tmp_path: Path, small_cgroup: Path) -> None:
     process = start(
         tmp_path,
         f"""

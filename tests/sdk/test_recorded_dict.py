@@ -1,4 +1,4 @@
-"""`config` changes in the journal as it changes in the training, whichever way."""
+"""Every way to change `config` is recorded in the journal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None:
+def test_journal_matches_the_dictionary(name: str, tmp_path: Path) -> None:
     journal = JournalWriter(str(tmp_path), "train.n1.1.1", {"run": "abc", "role": "train"})
 
     def write(changes: Any, removed: Any) -> None:
@@ -74,7 +74,7 @@ def test_the_journal_has_what_the_mapping_has(name: str, tmp_path: Path) -> None
     journal.close()
 
 
-def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
+def test_errors_are_those_of_a_dictionary() -> None:
     fields = RecordedDict(lambda changes, removed: pytest.fail("nothing is to be written"), pytest.fail)
     for wrong in (
         lambda: fields.pop("x"),
@@ -93,7 +93,7 @@ def test_what_is_wrong_raises_as_it_does_with_a_dictionary() -> None:
     fields.update()
 
 
-def test_copies_write_nothing() -> None:
+def test_copies_record_nothing() -> None:
     written = []
     fields = RecordedDict(lambda changes, removed: written.append(changes), pytest.fail)
     fields["opt"] = {"lr": 0.1}
@@ -107,8 +107,8 @@ Operation = tuple[int, str, int | None]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.none() | st.integers(0, 9))))
-def test_the_latest_change_holds_whatever_order_records_come_in(changes: list[Operation]) -> None:
-    """Removals too: what was set before one, by another writer, does not come back."""
+def test_latest_change_applies_in_any_order_of_records(changes: list[Operation]) -> None:
+    """Also for removals: an earlier value of another writer does not reappear."""
     merged = MergedSection()
     by_time = sorted(changes, key=lambda change: change[0])
     for at, key, value in changes:
@@ -122,7 +122,7 @@ def test_the_latest_change_holds_whatever_order_records_come_in(changes: list[Op
         assert merged.values.get(key) == (last[-1] if last else None)
 
 
-def test_a_training_that_changes_its_config(train: Start, journals: Journals) -> None:
+def test_training_that_changes_its_config(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""
             import runvitals
@@ -147,7 +147,7 @@ def test_a_training_that_changes_its_config(train: Start, journals: Journals) ->
     assert listed.config == expected
 
 
-def test_a_config_that_is_assigned_or_changed_within(train: Start, journals: Journals) -> None:
+def test_config_that_is_assigned_or_modified_in_place(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import argparse, runvitals

@@ -1,4 +1,4 @@
-"""All processes of a run on one machine have one clock."""
+"""All processes of a run on one machine share a clock."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ def journal(folder: Path, clock: Clock, boot: str) -> JournalWriter:
     )
 
 
-def test_a_new_run_takes_the_system_s_clock(tmp_path: Path) -> None:
+def test_new_run_uses_the_system_clock(tmp_path: Path) -> None:
     assert clock_of_run(str(tmp_path / "none"), boot_id()).ahead_ms() == 0
 
 
-def test_who_joins_a_run_takes_the_clock_that_it_has(tmp_path: Path) -> None:
+def test_joining_process_uses_the_clock_of_the_run(tmp_path: Path) -> None:
     ahead = Clock(Clock().anchor_ms + YEAR_MS)
     journal(tmp_path, ahead, boot_id()).close()
     assert clock_of_run(str(tmp_path), boot_id()).anchor_ms == ahead.anchor_ms
 
 
-def test_after_a_reboot_the_system_s_clock_counts(tmp_path: Path) -> None:
+def test_system_clock_is_used_after_a_reboot(tmp_path: Path) -> None:
     journal(tmp_path, Clock(Clock().anchor_ms + YEAR_MS), "before").close()
     assert clock_of_run(str(tmp_path), boot_id()).ahead_ms() == 0
 
 
-def test_what_is_no_journal_tells_no_clock(tmp_path: Path) -> None:
+def test_damaged_journals_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "train.n1.1.0.00000.rvj").write_bytes(b"nonsense" * 1000)
     (tmp_path / "a.00000.rvj").mkdir()
     assert clock_of_run(str(tmp_path), boot_id()).ahead_ms() == 0
 
 
-def test_training_and_monitor_go_on_by_the_run_s_clock(
+def test_training_and_monitor_share_the_clock_of_the_run(
     train: Start, journals: Journals, tmp_path: Path
 ) -> None:
-    """The run began a year ago by a clock that was set since."""
+    """The run started a year ago, according to a clock that was corrected since."""
     behind = Clock(Clock().anchor_ms - YEAR_MS)
     journal(tmp_path / "runs" / "run1", behind, boot_id()).close()
     code, _, err = finished(
@@ -69,7 +69,9 @@ def test_training_and_monitor_go_on_by_the_run_s_clock(
     assert run.duration_ms < 600_000
 
 
-def test_a_run_under_the_wrapper_has_one_clock(train: Start, journals: Journals, tmp_path: Path) -> None:
+def test_runvitals_run_and_its_command_share_a_clock(
+    train: Start, journals: Journals, tmp_path: Path
+) -> None:
     code, _, err = finished(
         train("""
             import subprocess, sys

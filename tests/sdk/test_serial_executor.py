@@ -7,7 +7,7 @@ import pytest
 from runvitals.sdk.serial_executor import SerialExecutor
 
 
-def test_what_comes_in_the_middle_is_done_right_after() -> None:
+def test_nested_actions_run_right_after() -> None:
     serial, done = SerialExecutor(), []
 
     def interrupted() -> None:
@@ -19,7 +19,7 @@ def test_what_comes_in_the_middle_is_done_right_after() -> None:
     assert done == ["begin", "end", "handler"]
 
 
-def test_threads_wait_for_each_other() -> None:
+def test_other_threads_wait() -> None:
     serial, inside, most = SerialExecutor(), [], []
 
     def action() -> None:
@@ -35,7 +35,7 @@ def test_threads_wait_for_each_other() -> None:
     assert (len(most), max(most)) == (2000, 1)
 
 
-def test_an_error_ends_its_own_turn_only() -> None:
+def test_exception_affects_only_its_action() -> None:
     serial, done = SerialExecutor(), []
 
     def broken() -> None:
@@ -47,7 +47,7 @@ def test_an_error_ends_its_own_turn_only() -> None:
     assert done == ["next"]
 
 
-def test_what_came_in_the_middle_of_an_action_that_then_fails_is_done() -> None:
+def test_nested_actions_run_after_a_failing_action() -> None:
     serial, done = SerialExecutor(), []
 
     def interrupted() -> None:

@@ -10,7 +10,7 @@ from runvitals.sdk.settings import SETTINGS, SettingError, Settings, find, resol
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """An environment whose user file says 10 s, in a project that says 5 s."""
+    """An environment whose user file sets 10 s, with a project file that sets 5 s."""
     user = tmp_path / "config" / "runvitals"
     user.mkdir(parents=True)
     (user / "settings.toml").write_text(
@@ -31,7 +31,7 @@ def test_precedence(tmp_path: Path, home: dict[str, str]) -> None:
     assert resolve(Settings(sampling_interval=0.5).given, env, inside)["sampling_interval"] == 0.5
 
 
-def test_places_are_merged_setting_by_setting(tmp_path: Path, home: dict[str, str]) -> None:
+def test_origins_are_merged_per_setting(tmp_path: Path, home: dict[str, str]) -> None:
     values = resolve({}, home, str(tmp_path / "project"))
     assert (values["project"], values["tags"], values["labels"]) == (
         "users",
@@ -56,7 +56,7 @@ def test_places_are_merged_setting_by_setting(tmp_path: Path, home: dict[str, st
         ("sampling_interval", "3600", 3600.0),
     ],
 )
-def test_texts_of_the_environment(name: str, text: str, value: object) -> None:
+def test_values_of_environment_variables(name: str, text: str, value: object) -> None:
     assert resolve({}, {SETTINGS[name].variable: text}, "/")[name] == value
 
 
@@ -86,7 +86,7 @@ def test_texts_of_the_environment(name: str, text: str, value: object) -> None:
         ("project", "line\nbreak"),
     ],
 )
-def test_a_wrong_value_names_the_setting_the_value_and_what_is_allowed(name: str, value: object) -> None:
+def test_error_names_setting_value_and_allowed_values(name: str, value: object) -> None:
     with pytest.raises(SettingError) as caught:
         Settings(**{name: value})
     message = str(caught.value)
@@ -97,12 +97,12 @@ def test_a_wrong_value_names_the_setting_the_value_and_what_is_allowed(name: str
     assert "argument" in message
 
 
-def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
+def test_error_names_the_environment_variable() -> None:
     with pytest.raises(SettingError, match="environment variable RUNVITALS_SAMPLING_INTERVAL"):
         resolve({}, {"RUNVITALS_SAMPLING_INTERVAL": "often"}, "/")
 
 
-def test_a_wrong_file_is_named(tmp_path: Path) -> None:
+def test_error_names_the_settings_file(tmp_path: Path) -> None:
     file = tmp_path / "runvitals.toml"
     for text in ("sampling_interval = ", "smapling_interval = 3", 'sampling_interval = "x"'):
         file.write_text(text)
@@ -110,19 +110,19 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
             resolve({}, {"XDG_CONFIG_HOME": "/nonexistent"}, str(tmp_path))
 
 
-def test_a_misspelt_setting_is_answered_with_the_right_one() -> None:
+def test_error_for_an_unknown_setting_suggests_the_closest() -> None:
     with pytest.raises(SettingError, match="did you mean sampling_interval"):
         Settings(smapling_interval=1)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e400", "-1", float("nan"), 10**400, True, "9" * 5000])
 @pytest.mark.parametrize("name", ["sampling_interval", "finish_timeout", "delivery_timeout"])
-def test_a_number_that_is_none_is_refused(name: str, value: object) -> None:
+def test_invalid_numbers_are_rejected(name: str, value: object) -> None:
     with pytest.raises(SettingError, match=f"invalid setting {name} = .*: expected a number of seconds"):
         Settings(**{name: value})
 
 
-def test_no_error_about_a_setting_tells_a_secret() -> None:
+def test_errors_reveal_no_secrets() -> None:
     for name in ("tags", "project", "sampling_interval"):
         with pytest.raises(SettingError) as raised:
             find(name, "argument").parse(
@@ -131,6 +131,6 @@ def test_no_error_about_a_setting_tells_a_secret() -> None:
         assert "hunter2" not in str(raised.value)
 
 
-def test_a_label_is_cut_before_it_is_searched_for_secrets() -> None:
+def test_labels_are_truncated_before_redaction() -> None:
     labels = SETTINGS["labels"].check({"cell": "x" * 3_000_000})
     assert len(labels["cell"]) == limits.TEXT_CHARACTERS + 1

@@ -1,4 +1,4 @@
-"""Settings of single sources: their forms, what is refused, and that no secret of them is shown or kept."""
+"""Settings of single sources: accepted and rejected values, and redaction of their secrets."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SECRETS = {
         ("openmetrics_headers", {"Authorization": "Bearer x"}, {"Authorization": "Bearer x"}),
     ],
 )
-def test_forms(name: str, given: Any, value: object) -> None:
+def test_accepted_values(name: str, given: Any, value: object) -> None:
     assert resolve(Settings(**{name: given}).given, {}, "/")[name] == value
     if isinstance(given, str):
         assert resolve({}, {f"RUNVITALS_{name.upper()}": given}, "/")[name] == value
 
 
-def test_a_table_of_a_file(tmp_path: Path) -> None:
+def test_table_in_a_settings_file(tmp_path: Path) -> None:
     (tmp_path / "runvitals").mkdir()
     (tmp_path / "runvitals" / "settings.toml").write_text(
         f'openmetrics_endpoints = {{dcgm = "{DCGM}"}}\n[openmetrics_filters]\n"GPU_TEMP" = {{gpu = "[01]"}}\n'
@@ -76,12 +76,12 @@ def test_a_table_of_a_file(tmp_path: Path) -> None:
         ("neuron_monitor_config", 3),
     ],
 )
-def test_what_is_refused(name: str, given: Any) -> None:
+def test_rejected_values(name: str, given: Any) -> None:
     with pytest.raises(SettingError, match=f"invalid setting {name} = .*: expected "):
         Settings(**{name: given})
 
 
-def test_an_error_does_not_print_the_secrets_of_a_wrong_value() -> None:
+def test_errors_reveal_no_secrets_of_invalid_values() -> None:
     for name, given in (
         ("openmetrics_headers", {"X": "hunter2\n"}),
         ("openmetrics_headers", "hunter2"),
@@ -92,7 +92,7 @@ def test_an_error_does_not_print_the_secrets_of_a_wrong_value() -> None:
         assert "hunter2" not in str(caught.value)
 
 
-def test_no_secret_is_recorded_and_the_monitor_gets_them_all() -> None:
+def test_secrets_reach_the_monitor_but_not_the_journal() -> None:
     values = resolve(Settings(**SECRETS).given, {}, "/")
     told = monitor_spec(values, "r", "/d", {"pid": 1}, ["train.py"], Clock())
     assert told["options"] == SECRETS
@@ -103,14 +103,14 @@ def test_no_secret_is_recorded_and_the_monitor_gets_them_all() -> None:
     assert "tok12345" not in json.dumps(recorded)
 
 
-def test_settings_of_sources_that_are_not_set_are_not_recorded() -> None:
+def test_unset_settings_are_not_recorded() -> None:
     told = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], Clock())
     assert told["options"] == {}
     assert not any(name.startswith(("openmetrics", "neuron")) for name in told["settings"])
 
 
 @pytest.mark.parametrize("form", [["settings"], ["settings", "--json"]])
-def test_they_are_shown_without_secrets(
+def test_settings_are_shown_redacted(
     form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in SECRETS.items():
@@ -122,7 +122,7 @@ def test_they_are_shown_without_secrets(
     assert "tok12345" not in shown
 
 
-def test_the_configuration_of_neuron_monitor_is_an_absolute_path() -> None:
+def test_neuron_monitor_config_must_be_an_absolute_path() -> None:
     assert Settings(neuron_monitor_config=sys.executable).given == {
         "neuron_monitor_config": os.path.abspath(sys.executable)
     }

@@ -1,4 +1,4 @@
-"""Training that is asked to stop: with SIGINT, as the monitor does it for a server, and as Ctrl-C does."""
+"""Stopping a training with SIGINT, which Ctrl-C and a monitor on behalf of a server send."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def interrupt(process: Popen[str]) -> None:
     process.send_signal(signal.SIGINT)
 
 
-def test_a_callback_lets_the_training_end_as_it_wants(train: Start, journals: Journals) -> None:
+def test_callback_lets_the_training_end_gracefully(train: Start, journals: Journals) -> None:
     process = train(UNTIL_ASKED)
     interrupt(process)
     code, out, err = finished(process)
@@ -55,7 +55,7 @@ def test_a_callback_lets_the_training_end_as_it_wants(train: Start, journals: Jo
     ],
     ids=["bare", "in the context", "asked twice"],
 )
-def test_without_a_callback_it_is_a_keyboard_interrupt(train: Start, journals: Journals, script: str) -> None:
+def test_keyboard_interrupt_without_a_callback(train: Start, journals: Journals, script: str) -> None:
     wait = "print('up', flush=True); time.sleep(0.2); print('up', flush=True); time.sleep(30)"
     process = train("import runvitals, time\n" + script.format(wait=wait))
     interrupt(process)
@@ -67,8 +67,8 @@ def test_without_a_callback_it_is_a_keyboard_interrupt(train: Start, journals: J
     assert journals.end()["state"] == "stopped"
 
 
-def test_a_forked_child_is_not_asked(train: Start, journals: Journals) -> None:
-    """A data loader's worker gets the terminal's Ctrl-C too."""
+def test_forked_child_does_not_call_the_callback(train: Start, journals: Journals) -> None:
+    """Ctrl-C in a terminal also reaches data loader workers."""
     process = train("""
         import os, runvitals, signal, time
         run = runvitals.init()
@@ -90,7 +90,7 @@ def test_a_forked_child_is_not_asked(train: Start, journals: Journals) -> None:
     assert "KeyboardInterrupt" in err
 
 
-def test_wrong_calls_say_why(train: Start) -> None:
+def test_invalid_calls_raise(train: Start) -> None:
     code, _, err = finished(
         train("""
             import runvitals, threading
@@ -112,14 +112,14 @@ def test_wrong_calls_say_why(train: Start) -> None:
 
 @pytest.fixture
 def before() -> Iterator[list[int]]:
-    """Signals that the handler before ours was given."""
+    """Signals received by the previous handler."""
     seen: list[int] = []
     old = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     yield seen
     signal.signal(signal.SIGINT, old)
 
 
-def test_the_handler_before_comes_second_and_comes_back(before: list[int]) -> None:
+def test_previous_handler_gets_the_second_signal_and_is_restored(before: list[int]) -> None:
     asked: list[str] = []
     was = signal.getsignal(signal.SIGINT)
     handler = StopHandler(lambda: False)
@@ -132,7 +132,7 @@ def test_the_handler_before_comes_second_and_comes_back(before: list[int]) -> No
     assert signal.getsignal(signal.SIGINT) is was
 
 
-def test_a_run_that_ended_in_another_thread_passes_it_on(before: list[int]) -> None:
+def test_handler_forwards_signals_after_finish_in_another_thread(before: list[int]) -> None:
     over = False
     handler = StopHandler(lambda: over)
     handler.add(lambda: pytest.fail("the run is over"))
@@ -144,8 +144,8 @@ def test_a_run_that_ended_in_another_thread_passes_it_on(before: list[int]) -> N
     assert before == [signal.SIGINT]
 
 
-def test_who_ignores_interrupts_is_terminated(train: Start) -> None:
-    """What a shell's script starts with `&` ignores SIGINT."""
+def test_training_that_ignores_sigint_is_terminated(train: Start) -> None:
+    """Shells start background jobs of scripts with SIGINT ignored."""
     ignoring = train("import signal; signal.signal(2, signal.SIG_IGN); print('up', flush=True); input()")
     plain = train("print('up', flush=True); input()")
     assert [line(process) for process in (ignoring, plain)] == ["up", "up"]

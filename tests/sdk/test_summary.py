@@ -1,4 +1,4 @@
-"""The summary: of each metric one value, in the training, in its journal, whatever ends it."""
+"""The summary in the training and in the journal, however the training ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def opened(journals: Journals, run_id: str = "run1") -> dict[str, Any]:
     return open_run(run_id, str(journals.directory)).summary
 
 
-def test_it_has_what_was_logged_last_or_as_defined(train: Start, journals: Journals) -> None:
+def test_summary_has_last_values_or_the_defined_aggregates(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""
             import runvitals
@@ -51,7 +51,7 @@ def test_it_has_what_was_logged_last_or_as_defined(train: Start, journals: Journ
     assert listed(journals) == expected
 
 
-def test_what_is_removed_by_hand_is_what_was_logged_again(train: Start, journals: Journals) -> None:
+def test_entry_removed_by_hand_follows_logged_values_again(train: Start, journals: Journals) -> None:
     finished(
         train("""
             import runvitals
@@ -66,7 +66,7 @@ def test_what_is_removed_by_hand_is_what_was_logged_again(train: Start, journals
 
 
 @pytest.mark.parametrize("wrong", ["5", "''", "'x' * 600", "'loss', 'median'"])
-def test_a_wrong_definition_is_refused(wrong: str, train: Start) -> None:
+def test_invalid_definitions_are_rejected(wrong: str, train: Start) -> None:
     code, _, err = finished(
         train(f"""
             import runvitals
@@ -82,7 +82,7 @@ def test_a_wrong_definition_is_refused(wrong: str, train: Start) -> None:
     assert code == 7, err
 
 
-def test_kill_9_loses_nothing_of_it_and_a_list_need_not_read_all(train: Start, journals: Journals) -> None:
+def test_sigkill_loses_nothing_and_listing_reads_only_the_end(train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals, time
         run = runvitals.init(id="run1")
@@ -108,7 +108,7 @@ def test_kill_9_loses_nothing_of_it_and_a_list_need_not_read_all(train: Start, j
     assert sum(r.size for r in summed_up) < 0.05 * sum(r.size for r in rows)
 
 
-def test_a_list_knows_the_first_metrics_of_thousands(train: Start, journals: Journals) -> None:
+def test_listing_knows_the_first_of_thousands_of_metrics(train: Start, journals: Journals) -> None:
     code, _, err = finished(
         train("""
             import runvitals
@@ -123,7 +123,7 @@ def test_a_list_knows_the_first_metrics_of_thousands(train: Start, journals: Jou
     assert len(opened(journals)) == 5001
 
 
-def test_it_is_written_anew_in_each_file(tmp_path: Path, train: Start, journals: Journals) -> None:
+def test_summary_is_written_to_each_segment(tmp_path: Path, train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals
         run = runvitals.init(id="run1")
@@ -139,7 +139,7 @@ def test_it_is_written_anew_in_each_file(tmp_path: Path, train: Start, journals:
     assert listed(journals)["n"] == 2
 
 
-def test_ranks_have_one_together(train: Start, journals: Journals) -> None:
+def test_ranks_share_one_summary(train: Start, journals: Journals) -> None:
     script = """
         import runvitals
         run = runvitals.init()

@@ -1,4 +1,4 @@
-"""Runs beside other users of the host, and runs with much to say."""
+"""Other users of the host, large descriptions, and secrets in the environment."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ RUN = """
 """
 
 
-def test_another_user_who_holds_the_addresses_learns_and_delays_nothing(
-    train: Start, journals: Journals, tmp_path: Path
-) -> None:
+def test_address_taken_by_another_user(train: Start, journals: Journals, tmp_path: Path) -> None:
     data = str(tmp_path)
     names = launch.address("run1", data).name, relay_connection.address(data).name
     with stranger_on(str(names[0])) as told_monitor, stranger_on(str(names[1])) as told_relay:
@@ -36,7 +34,7 @@ def test_another_user_who_holds_the_addresses_learns_and_delays_nothing(
         assert (told_monitor(), told_relay()) == (b"", b"")
 
 
-def test_an_order_has_no_longest_size(train: Start, journals: Journals) -> None:
+def test_spec_may_have_any_size(train: Start, journals: Journals) -> None:
     script = """
         import runvitals
         with runvitals.init(id="run1", notes="n" * 250_000) as run:
@@ -50,7 +48,7 @@ def test_an_order_has_no_longest_size(train: Start, journals: Journals) -> None:
     assert len(info["notes"]) == 250_000
 
 
-def test_no_secret_of_what_a_script_says_is_recorded(train: Start, journals: Journals) -> None:
+def test_secrets_in_values_are_redacted(train: Start, journals: Journals) -> None:
     script = """
         import runvitals
         told = "see https://me:hunter2@host/x?access_token=hunter2"
@@ -73,7 +71,7 @@ def test_no_secret_of_what_a_script_says_is_recorded(train: Start, journals: Jou
     assert {"credentials": {"me": "***", "pin": "***", "count": 2}} in configs
 
 
-def test_a_command_with_many_arguments(journals: Journals, tmp_path: Path) -> None:
+def test_command_with_many_arguments(journals: Journals, tmp_path: Path) -> None:
     words = ["/bin/sh", "-c", "read line", *(f"argument-{number}" for number in range(15_000))]
     command = subprocess.Popen(
         [sys.executable, "-m", "runvitals", "run", "--id", "run1", "--", *words],
@@ -92,14 +90,14 @@ def test_a_command_with_many_arguments(journals: Journals, tmp_path: Path) -> No
     assert journals.end()["state"] == "finished"
 
 
-def test_a_variable_that_no_program_can_be_started_with(train: Start, journals: Journals) -> None:
+def test_environment_variable_that_cannot_be_passed_on(train: Start, journals: Journals) -> None:
     code, _, err = finished(train('import os\nos.environ["BIG"] = "x" * 200_000\n' + textwrap.dedent(RUN)))
     assert code == 0, err
     assert "no system metrics" not in err
     assert len(journals.samples()) >= 2
 
 
-def test_what_is_kept_is_nobody_elses_business(train: Start, tmp_path: Path) -> None:
+def test_files_are_private(train: Start, tmp_path: Path) -> None:
     data, out = tmp_path / "a" / "data", tmp_path / "out"
     script = "import os\nos.umask(0)\n" + textwrap.dedent(RUN)
     code, _, err = finished(train(script, RUNVITALS_DIR=str(data), RUNVITALS_DESTINATIONS=f"files:{out}"))
@@ -109,9 +107,7 @@ def test_what_is_kept_is_nobody_elses_business(train: Start, tmp_path: Path) -> 
     assert {path for path, mode in found.items() if mode & 0o077} == set()
 
 
-def test_facts_about_the_surroundings_hold_no_secrets(
-    train: Start, journals: Journals, tmp_path: Path
-) -> None:
+def test_facts_contain_no_secrets(train: Start, journals: Journals, tmp_path: Path) -> None:
     script = """
         import runvitals
         run = runvitals.init(id="run1", settings={

@@ -1,4 +1,4 @@
-"""A cloned repository is not the user: what its `runvitals.toml` may do, before and after it was trusted."""
+"""What the `runvitals.toml` of a cloned repository may set before and after it is trusted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WANTED = {
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cloned repository that we stand in."""
+    """A cloned repository, the working directory."""
     folder = tmp_path / "cloned" / "src"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -51,7 +51,7 @@ def here() -> dict[str, object]:
     return resolve({}, {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}, os.getcwd())
 
 
-def test_what_is_harmless_needs_no_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_harmless_settings_apply_without_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project.write_text(HARMLESS)
     values = here()
     assert (values["project"], values["tags"], values["sampling_interval"]) == ("digits", ["a"], 5.0)
@@ -60,7 +60,7 @@ def test_what_is_harmless_needs_no_trust(project: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_the_rest_counts_when_the_file_is_trusted(
+def test_other_settings_apply_once_trusted(
     project: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.write_text(f'project = "digits"\n{name} = {WANTED[name]}\n')
@@ -77,17 +77,15 @@ def test_the_rest_counts_when_the_file_is_trusted(
     assert here()[name] != SETTINGS[name].default or name == "mode"
 
 
-def test_no_setting_of_a_project_counts_by_omission() -> None:
-    """Whoever adds a setting has to say that it is harmless."""
+def test_settings_are_not_harmless_by_default() -> None:
+    """A new setting must be declared harmless explicitly."""
     assert not {name for name in WANTED if name != "mode"} & {
         name for name, setting in SETTINGS.items() if setting.is_harmless(None)
     }
     assert len([one for one in SETTINGS.values() if not one.is_harmless(None)]) == len(WANTED) - 1
 
 
-def test_a_project_does_not_have_delivered_what_the_user_keeps(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_project_cannot_enable_delivery(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     users = Path(os.environ["XDG_CONFIG_HOME"], "runvitals", "settings.toml")
     users.parent.mkdir(parents=True)
     users.write_text('mode = "offline"\nserver = "https://mine.example"\n')
@@ -96,7 +94,7 @@ def test_a_project_does_not_have_delivered_what_the_user_keeps(
     assert "ignoring mode in" in capsys.readouterr().err
 
 
-def test_any_change_ends_the_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_change_revokes_trust(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project.write_text('server = "https://mine.example"\n')
     assert main(["trust", str(project)]) == 0
     assert here()["server"] == "https://mine.example"
@@ -109,14 +107,14 @@ def test_any_change_ends_the_trust(project: Path, capsys: pytest.CaptureFixture[
     assert here()["server"] == "https://mine.example"
 
 
-def test_the_trust_is_in_a_file_at_its_place(project: Path) -> None:
+def test_trust_is_stored_by_path(project: Path) -> None:
     project.write_text('destinations = ["files:out"]\n')
     assert main(["trust"]) == 0
     project.rename(project.parent / "src" / "runvitals.toml")
     assert here()["destinations"] == []
 
 
-def test_trust_is_taken_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trust_can_be_revoked(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project.write_text('server = "https://mine.example"\n')
     assert main(["trust", "--remove"]) == 1
     assert "is not trusted" in capsys.readouterr().err
@@ -127,9 +125,7 @@ def test_trust_is_taken_back(project: Path, capsys: pytest.CaptureFixture[str]) 
     assert here()["server"] is None
 
 
-def test_what_is_kept_is_private_and_believed_only_if_it_is(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_trust_file_must_be_private(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project.write_text('server = "https://mine.example"\n')
     assert main(["trust"]) == 0
     kept = Path(trust.trust_file(os.environ))
@@ -144,7 +140,7 @@ def test_what_is_kept_is_private_and_believed_only_if_it_is(
     assert "is corrupt; remove it" in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_is_not_trusted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_file_is_not_trusted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trust"]) == 1
     assert "no runvitals.toml found in this folder or its parents" in capsys.readouterr().err
     project.write_text('servr = "x"\n')
@@ -155,7 +151,7 @@ def test_a_file_that_cannot_be_is_not_trusted(project: Path, capsys: pytest.Capt
         here()
 
 
-def test_a_name_with_control_signs_is_written_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_paths_are_escaped(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project.write_text('server = "https://mine.example"\n')
     folder = project.parent / "a\x1b[31mb\u202e"
     folder.mkdir()
@@ -167,7 +163,7 @@ def test_a_name_with_control_signs_is_written_out(project: Path, capsys: pytest.
     assert "\x1b" not in said
 
 
-def test_headers_are_not_sent_to_exporters_that_a_project_names(
+def test_headers_are_not_sent_to_exporters_of_a_project(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.write_text('dcgm_exporter = "http://other.example:9400/metrics"\n')
@@ -189,7 +185,7 @@ def test_headers_are_not_sent_to_exporters_that_a_project_names(
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="this machine runs us as no root")
-def test_a_strangers_file_in_a_folder_of_everybodys_is_no_project(tmp_path: Path) -> None:
+def test_file_of_another_user_in_a_shared_folder_is_ignored(tmp_path: Path) -> None:
     shared, own = tmp_path / "shared", tmp_path / "shared" / "own"
     own.mkdir(parents=True)
     planted = shared / "runvitals.toml"

@@ -1,4 +1,4 @@
-"""A real `mlflow server`, and a gate before it that notes who asked for what and can refuse."""
+"""A real `mlflow server`, and a proxy in front of it that records requests and can reject them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT = ("Content-Type", "User-Agent")
 
 
 class Server:
-    """`mlflow server` on a SQLite file."""
+    """An `mlflow server` with a SQLite file."""
 
     def __init__(self, folder: Path) -> None:
         self.database = folder / "mlflow.db"
@@ -82,12 +82,12 @@ class Server:
 
 
 class Gate:
-    """What scripts take for the server.
+    """The proxy, which scripts use as the tracking server.
 
     Attributes:
-        failing: `log-batch` gets 503.
-        passed: (who, what) of every request.
-        signed: how each request signed in.
+        failing: whether `log-batch` gets 503.
+        passed: (client, request) of every request.
+        signed: the credentials of each request.
     """
 
     def __init__(self, server: Server) -> None:

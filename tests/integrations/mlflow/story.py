@@ -1,5 +1,4 @@
-"""A training script that begins MLflow runs in every way there is. Prints a JSON object: what happened, and
-the ids of the runs."""
+"""A training script that starts MLflow runs in all supported ways, and prints a report as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def count(session: requests.Session, request: Any, **options: Any) -> Any:
 
 
 def run(name: str, nap_s: float = NAP_S, **options: Any) -> str:
-    """A run that does nothing for a while."""
+    """A run that is idle for a while."""
     asked.clear()
     with mlflow.start_run(**options) as begun:
         told.setdefault("threads", []).append(threading.active_count())
@@ -41,7 +40,7 @@ def run(name: str, nap_s: float = NAP_S, **options: Any) -> str:
 
 
 def refused(call: Any, *values: Any) -> list[str]:
-    """What the call says to values that are not allowed."""
+    """The errors of a call for invalid values."""
     said = []
     for value in values:
         try:
@@ -52,7 +51,7 @@ def refused(call: Any, *values: Any) -> list[str]:
 
 
 def ranks(run_id: str) -> None:
-    """Two processes that join a run, each a node."""
+    """Two processes that join a run as different nodes."""
     children = []
     for number in range(2):
         pid = os.fork()

@@ -73,7 +73,7 @@ def gate(server: Server) -> Iterator[Gate]:
 
 @pytest.fixture(scope="module")
 def environ(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An environment of its own; the relay that served it is ended."""
+    """A clean environment. Its relay is ended after the test."""
     ours = ("RUNVITALS_", "MLFLOW_")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
     home = tmp_path_factory.mktemp("home")
@@ -95,7 +95,7 @@ def environ(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
 
 @pytest.fixture(scope="module")
 def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
-    """What one script did, told by itself; with what it wrote to stderr."""
+    """Run a script; returns its report and its stderr."""
     done = subprocess.run(
         [sys.executable, str(STORY)], env=environ, capture_output=True, text=True, timeout=200, check=False
     )
@@ -105,7 +105,7 @@ def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
 
 
 def samples(environ: dict[str, str], run: str) -> int:
-    """How many samples the run's journal holds."""
+    """The number of samples in the run's journal."""
     records = read_run(f"{environ['RUNVITALS_DIR']}/runs/{run}")
     return sum(1 for record in records if record.type == frames.SAMPLE)
 
@@ -129,7 +129,7 @@ def eventually(look: Callable[[], bool]) -> None:
         "left open",
     ],
 )
-def test_a_run_has_mlflows_metrics_when_it_ends(story: dict[str, Any], server: Server, run: str) -> None:
+def test_run_has_mlflow_metrics_when_it_ends(story: dict[str, Any], server: Server, run: str) -> None:
     assert server.system(story[run]) == HOST
     assert server.run(story[run])["info"]["status"] == "FINISHED"
 
@@ -137,17 +137,17 @@ def test_a_run_has_mlflows_metrics_when_it_ends(story: dict[str, Any], server: S
 @pytest.mark.parametrize(
     "run", ["nothing said", "enabled, but not for this one", "disabled", "with a word for an interval"]
 )
-def test_a_run_has_none_where_they_are_off(story: dict[str, Any], server: Server, run: str) -> None:
+def test_run_has_no_metrics_if_disabled(story: dict[str, Any], server: Server, run: str) -> None:
     assert server.keys(story[run]) == set()
     assert server.run(story[run])["info"]["status"] == "FINISHED"
 
 
 @pytest.mark.parametrize("run", ["shorter than a sample", "by our start_run", "autolog"])
-def test_the_shortest_run_has_its_point(story: dict[str, Any], server: Server, run: str) -> None:
+def test_shortest_run_has_a_point(story: dict[str, Any], server: Server, run: str) -> None:
     assert HOST - {CPU} <= server.system(story[run])  # no time, no share of it
 
 
-def test_every_sample_is_a_step_and_a_resumed_run_counts_on(
+def test_samples_are_steps_and_resumed_runs_continue_them(
     story: dict[str, Any], server: Server, environ: dict[str, str]
 ) -> None:
     run = story["enabled"]
@@ -155,34 +155,34 @@ def test_every_sample_is_a_step_and_a_resumed_run_counts_on(
     assert server.steps(run, MEMORY) == list(range(samples(environ, run)))
 
 
-def test_two_samples_are_one_point(story: dict[str, Any], server: Server, environ: dict[str, str]) -> None:
+def test_samples_are_aggregated_into_points(
+    story: dict[str, Any], server: Server, environ: dict[str, str]
+) -> None:
     run = story["two samples a point"]
     assert server.steps(run, MEMORY) == list(range((samples(environ, run) + 1) // 2))
 
 
-def test_nodes_of_one_run_are_told_apart(story: dict[str, Any], server: Server) -> None:
+def test_nodes_of_a_run_are_distinguished(story: dict[str, Any], server: Server) -> None:
     assert story["ranks ended with"] == [0, 0]
     names = {key.removeprefix("system/") for key in HOST}
     assert server.system(story["ranks"]) == {f"system/node-{i}/{name}" for i in (0, 1) for name in names}
 
 
-def test_the_training_has_no_thread_and_sends_nothing(story: dict[str, Any], gate: Gate) -> None:
+def test_training_has_no_thread_and_sends_no_request(story: dict[str, Any], gate: Gate) -> None:
     assert set(story["threads"]) == {1}
     assert story["enabled asked for"] == story["enabled, but not for this one asked for"]
     assert "runs/log-batch" not in story["enabled asked for"]
     assert ("runvitals", "runs/log-batch") in gate.passed
 
 
-def test_a_run_of_half_a_second_is_two_requests_of_the_relays(story: dict[str, Any], gate: Gate) -> None:
+def test_short_run_needs_two_requests_of_the_relay(story: dict[str, Any], gate: Gate) -> None:
     runs = sum(1 for name in story if f"{name} asked for" in story and "not" not in name)
     ours = [what for who, what in gate.passed if who == "runvitals"]
     assert len(ours) <= 2 * (runs + 5)
     assert set(ours) == {"runs/get", "runs/log-batch"}
 
 
-def test_the_relay_keeps_no_thread_of_runs_that_are_over(
-    story: dict[str, Any], environ: dict[str, str]
-) -> None:
+def test_relay_ends_the_threads_of_finished_runs(story: dict[str, Any], environ: dict[str, str]) -> None:
     answer = relay_connection.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
     if answer is not None:  # else it has found nothing to do, and gone
         eventually(lambda: len(threads_of(int(answer["pid"]))) <= 1)
@@ -204,13 +204,13 @@ def test_invalid_settings_are_rejected_where_they_are_set(story: dict[str, Any])
     assert "often" in story["stderr"]
 
 
-def test_no_secret_is_written_down(story: dict[str, Any], environ: dict[str, str]) -> None:
+def test_secrets_are_not_recorded(story: dict[str, Any], environ: dict[str, str]) -> None:
     files = [path for path in Path(environ["RUNVITALS_DIR"]).rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"hush-hush" in path.read_bytes()]
 
 
-def test_a_server_that_fails_costs_the_time_that_was_allowed_and_no_point(
+def test_failing_server_delays_within_the_timeout_and_loses_no_point(
     server: Server, gate: Gate, environ: dict[str, str]
 ) -> None:
     gate.failing = True
@@ -232,9 +232,7 @@ def test_a_server_that_fails_costs_the_time_that_was_allowed_and_no_point(
     assert server.steps(run, MEMORY) == list(range(samples(environ, run)))
 
 
-def test_a_training_that_is_killed_leaves_all_its_points_and_does_not_run_for_ever(
-    server: Server, environ: dict[str, str]
-) -> None:
+def test_killed_training_is_delivered_and_ended(server: Server, environ: dict[str, str]) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", UNTIL_KILLED], env=environ, stdout=subprocess.PIPE, text=True
     ) as training:
@@ -248,7 +246,7 @@ def test_a_training_that_is_killed_leaves_all_its_points_and_does_not_run_for_ev
     assert server.steps(run, MEMORY) == list(range(kept))
 
 
-def test_a_database_is_written_by_mlflow_itself_in_the_relay(server: Server, environ: dict[str, str]) -> None:
+def test_database_uri_is_written_by_mlflow_in_the_relay(server: Server, environ: dict[str, str]) -> None:
     script = SHORT + "import sys; assert 'sqlalchemy' in sys.modules\n"
     uri = f"sqlite:///{server.database}"
     done = subprocess.run(
@@ -263,7 +261,7 @@ def test_a_database_is_written_by_mlflow_itself_in_the_relay(server: Server, env
     assert server.system(run) == HOST, done.stderr
 
 
-def test_a_run_of_ours_becomes_one_of_mlflows(server: Server, gate: Gate, environ: dict[str, str]) -> None:
+def test_run_is_delivered_as_an_mlflow_run(server: Server, gate: Gate, environ: dict[str, str]) -> None:
     told = {
         "RUNVITALS_DESTINATIONS": f"mlflow:{gate.url}",
         "RUNVITALS_SAMPLING_INTERVAL": "0.1",
