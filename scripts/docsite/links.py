@@ -1,4 +1,4 @@
-"""Problems with the links of a built site: missing files and anchors, resources of other sites."""
+"""Checks the links of a built site: missing files and anchors, and resources loaded from other sites."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 _LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
-"""Elements that make a browser load what they name."""
+"""Elements whose target a browser loads, and the attribute with the URL."""
 _NOT_LOADED = {"canonical", "next", "prev", "alternate"}
-"""`rel` of a `link` that only names an address."""
+"""Values of `rel` for which a browser does not load the target of a `link`."""
 
 
 class _Page(HTMLParser):
@@ -33,7 +33,7 @@ class _Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """One line for each problem; none for a site that works from a disk without a network."""
+    """One line per problem. A site without problems works from disk without a network."""
     pages = {
         path.relative_to(site).as_posix(): _Page(path.read_text("utf-8")) for path in site.rglob("*.html")
     }
@@ -49,7 +49,7 @@ def _of_page(site: Path, pages: dict[str, _Page], name: str, page: _Page) -> Ite
     for address in page.loaded:
         if urlsplit(address).netloc:
             yield f"{name}: loads {address} from another site"
-    if name == "404.html":  # its addresses are those of the place where the site is published
+    if name == "404.html":  # its links are absolute, for the published site
         return
     for address in sorted({*page.links, *page.loaded}):
         parts = urlsplit(address)

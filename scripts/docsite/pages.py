@@ -1,4 +1,4 @@
-"""The pages that the site is built from: docs/, some from the repository's root, a generated reference."""
+"""Collects the pages of the site: docs/, some files of the repository's root, and the generated reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FROM_THE_ROOT = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-"""Pages outside docs/ that are part of the site, and their names there."""
+"""Pages outside docs/, and their names in the site."""
 _CODE_OR_LINK = re.compile(
     r"^(?P<fence>```|~~~).*?^(?P=fence)|`[^`\n]*`|\[(?P<text>[^\]]*)\]\((?P<address>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)",
     re.MULTILINE | re.DOTALL,
@@ -42,10 +42,10 @@ def stage(root: Path, target: Path) -> None:
 
 
 def relinked(text: str, root: Path, source: str, name: str) -> str:
-    """A page with its links as they must be in the site.
+    """A page with its links adapted to the site.
 
-    Links are written for a browser of the repository. Files of the repository that are no page of the site
-    are named, without a link.
+    In the repository, links are relative to the file. Links to files that are not part of the site are
+    replaced by their text.
 
     Args:
         root: the repository.

@@ -12,14 +12,14 @@ from typing import Any
 import griffe
 
 MODULES = {
-    "runvitals": "What a training script and a notebook use.",
-    "runvitals.client": "Runs of a server, read from anywhere.",
-    "runvitals.callbacks": "Callbacks for Lightning, transformers and Keras.",
-    "runvitals.mlflow": "The collectors of runvitals behind MLflow's system metrics.",
-    "runvitals.relay.destination": "What a custom destination is made of.",
-    "runvitals.relay.batch": "What a destination receives.",
+    "runvitals": "For training scripts and notebooks.",
+    "runvitals.client": "Reads runs from a server.",
+    "runvitals.callbacks": "Callbacks for Lightning, Transformers and Keras.",
+    "runvitals.mlflow": "Records MLflow's system metrics with the collectors of runvitals.",
+    "runvitals.relay.destination": "The interface of a custom destination.",
+    "runvitals.relay.batch": "The data that a destination receives.",
 }
-"""Modules that programs may import, with what they are for."""
+"""The public modules, with their descriptions."""
 _FROM_MLFLOW = (
     "enable_system_metrics_logging",
     "disable_system_metrics_logging",
@@ -54,7 +54,7 @@ def page(sources: Path) -> str:
 
 
 def public_names(module: Member) -> list[str]:
-    """The names in `__all__`; without it MLflow's, or the classes that the module defines."""
+    """The names in `__all__`; without it those of `runvitals.mlflow`, or the classes of the module."""
     if module.exports:
         return [str(name) for name in module.exports]
     if module.path == "runvitals.mlflow":
@@ -91,7 +91,7 @@ def _described(name: str, member: Member) -> Iterator[str]:
 
 
 def _signature(name: str, member: Member) -> str:
-    """On one line where it fits, else a parameter a line."""
+    """The signature on one line if it fits, else with one parameter per line."""
     if member.is_attribute:
         return f"{name}: {member.annotation}" if member.annotation else ""
     function = member

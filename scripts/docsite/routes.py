@@ -12,16 +12,16 @@ from runvitals.server.library import Library
 _INTRODUCTION = """\
 # HTTP API
 
-All calls and answers, generated from the OpenAPI document that a server has at `/api/v1/openapi.json`.
-[Using the HTTP API](api.md) explains keys, buckets, cursors and live answers; [Sending samples](ingest.md)
-explains envelopes.
+All requests and responses, generated from the OpenAPI document that a server provides at
+`/api/v1/openapi.json`. [Using the HTTP API](api.md) explains keys, buckets, cursors and event streams;
+[Sending samples](ingest.md) explains envelopes.
 """
 Schema = dict[str, Any]
 
 
 def document() -> Schema:
     """The OpenAPI document of a shared server."""
-    # The library answers calls; the description needs none.
+    # The library serves requests; the description needs none.
     app = application(cast(Library, None))
     describe(app)
     return app.openapi()
