@@ -135,7 +135,7 @@ class Bench:
             child.kill()
             child.communicate()
         for client in (*self._clients, *self.monitor._clients.values()):
-            client.close()
+            client.close()  # type: ignore[attr-defined]
         self.monitor.door.close()
         self.monitor.journal.close()
         for process in self.monitor.processes:

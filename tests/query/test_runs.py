@@ -9,13 +9,14 @@ import pytest
 
 from runvitals.journal import paths
 from runvitals.journal.sealing import Sealer
+from runvitals.model.run import Run
 from runvitals.query import file_ends
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
 from tests.query.journals import MACHINE, T0, Monitor, Trainer, Training
 
 
-def run_of(directory: Path, now_ms: int = T0 + 3_600_000, run_id: str = "abc"):
+def run_of(directory: Path, now_ms: int = T0 + 3_600_000, run_id: str = "abc") -> Run:
     """The run as listed, which must equal what the full reader returns."""
     reader = RunReader(run_id, str(directory))
     reader.poll()

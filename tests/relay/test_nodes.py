@@ -149,7 +149,7 @@ def network() -> Iterator[Network]:
 @pytest.fixture
 def receiver(network: Network, tmp_path: Path) -> Iterator[Receiver]:
     made = Receiver(str(tmp_path / "server"), listener=network.listen())
-    made.wanted = TOKEN
+    made.required_token = TOKEN
     yield made
     made.close()
 

@@ -22,8 +22,9 @@ from runvitals.relay.destinations.prometheus import destination
 from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT, content_type, render
 from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LAST_LOOK_MS, LatestValues
 from runvitals.relay.destinations.timeseries.naming import Namer
+from tests.patience import PATIENCE_S
 from tests.relay.journals import Journal, Sender
-from tests.relay.real_servers import PATIENCE_S, Prometheus, get
+from tests.relay.real_servers import Prometheus, get
 from tests.relay.receiver import now_ms
 
 YEAR_MS = 365 * 86_400_000
