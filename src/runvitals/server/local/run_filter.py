@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,7 +11,7 @@ from runvitals.model.device import devices_of
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.filter import Filter, Predicate, is_field
 from runvitals.model.run import Run
-from runvitals.model.run_sort import RunSort
+from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
 from runvitals.model.search_text import search_text
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -123,26 +121,16 @@ def _comes_after(place: _SortKey, end: _SortKey, descending: bool) -> bool:
     return before if descending or place[0] == _MISSING else not before
 
 
-def cursor(sort: RunSort, place: _SortKey) -> str:
+def cursor(sort: RunSort, key: _SortKey) -> str:
     """The end of a page, for the `after` of the next one."""
-    text = json.dumps([sort.by, sort.descending, *place])
-    return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
+    return encode_cursor(sort, key)
 
 
 def _read_cursor(sort: RunSort, after: str) -> _SortKey:
-    invalid = ValueError(f"invalid after={after!r}; expected the `next` of a previous page")
-    try:
-        text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
-        by, descending, kind, value, run_id = json.loads(text)
-    except (ValueError, TypeError):  # not base64, not JSON, not five values
-        raise invalid from None
-    if [by, descending] != [sort.by, sort.descending]:
-        raise ValueError(
-            f"after={after!r} belongs to a list sorted by {by}; use the same order for every page"
-        )
+    kind, value, run_id = decode_cursor(sort, after, 3)
     is_text = kind == fields.TEXT
     if kind not in (NUMBER, fields.TEXT, _MISSING) or not isinstance(run_id, str):
-        raise invalid
+        raise invalid_cursor(after)
     if isinstance(value, bool) or not isinstance(value, str if is_text else (int, float)):
-        raise invalid
+        raise invalid_cursor(after)
     return kind, value, run_id

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal,
 from runvitals.model.fields import NUMBER, TEXT
 from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
-from runvitals.model.run_sort import RunSort
+from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
 from runvitals.store.metadata.database import ids_of
 from runvitals.store.metadata.filter_sql import COLUMNS, Plan, plan
 from runvitals.store.metadata.run_rows import RunRow, read_rows
@@ -136,25 +134,18 @@ def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None
 
 
 def _cursor(sort: RunSort, place: PagePosition, as_of_ms: int) -> str:
-    text = json.dumps([sort.by, sort.descending, as_of_ms, place.kind, place.value, place.id])
-    return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
+    return encode_cursor(sort, (as_of_ms, place.kind, place.value, place.id))
 
 
 def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
-    no_cursor = ValueError(f"invalid after={after!r}; expected the `next` of a previous page")
+    as_of_ms, kind, value, run_id = decode_cursor(sort, after, 4)
     try:
-        text = base64.urlsafe_b64decode(after + "=" * (-len(after) % 4))
-        by, descending, as_of_ms, kind, value, run_id = json.loads(text)
         check_integers("after", as_of_ms=as_of_ms, kind=kind, run_id=run_id)
-    except (ValueError, TypeError):  # not base64, not JSON, not six values, not numbers
-        raise no_cursor from None
-    if [by, descending] != [sort.by, sort.descending]:
-        raise ValueError(
-            f"after={after!r} belongs to a list sorted by {by}; use the same order for every page"
-        )
+    except ValueError:
+        raise invalid_cursor(after) from None
     is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
     if None in (as_of_ms, kind, run_id) or not _can_be_value(value, is_text):
-        raise no_cursor
+        raise invalid_cursor(after)
     return as_of_ms, PagePosition(kind, value, run_id)
 
 
