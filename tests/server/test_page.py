@@ -225,7 +225,7 @@ def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None
     page.wait("!document.querySelector('.zoomed')")
 
 
-def test_what_was_logged_is_drawn_by_step(page: Browser, tmp_path: Path) -> None:
+def test_logged_values_are_drawn_by_step(page: Browser, tmp_path: Path) -> None:
     training = live_run(tmp_path, 50)
     page.open("/runs/abc/logged")
     page.wait("document.querySelectorAll('figure canvas').length == 3")
@@ -235,7 +235,22 @@ def test_what_was_logged_is_drawn_by_step(page: Browser, tmp_path: Path) -> None
     page.wait("document.querySelector('figure[aria-label=\"brand_new\"]')")
 
 
-def test_what_is_missing_is_said(page: Browser, tmp_path: Path) -> None:
+def test_many_logged_names_are_filtered_and_drawn_in_view_only(page: Browser, tmp_path: Path) -> None:
+    training = live_run(tmp_path, 1)
+    training.trainer.log(now_ms(), 1, **{f"layer.{number}": float(number) for number in range(250)})
+    page.open("/runs/abc/logged")
+    page.wait("document.querySelectorAll('.place').length == 200")
+    page.wait("document.querySelectorAll('figure canvas').length > 3")
+    assert page.evaluate("document.querySelectorAll('figure canvas').length") < 60
+    assert "53 more charts." in page.text(".more")
+    page.evaluate("document.querySelector('.more .link').click()")
+    page.wait("document.querySelectorAll('.place').length == 253")
+    page.open("/runs/abc/logged?charts=LAYER.249")
+    page.wait("document.querySelectorAll('figure canvas').length == 1")
+    assert "249" in page.text('figure[aria-label="layer.249"]')
+
+
+def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -> None:
     live_run(tmp_path, 5)
     page.open("/runs/abc")
     assert "/sys/class/powercap has no readable RAPL domain" in page.text(
@@ -244,7 +259,7 @@ def test_what_is_missing_is_said(page: Browser, tmp_path: Path) -> None:
     page.open("/runs/nope")
     assert "no run 'nope'" in page.text("[role=alert]")
     page.open("/what/is/this")
-    assert page.text("h1") == "There is no such page"
+    assert page.text("h1") == "Page not found"
     refused = [text for text in page.complaints if "404 (Not Found)" in text]
     assert len(refused) == len(page.complaints)
     page.complaints.clear()

@@ -184,6 +184,9 @@ class RunView(Protocol):
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         """What was logged under these names; under all names if there are none."""
 
+    def logged_names(self) -> set[str]:
+        """The names under which numbers were logged."""
+
     def console(self) -> tuple[bool, list[ConsolePiece]]:
         """Whether older output was left out, and the newest output in order of time."""
 

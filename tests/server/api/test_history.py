@@ -57,3 +57,16 @@ def test_logged_rows_at_full_resolution(
     assert response.status_code == 422
     assert "100 values were logged; a response holds at most 99: request fewer" in response.json()["error"]
     client.ask("runs/abc/history")
+
+
+def test_names_are_listed_and_searched(
+    tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in (0, 1):
+        Trainer(tmp_path, pid=4711 + rank, rank=rank).log(T0, 0, loss=1.0, **{f"rank{rank}/Loss": 1.0})
+    assert client.ask("runs/abc/history/names") == ["loss", "rank0/Loss", "rank1/Loss"]
+    assert client.ask("runs/abc/history/names", keys=["*/[lL]oss", "none"]) == ["rank0/Loss", "rank1/Loss"]
+    monkeypatch.setattr("runvitals.server.api.history.NAMES_PER_RESPONSE", 2)
+    assert client.ask("runs/abc/history/names") == ["loss", "rank0/Loss"]
+    assert client.ask("runs/abc/history/names", skip=2) == ["rank1/Loss"]
+    assert client.get("/api/v1/runs/none/history/names").status_code == 404

@@ -156,6 +156,7 @@ def test_ranks_keep_their_own(tmp_path: Path, local: Client, server: StoredServe
         trainer.log(T0 + 1000, 1, loss=0.5 + rank, eval=0.1)
     server.take(tmp_path)
     same(local, server, "runs/abc/history")
+    same(local, server, "runs/abc/history/names")
     same(local, server, "runs/abc/history", rank=1)
 
 

@@ -1,4 +1,4 @@
-// The API as the page uses it: /api/v1 of the server it came from. The shapes are those of /api/v1/openapi.json.
+// Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
 
 export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
 export type Value = number | null;
@@ -168,7 +168,7 @@ export interface Sample {
   values: Record<string, Value>;
 }
 
-export interface Call {
+export interface LoggedRow {
   host: string;
   rank: number | null;
   step: number;
@@ -176,15 +176,15 @@ export interface Call {
   values: Record<string, Value>;
 }
 
-/** What one live event tells. */
+/** A live event. */
 export interface News {
   samples?: Sample[];
-  calls?: Call[];
+  calls?: LoggedRow[];
   run?: RunDetail;
   reload?: boolean;
 }
 
-export interface Printed {
+export interface ConsolePiece {
   time_ms: number;
   stream: 'stdout' | 'stderr';
   text: string;
@@ -194,7 +194,7 @@ export interface Printed {
 
 export interface Console {
   cut: boolean;
-  pieces: Printed[];
+  pieces: ConsolePiece[];
 }
 
 export class ApiError extends Error {
@@ -209,17 +209,17 @@ export class ApiError extends Error {
 /** Why something failed: the server's error text, else the browser's. */
 export const reasonOf = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
 
-/** The same as an ApiError: what is no answer of the server has status -1. */
+/** Any error as an ApiError; status -1 if it is not from the server. */
 export const asApiError = (problem: unknown): ApiError =>
   problem instanceof ApiError ? problem : new ApiError(-1, reasonOf(problem));
 
 export type Params = Record<string, string | number | string[] | null | undefined>;
 
-/** The JSON answer of a call; an ApiError with the server's own words where it refuses. */
+/** GET a JSON response. Throws an ApiError with the server's error text. */
 export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
   ask<T>(address(path, params), { signal });
 
-/** A call that changes something. JSON is what pages of other sites cannot send. */
+/** A request that changes something. It is JSON, because pages of other sites cannot send that. */
 export async function send(method: 'POST' | 'PATCH' | 'DELETE', path: string, body: object = {}): Promise<void> {
   await ask(address(path), { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 }
@@ -234,20 +234,20 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
   }
   if (response.ok) return (await response.json()) as T;
   if (response.status === 401) toLogin();
-  throw new ApiError(response.status, await refusal(response));
+  throw new ApiError(response.status, await errorText(response));
 }
 
-/** The server asks for a token: give it, and come back to this very view. */
+/** Go to the login page, which redirects back to this view. */
 function toLogin(): void {
   window.location.assign(`/login?next=${encodeURIComponent(window.location.pathname + window.location.search)}`);
 }
 
-async function refusal(response: Response): Promise<string> {
+async function errorText(response: Response): Promise<string> {
   try {
     const answer = (await response.json()) as { error?: unknown };
     if (typeof answer.error === 'string') return answer.error;
   } catch {
-    // Not JSON: a proxy's page, say. The status has to do.
+    // Not JSON, for example a proxy's error page: report the status.
   }
   return `The server answered ${response.status} ${response.statusText}`;
 }

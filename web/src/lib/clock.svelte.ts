@@ -1,4 +1,4 @@
-// The time now, as state, once a second while the page is seen.
+// The time now, as state: updated once a second while the page is visible.
 
 class Clock {
   now = $state(Date.now());

@@ -1,8 +1,8 @@
-// Points of series: from answers of the API and from live samples, to the aligned columns that a chart draws.
+// Points of series: from API responses and live samples to the aligned columns that a chart draws.
 
 import type { Logged, Metrics, Value } from './api';
 
-/** One series: x ascending; null is a gap. `low` and `high` are there where a value stands for several. */
+/** One series: x ascending; null is a gap. `low` and `high` are set if each value is a bucket. */
 export interface Points {
   x: number[];
   y: Value[];
@@ -17,7 +17,7 @@ export interface Line {
 
 export const seriesId = (one: { host: string; role: string; key: string }): string => `${one.host}\n${one.role}\n${one.key}`;
 
-/** The points of each series of an answer, by `seriesId`. A bucket's value stands in its middle. */
+/** The points of each series of a response, by `seriesId`. A bucket's value is drawn in its middle. */
 export function fromMetrics(answer: Metrics): Map<string, Points> {
   const found = new Map<string, Points>();
   const half = (answer.bucket_ms ?? 0) / 2;
@@ -39,7 +39,7 @@ export function scaled(points: Points, factor: number): Points {
   return { x: points.x, y: times(points.y), low: points.low && times(points.low), high: points.high && times(points.high) };
 }
 
-/** What was logged: by name, a line for each process. */
+/** Logged values: by name, a line for each process. */
 export function fromLogged(answer: Logged): Map<string, Map<string, Points>> {
   const found = new Map<string, Map<string, Points>>();
   for (const group of answer.groups) {
@@ -55,7 +55,7 @@ export function fromLogged(answer: Logged): Map<string, Map<string, Points>> {
   return found;
 }
 
-/** A process that goes on with another's work, from a step on that the other may have passed already. */
+/** The points of a process and of the one that resumed its work, perhaps from an earlier step. */
 function resumed(before: Points, after: Points): Points {
   const first = after.x[0];
   if (first === undefined) return before;
@@ -74,7 +74,7 @@ function resumed(before: Points, after: Points): Points {
 export const processLabel = (host: string, rank: number | null): string =>
   rank === null ? host : `rank ${rank}`;
 
-/** Add a point at the end. One that is not newer than the last is known already. */
+/** Append a point, unless it is not newer than the last one. */
 export function append(points: Points, x: number, y: Value): boolean {
   if (points.x.length > 0 && x <= points.x[points.x.length - 1]!) return false;
   points.x.push(x);
@@ -84,7 +84,7 @@ export function append(points: Points, x: number, y: Value): boolean {
   return true;
 }
 
-/** How far apart two points may be before the line between them would suggest values that were not measured. */
+/** The largest distance of two points that are connected; a line over a longer gap would suggest measured values. */
 export function longestStep(x: readonly number[]): number {
   if (x.length < 3) return Infinity;
   const steps: number[] = [];
@@ -96,13 +96,13 @@ export function longestStep(x: readonly number[]): number {
 
 export type Column = (number | null | undefined)[];
 
-/** Columns over one common x, as uPlot takes them: null is a gap, undefined is a moment of another series only. */
+/** Columns over a common x for uPlot: null is a gap, undefined a time that only other series have. */
 export interface Aligned {
   x: number[];
   columns: Column[];
 }
 
-/** The columns of several series; each has a gap where its own points are unusually far apart. */
+/** The columns of several series; each has a gap where its points are unusually far apart. */
 export function align(series: readonly { x: readonly number[]; columns: readonly (readonly Value[])[] }[]): Aligned {
   const all = new Set<number>();
   const gaps = series.map((one) => gapsOf(one.x));
@@ -134,7 +134,7 @@ function gapsOf(x: readonly number[]): number[] {
   return found;
 }
 
-/** Many series as one: lowest, mean and highest at each x where all or some have a value. */
+/** Many series as one: lowest, mean and highest at each x where any has a value. */
 export function spread(lines: readonly Line[]): Points {
   const { x, columns } = align(
     lines.map(({ points: { x, y, low, high } }) => ({ x, columns: [y, low ?? y, high ?? y] })),

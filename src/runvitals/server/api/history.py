@@ -1,4 +1,4 @@
-"""`/runs/{run}/history`: the numbers that a run logged, by step."""
+"""`/runs/{run}/history`: the numbers that a run logged, by step, and their names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from runvitals.query.key_filter import KeyFilter
 from runvitals.server import series
 from runvitals.server.api import models
 from runvitals.server.api.parameters import MaxPoints, TheRun
@@ -21,6 +22,7 @@ from runvitals.server.api.tables.responses import history_table, send_table
 from runvitals.server.library import RunView
 
 router = APIRouter(responses=RUN_ERRORS)
+NAMES_PER_RESPONSE = 10_000
 
 
 @router.get("/runs/{run}/history", response_model=models.Logged, responses=RESPONSES)
@@ -49,3 +51,25 @@ async def run_history(
         return json_bytes(series.logged(view, keys, points, rank))
 
     return await json_response(request, await read_or_422(run, read))
+
+
+@router.get("/runs/{run}/history/names", response_model=list[str])
+async def run_history_names(
+    request: Request,
+    run: TheRun,
+    keys: Annotated[
+        list[str],
+        Query(description="Names or globs, may be repeated. All if none is given.", max_length=1000),
+    ] = [],  # noqa: B006
+    skip: Annotated[
+        int, Query(description="Leave out this many: those of the previous responses.", ge=0, le=2**53)
+    ] = 0,
+) -> Response:
+    """The names under which numbers were logged, sorted; 10,000 per response."""
+
+    def read(view: RunView) -> bytes:
+        matches = KeyFilter(keys)
+        names = sorted(name for name in view.logged_names() if matches(name))
+        return json_bytes(names[skip : skip + NAMES_PER_RESPONSE])
+
+    return await json_response(request, await read_or_422(run, read, quick=True))

@@ -67,14 +67,14 @@ async def list_response(request: Request, run: OpenedRun, read: Callable[[RunVie
     return response
 
 
-async def read_or_422(run: OpenedRun, read: Callable[[RunView], bytes]) -> bytes:
+async def read_or_422(run: OpenedRun, read: Callable[[RunView], bytes], quick: bool = False) -> bytes:
     """The result of a reader.
 
     Raises:
         HTTPException: 422 if it raises ValueError: too much was requested, or a parameter is invalid.
     """
     try:
-        return await run.use(read)
+        return await run.use(read, quick)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 

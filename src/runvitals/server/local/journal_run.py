@@ -105,9 +105,14 @@ class JournalView:
 
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         wanted = set(names)
-        return [self._calls(name, history, wanted) for name, history in self.reader.histories.items()]
+        return [
+            self._logged_columns(name, history, wanted) for name, history in self.reader.histories.items()
+        ]
 
-    def _calls(self, name: str, history: History, wanted: set[str]) -> LoggedColumns:
+    def logged_names(self) -> set[str]:
+        return {key for history in self.reader.histories.values() for key in history.keys}
+
+    def _logged_columns(self, name: str, history: History, wanted: set[str]) -> LoggedColumns:
         writer = self.reader.facts.writer(name)
         columns = {}
         for key in history.keys:

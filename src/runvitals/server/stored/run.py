@@ -219,6 +219,10 @@ class StoredRun:
                 found.append(LoggedColumns(lane.host, lane.rank, self._logged(lane, keys, 0)))
         return found
 
+    def logged_names(self) -> set[str]:
+        logged = {key for lane in self._lanes if STEP in lane.logged for key in lane.logged}
+        return logged - {STEP, TRUE_TIME}
+
     def _logged(
         self, lane: Lane, keys: Iterable[str], t0: int, t1: int = END_OF_TIME_MS - 1
     ) -> dict[str, tuple[Floats, Floats, Floats]]:

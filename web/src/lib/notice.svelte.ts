@@ -1,4 +1,4 @@
-// One message about what was just done, and the way back.
+// A message about the last action, with an undo button where it can be undone.
 
 import { reasonOf } from './api';
 
@@ -10,7 +10,7 @@ export interface Message {
 
 class Notice {
   message = $state.raw<Message | null>(null);
-  /** Counts what was undone: a list on show is asked for again. */
+  /** Counts up when an action was undone, so that lists are requested again. */
   undone = $state(0);
   #undo: (() => Promise<void>) | null = null;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandText, gitText, isStopping, machineRows, missing, rows, terminalText, why } from './words';
+import { commandText, gitText, isStopping, machineRows, missing, rows, terminalText, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -18,7 +18,7 @@ it('a run is stopping from the request to its end', () => {
   expect(isStopping({ state: 'stopped', stop_requested_ms: 1 })).toBe(false);
 });
 
-it('missing sources are those that are not on, or only in part, with the reason', () => {
+it('missing sources are those that are not on, or only partial, with the reason', () => {
   const sources = {
     node1: {
       cpu: { state: 'on' },
@@ -27,7 +27,7 @@ it('missing sources are those that are not on, or only in part, with the reason'
     },
   };
   expect(missing(sources)).toEqual([
-    { host: 'node1', name: 'thermal', state: 'in part', reason: 'cpu.avg_temp: no sensor' },
+    { host: 'node1', name: 'thermal', state: 'partial', reason: 'cpu.avg_temp: no sensor' },
     { host: 'node1', name: 'nvidia', state: 'absent', reason: 'no driver' },
   ]);
 });
@@ -42,7 +42,7 @@ it('rows are dotted names with texts', () => {
   ]);
 });
 
-it('bytes of a machine are in units that people read', () => {
+it('bytes of a machine are in readable units', () => {
   expect(machineRows({ memory: { total_bytes: 25_276_514_304 }, bytes: 'many' })).toEqual([
     ['memory.total_bytes', '23.5 GiB'],
     ['bytes', 'many'],

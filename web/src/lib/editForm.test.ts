@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { changesOf, formOf, tagsOf } from './edit';
+import { changesOf, formOf, tagsOf } from './editForm';
 
 const run = { id: 'abc', name: 'abc', notes: 'so so', tags: ['a, b', 'c'] };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SeriesInfo } from './api';
-import { inMlflow, plan, search, shorten } from './layout';
+import { inMlflow, plan, search, shorten } from './chartPlan';
 
 function series(key: string, chart: string, subject: string, more: Partial<SeriesInfo> = {}): SeriesInfo {
   return {

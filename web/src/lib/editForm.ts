@@ -1,8 +1,8 @@
-// What a user can change of a run: name, notes, tags.
+// The form for editing a run: name, notes, tags.
 
 import type { RunChanges, RunDetail } from './api';
 
-/** As the form holds it: the tags one a line, as a tag may have any other character. */
+/** The form's fields. Tags are one per line, because a tag may contain any other character. */
 export interface Form {
   name: string;
   notes: string;
@@ -15,7 +15,7 @@ export const formOf = (run: Pick<RunDetail, 'id' | 'name' | 'notes' | 'tags'>): 
   tags: run.tags.join('\n'),
 });
 
-/** Only what differs: what somebody else changed meanwhile stays. */
+/** Only the changed fields, so that other users' changes are kept. */
 export function changesOf(before: Form, after: Form): RunChanges {
   const changes: RunChanges = {};
   if (after.name.trim() !== before.name) changes.name = after.name.trim();

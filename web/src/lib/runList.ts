@@ -1,4 +1,4 @@
-// The runs list as its address says it: which runs, in which order, which page. The server does the work.
+// The list of runs in the address: filter, sort order, page. The server filters and sorts.
 
 import type { Params, State } from './api';
 
@@ -6,12 +6,12 @@ export const PAGE_SIZE = 100;
 export const STATES: readonly State[] = ['running', 'finished', 'failed', 'crashed', 'stopped', 'lost'];
 
 export type Column = 'state' | 'run' | 'started' | 'duration';
-/** What the API calls the columns that it can sort by. */
+/** The API's names of the sortable columns. */
 const SORTED_BY: Record<Column, string> = { state: 'state', run: 'name', started: 'started_ms', duration: 'duration_ms' };
-/** Texts are read from A to Z; of times and amounts the largest is wanted first. */
+/** Texts sort ascending at first, times and numbers descending. */
 const FROM_THE_START: readonly Column[] = ['state', 'run'];
 
-/** What of all runs is shown. `after`: the cursor that the page before ended with; `page` counts from 1. */
+/** Which runs are listed. `after`: the `next` of the previous page; `page` counts from 1. */
 export interface Wanted {
   words: string;
   states: State[];
@@ -22,7 +22,7 @@ export interface Wanted {
   page: number;
 }
 
-/** What an address asks for; what it says that is not allowed is as if it was not there. */
+/** The list that an address describes; invalid values are ignored. */
 export function wantedOf(query: URLSearchParams): Wanted {
   const sort = query.get('sort') ?? '';
   const after = query.get('after');
@@ -52,10 +52,10 @@ export function paramsOf(wanted: Wanted, project: string | null): Params {
   };
 }
 
-/** Whether it is less than all runs. */
+/** Whether a filter is set. */
 export const isFiltered = (wanted: Wanted): boolean => wanted.words.trim() !== '' || wanted.states.length > 0;
 
-/** Another list begins at its first page. */
+/** A changed list starts at its first page. */
 const FIRST_PAGE = { after: null, page: null };
 
 export function searched(words: string): Record<string, string | null> {
@@ -68,7 +68,7 @@ export function toggled(wanted: Wanted, state: State): Record<string, string | n
   return { state: states.join(','), ...FIRST_PAGE };
 }
 
-/** Changes of the address when a column's heading is pressed: again is the other way round. */
+/** Changes of the address when a column's heading is pressed; a second time reverses the order. */
 export function sortedBy(wanted: Wanted, column: Column): Record<string, string | null> {
   const descending = column === wanted.column ? !wanted.descending : !FROM_THE_START.includes(column);
   return { sort: column === 'started' ? null : column, order: descending ? null : 'up', ...FIRST_PAGE };

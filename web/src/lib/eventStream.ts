@@ -1,18 +1,18 @@
-// A run's event stream. Browsers reconnect by themselves, and say what they have got (Last-Event-ID).
+// A run's event stream. Browsers reconnect automatically, and send the last event that they received (Last-Event-ID).
 
 import { address, runPath, type News } from './api';
 
-/** Browsers do not reconnect by themselves after an error response. */
-const AGAIN_MS = 5000;
+/** Browsers do not reconnect automatically after an error response. */
+const RECONNECT_MS = 5000;
 
 export type Link = 'connecting' | 'open' | 'paused';
 
 /**
  * Follows a run until it is closed.
  *
- * A hidden tab lets go of its connection: a browser has six to a server, for all its tabs together.
+ * A hidden tab closes its connection: a browser has six to a server, for all its tabs together.
  */
-export class Live {
+export class EventStream {
   #source: EventSource | null = null;
   #again: ReturnType<typeof setTimeout> | undefined;
   #watch = (): void => (document.hidden ? this.#pause() : this.#connect());
@@ -42,7 +42,7 @@ export class Live {
     this.#again = setTimeout(() => {
       this.#source = null;
       this.#connect();
-    }, AGAIN_MS);
+    }, RECONNECT_MS);
   }
 
   #pause(): void {

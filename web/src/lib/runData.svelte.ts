@@ -1,34 +1,34 @@
-// One run as the page follows it: its facts, its series, the stretch of time on show, and the points of each chart.
+// One run as the page follows it: its facts, its series, the displayed time range, and the points of each chart.
 
-import { asApiError, get, type ApiError, runPath, type Call, type Metrics, type News, type Params, type RunDetail, type Sample, type SeriesInfo } from './api';
-import type { ChartPlan } from './layout';
-import { Live, type Link } from './live';
+import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type Sample, type SeriesInfo } from './api';
+import type { ChartPlan } from './chartPlan';
+import { EventStream, type Link } from './eventStream';
 import { append, fromMetrics, seriesId, type Points } from './points';
-import { keyGlob, merged, SERIES_PAGE } from './series';
+import { keyGlob, merged, SERIES_PAGE } from './seriesList';
 
 export interface Range {
   min: number;
   max: number;
 }
 
-/** Points an answer may have: more than a chart has pixels would not be seen. */
+/** Points of a series in one response: more than a chart has pixels could not be seen. */
 const MAX_POINTS = 600;
-/** Live samples that may join an answer before it is asked for again. */
-const MAX_JOINED = 200;
-/** Charts that are asked for in one call: its address has a limit. */
-const MOST_FEEDS = 20;
-/** Live samples that are kept for answers still on their way. */
+/** Live samples that may be appended to a response before it is requested again. */
+const MAX_APPENDED = 200;
+/** Charts in one request: its address has a limit. */
+const CHARTS_PER_REQUEST = 20;
+/** How long live samples are kept for responses that have not arrived yet. */
 const RECENT_MS = 30_000;
 
-/** The points of one chart: of the whole stretch, and of a zoom into it. */
-export class Feed {
+/** The points of one chart: of the whole range (`base`), and of a zoom into it. */
+export class ChartFeed {
   points: ReadonlyMap<string, Points> = new Map();
   state: 'waiting' | 'ready' | 'failed' = 'waiting';
   error = '';
-  /** Samples stand for themselves; buckets for several, with a band from lowest to highest. */
+  /** Width of the buckets that the points stand for; null if they are samples. */
   bucketMs: number | null = null;
   zoomed = false;
-  joined = 0;
+  appended = 0;
   base: Map<string, Points> | null = null;
   readonly ids: ReadonlySet<string>;
 
@@ -40,7 +40,7 @@ export class Feed {
   }
 }
 
-export class Follow {
+export class RunData {
   run = $state.raw<RunDetail | null>(null);
   series = $state.raw<SeriesInfo[] | null>(null);
   /** Whether `series` has all that the run has; else more are loaded by `loadMore` and `search`. */
@@ -49,10 +49,10 @@ export class Follow {
   link = $state<Link>('connecting');
   /** The range that the user zoomed into; null follows the run. */
   zoom = $state.raw<Range | null>(null);
-  /** Only the last stretch of this length; null is the whole run. */
+  /** Show only the newest samples of this duration; null shows the whole run. */
   windowMs = $state<number | null>(null);
   newestMs = $state(0);
-  /** The stretch of time on show. */
+  /** The displayed time range. */
   range = $derived.by((): Range => {
     if (this.zoom) return this.zoom;
     const start = this.run?.started_ms ?? 0;
@@ -60,15 +60,15 @@ export class Follow {
     return { min: this.windowMs === null ? start : Math.max(start, end - this.windowMs), max: end };
   });
 
-  #live: Live | null = null;
-  #feeds = new Set<Feed>();
-  #wanted = new Set<Feed>();
+  #live: EventStream | null = null;
+  #feeds = new Set<ChartFeed>();
+  #requested = new Set<ChartFeed>();
   #recent: Sample[] = [];
   #known = new Set<string>();
   #pages = 1;
   #words = '';
   #found: SeriesInfo[] = [];
-  #listeners = new Set<(calls: Call[] | null) => void>();
+  #listeners = new Set<(calls: LoggedRow[] | null) => void>();
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
 
@@ -79,10 +79,10 @@ export class Follow {
   async #start(): Promise<void> {
     await this.refresh();
     if (this.#closed.signal.aborted || this.error) return;
-    // The stream first: what comes before it is open is in the answers that are asked for then, so nothing falls between.
-    this.#live = new Live(this.id, {
+    // The stream first: the responses that are requested once it is open contain everything before it, so nothing is missed.
+    this.#live = new EventStream(this.id, {
       news: (news) => this.#take(news),
-      link: (link) => this.#linked(link),
+      link: (link) => this.#linkChanged(link),
       refused: () => void this.refresh(),
     });
     this.#later('first', 700, () => void this.#reloadAll());
@@ -135,7 +135,7 @@ export class Follow {
     });
   }
 
-  /** Have the server look for keys with these words, where not all series are loaded. */
+  /** Have the server search for keys with these words if not all series are loaded. */
   search(words: string): void {
     this.#words = words;
     if (!this.complete && words.trim()) this.#later('search', 300, () => void this.#search());
@@ -159,7 +159,7 @@ export class Follow {
     }
   }
 
-  /** Do it once, in a while, however often it is asked for. */
+  /** Call `work` once after `ms`, however often it is requested until then. */
   #later(what: string, ms: number, work: () => void): void {
     if (this.#timers.has(what)) return;
     const timer = setTimeout(() => {
@@ -169,7 +169,7 @@ export class Follow {
     this.#timers.set(what, timer);
   }
 
-  #linked(link: Link): void {
+  #linkChanged(link: Link): void {
     this.link = link;
     if (link === 'open') void this.#reloadAll();
   }
@@ -181,20 +181,20 @@ export class Follow {
     this.reload();
   }
 
-  /** Ask for everything on show again. */
+  /** Request everything in view again. */
   reload(): void {
-    for (const feed of this.#feeds) this.#want(feed);
+    for (const feed of this.#feeds) this.#request(feed);
     for (const listener of this.#listeners) listener(null);
   }
 
-  // The charts on show.
+  // Charts in view
 
-  add(feed: Feed): () => void {
+  add(feed: ChartFeed): () => void {
     this.#feeds.add(feed);
-    if (this.#live && !this.#timers.has('first')) this.#want(feed);
+    if (this.#live && !this.#timers.has('first')) this.#request(feed);
     return () => {
       this.#feeds.delete(feed);
-      this.#wanted.delete(feed);
+      this.#requested.delete(feed);
     };
   }
 
@@ -203,7 +203,7 @@ export class Follow {
     this.zoom = zoom;
     for (const feed of this.#feeds) {
       if (zoom === null && feed.base) this.#show(feed, feed.base, false);
-      if (zoom !== null || feed.joined > MAX_JOINED || !feed.base) this.#want(feed);
+      if (zoom !== null || feed.appended > MAX_APPENDED || !feed.base) this.#request(feed);
     }
   }
 
@@ -213,19 +213,19 @@ export class Follow {
     this.reload();
   }
 
-  #want(feed: Feed): void {
-    this.#wanted.add(feed);
-    this.#later('ask', 20, () => void this.#ask());
+  #request(feed: ChartFeed): void {
+    this.#requested.add(feed);
+    this.#later('points', 20, () => void this.#loadRequested());
   }
 
-  /** One call for all charts that came into view together, or several where they are many. */
-  async #ask(): Promise<void> {
-    const feeds = [...this.#wanted];
-    this.#wanted.clear();
-    for (let i = 0; i < feeds.length; i += MOST_FEEDS) await this.#askFor(feeds.slice(i, i + MOST_FEEDS));
+  /** One request for the charts that came into view together, or several if they are many. */
+  async #loadRequested(): Promise<void> {
+    const feeds = [...this.#requested];
+    this.#requested.clear();
+    for (let i = 0; i < feeds.length; i += CHARTS_PER_REQUEST) await this.#load(feeds.slice(i, i + CHARTS_PER_REQUEST));
   }
 
-  async #askFor(feeds: readonly Feed[]): Promise<void> {
+  async #load(feeds: readonly ChartFeed[]): Promise<void> {
     const zoom = this.zoom;
     const windowMs = this.windowMs;
     const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
@@ -234,7 +234,7 @@ export class Follow {
     try {
       const answer = await get<Metrics>(`${runPath(this.id)}/metrics`, params, this.#closed.signal);
       if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the user changed the range meanwhile
-      this.#hand(answer, feeds, zoom !== null);
+      this.#receive(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;
       const { message, status } = asApiError(error);
@@ -247,7 +247,7 @@ export class Follow {
     }
   }
 
-  #hand(answer: Metrics, feeds: readonly Feed[], zoomed: boolean): void {
+  #receive(answer: Metrics, feeds: readonly ChartFeed[], zoomed: boolean): void {
     const all = fromMetrics(answer);
     for (const feed of feeds) {
       const points = new Map([...all].filter(([id]) => feed.ids.has(id)));
@@ -255,24 +255,24 @@ export class Follow {
       feed.error = '';
       if (!zoomed) {
         feed.base = points;
-        feed.joined = 0;
-        for (const sample of this.#recent) if (sample.t > answer.t1) this.#join(feed, sample);
+        feed.appended = 0;
+        for (const sample of this.#recent) if (sample.t > answer.t1) this.#append(feed, sample);
       }
       this.#show(feed, points, zoomed);
     }
   }
 
-  #show(feed: Feed, points: ReadonlyMap<string, Points>, zoomed: boolean): void {
+  #show(feed: ChartFeed, points: ReadonlyMap<string, Points>, zoomed: boolean): void {
     feed.points = points;
     feed.zoomed = zoomed;
     feed.state = 'ready';
     feed.changed();
   }
 
-  // What comes live.
+  // Live news
 
-  /** Listen for `log()` calls; null asks the listener to load all of them again. */
-  onCalls(listener: (calls: Call[] | null) => void): () => void {
+  /** Listen for logged rows; null means that rows were skipped and have to be loaded again. */
+  onRows(listener: (calls: LoggedRow[] | null) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -287,20 +287,20 @@ export class Follow {
   #takeSamples(samples: Sample[]): void {
     const newest = samples.reduce((latest, sample) => Math.max(latest, sample.t), this.newestMs);
     this.#recent = [...this.#recent, ...samples].filter((sample) => sample.t > newest - RECENT_MS);
-    // Of an incomplete list it is not known which series are new.
+    // With an incomplete list, it is unknown which series are new.
     if (this.complete && samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
     for (const feed of this.#feeds) {
       let moved = false;
-      for (const sample of samples) moved = this.#join(feed, sample) || moved;
+      for (const sample of samples) moved = this.#append(feed, sample) || moved;
       if (moved && !feed.zoomed) feed.changed();
-      if (feed.joined > MAX_JOINED && !this.zoom) this.#want(feed);
+      if (feed.appended > MAX_APPENDED && !this.zoom) this.#request(feed);
     }
     this.newestMs = newest;
   }
 
-  #join(feed: Feed, sample: Sample): boolean {
+  #append(feed: ChartFeed, sample: Sample): boolean {
     if (!feed.base) return false;
     let moved = false;
     for (const one of feed.plan.series) {
@@ -308,7 +308,7 @@ export class Follow {
       const points = feed.base.get(seriesId(one));
       if (points) moved = append(points, sample.t, sample.values[one.key] ?? null) || moved;
     }
-    if (moved) feed.joined += 1;
+    if (moved) feed.appended += 1;
     return moved;
   }
 }

@@ -1,4 +1,4 @@
-// What states, signals and sources are called on the page.
+// Texts about a run: why it ended, its states, missing sources, facts, git, command line, console output.
 
 import type { Ending, Json, RunRow, Source } from './api';
 import { formatValue } from './units';
@@ -22,7 +22,7 @@ const SIGNALS: Record<number, string> = {
   25: 'SIGXFSZ',
 };
 
-/** Why a run ended as it did: `exit code 3`, `SIGKILL, out of memory`; empty where there is nothing to say. */
+/** Why a run ended as it did: `exit code 3`, `SIGKILL, out of memory`; empty if it ended normally. */
 export function why(ending: Ending): string {
   const words: string[] = [];
   if (ending.signal !== null) words.push(SIGNALS[ending.signal] ?? `signal ${ending.signal}`);
@@ -35,7 +35,7 @@ export function why(ending: Ending): string {
 export const isStopping = (run: Pick<RunRow, 'state' | 'stop_requested_ms'>): boolean =>
   run.state === 'running' && run.stop_requested_ms !== null;
 
-/** One sentence on how a run stands, for those who have not met the word. */
+/** What each state means. */
 export const STATE_TEXT: Record<string, string> = {
   running: 'The run is running and its monitor reports.',
   finished: 'The run ended without an error.',
@@ -52,13 +52,13 @@ export interface Missing {
   reason: string;
 }
 
-/** The sources that give nothing, or not everything, and why. */
+/** The sources without values or with missing values, and why. */
 export function missing(sources: Record<string, Record<string, Source>>): Missing[] {
   const found: Missing[] = [];
   for (const [host, byName] of Object.entries(sources)) {
     for (const [name, source] of Object.entries(byName)) {
       if (source.state === 'on' && !source.reason) continue;
-      const state = source.state === 'on' ? 'in part' : (source.state ?? 'unknown');
+      const state = source.state === 'on' ? 'partial' : (source.state ?? 'unknown');
       found.push({ host, name, state, reason: source.reason ?? '' });
     }
   }
@@ -76,14 +76,14 @@ export function rows(value: Record<string, Json>, prefix = ''): [string, string]
   });
 }
 
-/** Rows of a machine's facts: amounts of bytes in units that people read. */
+/** Rows of a machine's facts: bytes in readable units. */
 export function machineRows(facts: Record<string, Json>): [string, string][] {
   return rows(facts).map(([name, text]) =>
     /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes')] : [name, text],
   );
 }
 
-/** `main 63651d03, changed`, as far as it is known. */
+/** `main 63651d03ad, with changes`, as far as they are known. */
 export function gitText(git: Json | undefined): string {
   if (git === null || typeof git !== 'object' || Array.isArray(git)) return '';
   const { branch, commit, dirty } = git;
@@ -97,14 +97,14 @@ function jsonText(value: Json): string {
   return String(value);
 }
 
-/** A command line as one would type it. */
+/** A command line, quoted for a shell. */
 export function commandText(words: readonly string[]): string {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 }
 
 const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
 
-/** Output of a program as it would stand in a terminal: without colours, a carriage return writing over its line. */
+/** A program's output as a terminal shows it: without colours, and with carriage returns applied. */
 export function terminalText(output: string): string {
   return output
     .replace(ESCAPES, '')

@@ -1,4 +1,4 @@
-// What the server we came from is, and what it can do: asked once.
+// The server that this page came from: its kind and capabilities, requested once.
 
 import { ApiError, get, type About } from './api';
 
@@ -16,7 +16,7 @@ class ThisServer {
       this.about = await get<About>('about');
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      setTimeout(() => void this.#load(), 3000); // the view itself says that there is no answer
+      setTimeout(() => void this.#load(), 3000); // the view itself shows the error
     }
   }
 
@@ -25,7 +25,7 @@ class ThisServer {
     return this.about?.kind === 'server';
   }
 
-  /** False until it is known, and on a machine's own journals: those belong to the runs that write them. */
+  /** False until it is known, and for local journals, which belong to the runs that write them. */
   can(what: Capability): boolean {
     return this.about?.capabilities.includes(what) ?? false;
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SeriesInfo } from './api';
-import type { ChartPlan } from './layout';
-import { firstCharts, keyGlob, merged } from './series';
+import type { ChartPlan } from './chartPlan';
+import { firstCharts, keyGlob, matching, merged } from './seriesList';
 
 const series = (key: string, host = 'node1'): SeriesInfo => ({ key, host, role: 'monitor' }) as SeriesInfo;
 const chart = (id: string): ChartPlan => ({ id }) as ChartPlan;
@@ -41,4 +41,10 @@ describe('firstCharts', () => {
     expect(firstCharts(sections, 3).map((one) => one.charts.map((of) => of.id))).toEqual([['1', '2'], ['3']]);
     expect(firstCharts(sections, 9)).toEqual(sections);
   });
+});
+
+it('finds names that contain every word, in whatever case', () => {
+  const names = ['train/Loss', 'eval/loss', 'lr'];
+  expect(matching(names, 'LOSS train')).toEqual(['train/Loss']);
+  expect(matching(names, ' ')).toEqual(names);
 });

@@ -1,21 +1,21 @@
-// The list of a run's series where it is longer than one answer of the server.
+// Lists of series and names that may be longer than one response of the server.
 
 import type { SeriesInfo } from './api';
-import type { Section } from './layout';
+import type { Section } from './chartPlan';
 import { seriesId } from './points';
 
-/** Series in one answer of the server; there may be more when an answer has so many. */
+/** Entries in one response of the server; a response with as many may have a successor. */
 export const SERIES_PAGE = 10_000;
-/** Charts on show at first, and how many more each time that more are wanted: each is an element to lay out. */
+/** Charts shown at first, and added by "Show more": each is an element to lay out. */
 export const CHARTS_SHOWN = 200;
-/** The server's limit for a glob is 512 characters. */
-const MOST_LETTERS = 100;
+/** The server's limit for a glob is 512 characters; a letter takes up to four. */
+const MAX_LETTERS = 100;
 
 /** A glob for keys with the longest of some words, in whatever case: the server's globs distinguish it. */
 export function keyGlob(words: string): string | null {
   const longest = words.split(/\s+/).reduce((best, word) => (word.length > best.length ? word : best), '');
   if (longest === '') return null;
-  return `*${[...longest].slice(0, MOST_LETTERS).map(anyCase).join('')}*`;
+  return `*${[...longest].slice(0, MAX_LETTERS).map(anyCase).join('')}*`;
 }
 
 function anyCase(letter: string): string {
@@ -24,13 +24,13 @@ function anyCase(letter: string): string {
   return '*?['.includes(letter) ? `[${letter}]` : letter;
 }
 
-/** A list with those of another that it lacks. */
+/** Two lists without duplicates. */
 export function merged(series: readonly SeriesInfo[], more: readonly SeriesInfo[]): SeriesInfo[] {
   const known = new Set(series.map(seriesId));
   return [...series, ...more.filter((one) => !known.has(seriesId(one)))];
 }
 
-/** The first charts of all sections, as many as `most`. */
+/** The first `most` charts of the sections. */
 export function firstCharts(sections: readonly Section[], most: number): Section[] {
   const found: Section[] = [];
   let left = most;
@@ -40,4 +40,10 @@ export function firstCharts(sections: readonly Section[], most: number): Section
     left -= section.charts.length;
   }
   return found;
+}
+
+/** The names that contain every word, in whatever case. */
+export function matching(names: readonly string[], words: string): string[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return names.filter((name) => wanted.every((word) => name.toLowerCase().includes(word)));
 }

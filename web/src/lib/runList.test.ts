@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CLEARED, isFiltered, nextPage, paramsOf, placeText, searched, sortedBy, toggled, wantedOf } from './list';
+import { CLEARED, isFiltered, nextPage, paramsOf, placeText, searched, sortedBy, toggled, wantedOf } from './runList';
 
 const of = (text: string) => wantedOf(new URLSearchParams(text));
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RunRow } from './api';
-import { durationOf, latest } from './table';
+import { durationOf, latest } from './runTable';
 
 function row(id: string, more: Partial<RunRow> = {}): RunRow {
   const ending = { state: 'finished', exit_code: 0, signal: null, out_of_memory: false } as const;
