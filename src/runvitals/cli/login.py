@@ -30,7 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     secret = getpass.getpass(f"token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()
     if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
-        raise ValueError("invalid token: expected rvt_…, as printed by `runvitals token create NAME`")
+        # Not "invalid token: …": redaction would take the next word for the token.
+        raise ValueError(
+            "the token is not valid; expected rvt_…, as printed by `runvitals token create NAME`"
+        )
     login.check(url, secret)
     print(f"token stored in {inert(login.keep(url, secret, os.environ))}")
     return 0
