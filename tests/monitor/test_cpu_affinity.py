@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.monitor.cpu_affinity import EVERY_S, Placement
-from runvitals.monitor.processes import Process
+from runvitals.monitor.cpu_affinity import EVERY_S, CpuAffinity
+from runvitals.monitor.processes import WatchedProcess
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
@@ -28,43 +28,45 @@ def processors() -> Iterator[list[int]]:
 
 
 @pytest.fixture
-def training() -> Iterator[Process]:
+def training() -> Iterator[WatchedProcess]:
     with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        process = Process(child.pid, {"role": "train"})
+        process = WatchedProcess(child.pid, {"role": "train"})
         yield process
         process.release()
         child.kill()
 
 
-def pin(process: Process, processor: int) -> None:
+def pin(process: WatchedProcess, processor: int) -> None:
     os.sched_setaffinity(process.pid, {processor})
     while process.processor() != processor:
         pass
 
 
-def test_it_follows_the_training(processors: list[int], training: Process) -> None:
-    placement = Placement(set(processors))
+def test_it_follows_the_training(processors: list[int], training: WatchedProcess) -> None:
+    affinity = CpuAffinity(set(processors))
     for number, processor in enumerate(processors[:2]):
         pin(training, processor)
-        placement.look(100.0 * number, [training])
+        affinity.update(100.0 * number, [training])
         assert os.sched_getaffinity(0) == set(processors) - {processor}
-        assert placement.look_at_s == 100.0 * number + EVERY_S
+        assert affinity.update_at_s == 100.0 * number + EVERY_S
 
 
-def test_it_stays_anywhere_where_the_training_is_everywhere(processors: list[int], training: Process) -> None:
-    placement = Placement({processors[0]})
+def test_it_stays_anywhere_where_the_training_is_everywhere(
+    processors: list[int], training: WatchedProcess
+) -> None:
+    affinity = CpuAffinity({processors[0]})
     pin(training, processors[0])
-    placement.look(0.0, [training])
+    affinity.update(0.0, [training])
     assert os.sched_getaffinity(0) == set(processors)
 
 
 def test_a_process_that_has_ended_is_nowhere(processors: list[int]) -> None:
     child = subprocess.Popen(["true"])
-    process = Process(child.pid, {"role": "train"})
+    process = WatchedProcess(child.pid, {"role": "train"})
     child.wait()
     assert process.processor() is None
-    Placement(set(processors)).look(0.0, [process])
+    CpuAffinity(set(processors)).update(0.0, [process])
     assert os.sched_getaffinity(0) == set(processors)
     process.release()

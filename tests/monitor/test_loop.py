@@ -22,11 +22,11 @@ from runvitals.collectors.base import Scope, Tick
 from runvitals.journal import clock, frames
 from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.writer import JournalWriter
-from runvitals.monitor.clients import Door
+from runvitals.monitor.clients import Listener
 from runvitals.monitor.loop import ENDING_RETRY_S, FIRST_ATTACH_S, Monitor
-from runvitals.monitor.oom_kills import MemoryKills
+from runvitals.monitor.oom_kills import OomKillDetector
 from runvitals.monitor.processes import CLOSING_GRACE_S
-from runvitals.monitor.relay_connection import RelayLine
+from runvitals.monitor.relay_connection import RelayConnection
 from runvitals.monitor.sampler import Sampler
 
 T0_S = 1_760_000_000.0
@@ -119,11 +119,11 @@ class Bench:
         journal = JournalWriter(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=of_day)
         self.monitor = Monitor(
             journal,
-            Door(door.detach()),
+            Listener(door.detach()),
             Sampler([self.work], interval_s, lambda source, error: None),
             Scope(),
             interval_s,
-            MemoryKills(self.kill_count),
+            OomKillDetector(self.kill_count),
             self.clock,
             self.poller,
         )
@@ -134,9 +134,11 @@ class Bench:
         for child in self._children:
             child.kill()
             child.communicate()
-        for client in (*self._clients, *self.monitor._clients.values()):
-            client.close()  # type: ignore[attr-defined]
-        self.monitor.door.close()
+        for sock in self._clients:
+            sock.close()
+        for client in self.monitor._clients.values():
+            client.close()
+        self.monitor.listener.close()
         self.monitor.journal.close()
         for process in self.monitor.processes:
             process.release()
@@ -482,7 +484,7 @@ class TestDeletedFolder:
         bench = Bench(tmp_path / "run", segment_bytes=200_000)
         bench.process()
         while not list(bench.folder.glob("*.part")):
-            bench.monitor.note(frames.INFO, machine={"filler": os.urandom(4000).hex()})
+            bench.monitor.recorder.note(frames.INFO, machine={"filler": os.urandom(4000).hex()})
             if bench.monitor.journal.rotated:
                 bench.turn()
         yield bench
@@ -527,19 +529,19 @@ def test_what_was_said_of_a_descriptor_does_not_count_for_the_next_of_its_number
 
     def first() -> None:
         called.append("first")
-        descriptors.forget(four.fileno())
+        descriptors.unwatch(four.fileno())
         descriptors.watch(four.fileno(), lambda: called.append("another"))
-        descriptors.forget(two.fileno())
+        descriptors.unwatch(two.fileno())
 
     descriptors.watch(two.fileno(), first)
     descriptors.watch(four.fileno(), lambda: called.append("second"))
-    descriptors.hear(0)
+    descriptors.dispatch(0)
     assert called == ["first"]
     for end in (one, two, three):
         end.close()
     four.close()
-    descriptors.hear(0)
-    descriptors.hear(0)
+    descriptors.dispatch(0)
+    descriptors.dispatch(0)
     assert called == ["first"], "closed behind our back: forgotten, or poll would return at once for ever"
 
 
@@ -670,7 +672,7 @@ def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: 
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for fd in taken:
             os.close(fd)
-    (event,) = bench.records(frames.EVENT, name="door_shut")
+    (event,) = bench.records(frames.EVENT, name="accept_failed")
     assert "Too many open files" in event["text"]
     bench.turn(10)
     assert [attach.get("rank") for attach in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
@@ -680,18 +682,18 @@ def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: 
 def test_a_relay_that_talks_nonsense_is_left_and_asked_anew(bench: Bench) -> None:
     theirs: list[socket.socket] = []
 
-    def reach(directory: str) -> socket.socket:
+    def connect(directory: str) -> socket.socket:
         ours, end = socket.socketpair()
         theirs.append(end)
         return ours
 
     bench.process()
-    bench.monitor.relay = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/", reach=reach)
+    bench.monitor.relay = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/", connect=connect)
     bench.turn(2)
     theirs[0].send(b"[1, 2]\n")
     bench.turn(4)
     assert [event["text"] for event in bench.records(frames.EVENT, name="bad_message")] == [
-        "the relay said a message that is not a JSON object"
+        "invalid message from the relay: not a JSON object"
     ]
     assert len(theirs) == 2
     theirs[1].send(b'{"op": "event", "name": "hello", "text": "again"}\n')

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.monitor.relay_connection import RelayLine, address, own_variables
+from runvitals.monitor.relay_connection import RelayConnection, address, destination_variables
 
 ENVIRON = {
     "MLFLOW_TRACKING_USERNAME": "me",
@@ -30,7 +30,7 @@ ENVIRON = {
     ],
 )
 def test_a_destinations_variables_begin_with_its_name(destinations: list[str], names: list[str]) -> None:
-    own = own_variables(destinations, ENVIRON)
+    own = destination_variables(destinations, ENVIRON)
     assert sorted(own.keys() - {"RUNVITALS_DESTINATIONS"}) == names
 
 
@@ -43,9 +43,9 @@ def test_a_relay_that_cannot_be_had_for_a_week_is_asked_for_once_a_minute() -> N
     def reach(directory: str) -> None:
         attempts.append(now_s)
 
-    line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
+    line = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
     for now_s in range(1000, 1000 + WEEK_S):
-        assert not line.mind(float(now_s))
+        assert not line.ensure(float(now_s))
     assert attempts[:6] == [1000, 1001, 1002, 1004, 1008, 1016]
     assert len(attempts) == pytest.approx(WEEK_S / 60, rel=0.01)
 
@@ -63,20 +63,20 @@ def test_a_relay_that_has_lived_well_is_replaced_at_once() -> None:
         assert line.messages() == []
         assert line.fd == -1
 
-    line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
+    line = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
     for at_s in (1000.0, 1000.1):
-        assert line.mind(at_s), "the first death costs no wait"
+        assert line.ensure(at_s), "the first death costs no wait"
         dies()
-    assert not line.mind(1000.2), "the second one does"
-    assert line.mind(1002.0)
+    assert not line.ensure(1000.2), "the second one does"
+    assert line.ensure(1002.0)
     dies()
-    assert not line.mind(1003.0)
-    assert line.mind(1004.0)
+    assert not line.ensure(1003.0)
+    assert line.ensure(1004.0)
     dies()
-    assert line.mind(1010.0)
-    assert not line.mind(1100.0), "there is one"
+    assert line.ensure(1010.0)
+    assert not line.ensure(1100.0), "there is one"
     dies()
-    assert line.mind(1100.1)
+    assert line.ensure(1100.1)
     line.close()
     theirs.pop().close()
 
@@ -85,16 +85,16 @@ def test_a_long_message_is_sent_as_the_relay_takes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_LONG", "x" * 1_000_000)
-    door = address(str(tmp_path)).bind()
-    assert door is not None
-    line = RelayLine(str(tmp_path), "abc", ["mlflow:http://host"], "/")
-    assert line.mind(0.0)
-    with socket.socket(fileno=door.detach()) as listening:
+    listener = address(str(tmp_path)).listen()
+    assert listener is not None
+    line = RelayConnection(str(tmp_path), "abc", ["mlflow:http://host"], "/")
+    assert line.ensure(0.0)
+    with socket.socket(fileno=listener.detach()) as listening:
         relay, _ = listening.accept()
     heard = b""
     while b"\n" not in heard:
         heard += relay.recv(65536)
-        line.mind(1.0)  # at the next tick
+        line.ensure(1.0)  # at the next tick
     assert json.loads(heard)["environ"]["MLFLOW_LONG"] == "x" * 1_000_000
     relay.close()
     line.close()

@@ -15,7 +15,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.monitor.relay_connection import ask, call
+from runvitals.monitor.relay_connection import ask, connect
 from runvitals.relay.destinations.runvitals import login
 from tests.leftovers import end_relay
 from tests.patience import PATIENCE_S
@@ -101,7 +101,7 @@ def test_run_without_destinations_starts_no_relay(environ: dict[str, str], mode:
     script = SCRIPT + "import sys; assert 'runvitals.monitor.relay_connection' not in sys.modules\n"
     said = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
     assert "deliver" not in said
-    assert call(environ["RUNVITALS_DIR"]) is None
+    assert connect(environ["RUNVITALS_DIR"]) is None
 
 
 def test_stop_request_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:

@@ -89,14 +89,14 @@ class Clock:
         return self.now_s
 
 
-class Mortal(launch.Line):
+class Mortal(launch.MonitorSocket):
     """A connection to a monitor that dies on demand, or when it is asked something."""
 
     def __init__(self, answers: bool = True) -> None:
         self.lives = True
         self._answers = answers
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self.lives
 
     def is_ours(self) -> bool:
@@ -116,7 +116,7 @@ def test_without_a_monitor_one_attempt_per_minute_is_made(capsys: pytest.Capture
     clock = Clock()
     attempts: list[float] = []
 
-    def connect(spec: Mapping[str, Any]) -> launch.Line:
+    def connect(spec: Mapping[str, Any]) -> launch.MonitorSocket:
         attempts.append(clock())
         raise launch.Unavailable("there is none on this system")
 
@@ -133,7 +133,7 @@ def test_monitor_that_keeps_dying_is_restarted_once_a_minute() -> None:
     clock = Clock()
     monitors: list[Mortal] = []
 
-    def connect(spec: Mapping[str, Any]) -> launch.Line:
+    def connect(spec: Mapping[str, Any]) -> launch.MonitorSocket:
         monitors.append(Mortal())
         return monitors[-1]
 
@@ -149,7 +149,7 @@ def test_final_message_reaches_a_new_monitor() -> None:
     clock = Clock()
     monitors: list[Mortal] = []
 
-    def connect(spec: Mapping[str, Any]) -> launch.Line:
+    def connect(spec: Mapping[str, Any]) -> launch.MonitorSocket:
         # Of the last three only the third one lives long enough to answer.
         monitors.append(Mortal(answers=len(monitors) not in (2, 3)))
         return monitors[-1]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 FORMAT = 1
-NO_ROOM = frozenset(
+TEMPORARY_ERRORS = frozenset(
     (errno.ENOSPC, errno.EFBIG, errno.EMFILE, errno.ENFILE, getattr(errno, "EDQUOT", errno.ENOSPC))
 )
 """Errors that may be temporary: no space on the disk, no free descriptor."""
@@ -105,7 +105,7 @@ class JournalWriter:
             self._begin_file()
         except OSError as error:
             self.error = error
-            if error.errno in NO_ROOM:
+            if error.errno in TEMPORARY_ERRORS:
                 return
             if self._fd >= 0:
                 os.close(self._fd)

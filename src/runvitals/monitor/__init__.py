@@ -1,1 +1,1 @@
-"""The process beside the training that samples, watches and writes."""
+"""The monitor: a process beside the training that samples the host and records how the run ends."""

@@ -1,12 +1,13 @@
-"""The monitor's door: an inherited listening Unix socket, one JSON object a line in either direction.
+"""Connections of the run's processes to the monitor: an inherited listening Unix socket, with one JSON object
+per line in either direction.
 
-From a client: `{"op": "attach", "pid": …, "role": …, "rank": …, "writer": …}`, `{"op": "finish", "pid": …,
-"exit_code": …, "closing": …}`,
-`{"op": "exited", "pid": …, "exit_code": …, "signal": …}` (a parent that has waited for the command). To a
-client, after its process is done and its last sample written: `{"op": "done", "state": …}`.
+From a process: `{"op": "attach", "pid": …, "role": …, "rank": …, "writer": …}`,
+`{"op": "finish", "pid": …, "exit_code": …, "closing": …}`, and
+`{"op": "exited", "pid": …, "exit_code": …, "signal": …}` from a parent that has waited for its child.
+To a process, when its last sample is written: `{"op": "done", "state": …}`.
 
-Only processes of our own user are listened to. `_socket` is the C half of `socket`, whose Python half would
-cost 1 MB.
+Only connections of our own user are accepted. Uses `_socket`, the C half of `socket`, because the Python half
+would cost 1 MB.
 """
 
 from __future__ import annotations
@@ -15,32 +16,32 @@ import _socket
 import os
 
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.monitor.socket_address import peer
+from runvitals.monitor.socket_address import peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _LONGEST_LINE = 256 * 1024
-_MOST_AT_ONCE = 64  # connections looked at in one turn: another user's may come without end
+_MOST_AT_ONCE = 64  # connections accepted per call: other users may open them without end
 
 
-class Client:
-    """One connection of a process of this run."""
+class ClientConnection:
+    """The connection of one process of this run."""
 
     __slots__ = ("_buffer", "fd", "pid", "sock")
 
     def __init__(self, sock: _socket.socket, pid: int) -> None:
         self.sock = sock
         self.fd = sock.fileno()
-        self.pid = pid  # as the kernel says, not as the client says
+        self.pid = pid  # as reported by the kernel, not by the client
         self._buffer = b""
 
     def messages(self) -> list[dict[str, Any]] | None:
-        """What has come in, or None when the other side has gone.
+        """The messages received since the last call; None if the client has disconnected.
 
         Raises:
-            ValueError: something that is not one JSON object a line.
+            ValueError: the client sent something other than one JSON object per line.
         """
         try:
             data = self.sock.recv(65536)
@@ -55,13 +56,11 @@ class Client:
             raise ValueError(f"a line of more than {_LONGEST_LINE} bytes")
         messages = [loads(line) for line in lines if line]
         if not all(isinstance(message, dict) for message in messages):
-            raise ValueError("a message that is not a JSON object")
+            raise ValueError("not a JSON object")
         return messages
 
     def send(self, message: dict[str, object]) -> None:
-        """Tell the client something. One that has gone, or does not read, misses it: nobody waits for a
-        client.
-        """
+        """Send a message without waiting. It is dropped if the client has gone or does not read."""
         try:
             self.sock.send(dumps(message) + b"\n")
         except OSError:
@@ -71,7 +70,7 @@ class Client:
         self.sock.close()
 
 
-class Door:
+class Listener:
     """The listening socket."""
 
     __slots__ = ("fd", "sock")
@@ -81,18 +80,22 @@ class Door:
         self.sock.setblocking(False)
         self.fd = fd
 
-    def accept(self) -> Client | None:
-        """The next connection of our own user, or None when there is none (left)."""
+    def accept(self) -> ClientConnection | None:
+        """Accept the next connection of our own user; None if there is none.
+
+        Raises:
+            OSError: no descriptor is free.
+        """
         for _ in range(_MOST_AT_ONCE):
             try:
-                fd, _ = self.sock._accept()  # type: ignore[attr-defined]  # what `socket.accept` is made of
+                fd, _ = self.sock._accept()  # type: ignore[attr-defined]  # the C half of `socket.accept`
             except (BlockingIOError, ConnectionAbortedError):
                 return None
             sock = _socket.socket(fileno=fd)
             sock.setblocking(False)
-            pid, uid = peer(sock)
+            pid, uid = peer_credentials(sock)
             if uid == os.geteuid():
-                return Client(sock, pid)
+                return ClientConnection(sock, pid)
             sock.close()
         return None
 

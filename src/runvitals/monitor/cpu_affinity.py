@@ -1,7 +1,7 @@
-"""On which processors the monitor runs: on others than the training, where there are others.
+"""Keeps the monitor on other processors than the training, if there are others.
 
 The scheduler often wakes the monitor on the training's processor although another one is idle. On two
-processors it did so for every fourth sample, and each of those held the training up for 0.5 ms.
+processors it did so for every fourth sample, and each of these samples delayed the training by 0.5 ms.
 """
 
 from __future__ import annotations
@@ -12,55 +12,55 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
-    from runvitals.monitor.processes import Process
+    from runvitals.monitor.processes import WatchedProcess
 
 EVERY_S = 2.0
-# Beyond so many processors the scheduler finds an idle one by itself.
+# With more processors than this, the scheduler finds an idle one.
 MOST_PROCESSORS = 16
 
 
-class Placement:
-    """Keeps this process off the processors that the training's processes were last seen on.
+class CpuAffinity:
+    """Restricts this process to processors that the training's processes were not last seen on.
 
     Args:
         allowed: the processors that this process may use.
 
     Attributes:
-        look_at_s: when to `look` again.
+        update_at_s: when to call `update` again.
 
     Example:
-        >>> placement = Placement.of_this_process()
-        >>> placement.look(now_s, processes)   # on processors 0 and 1, with the training on 0
+        >>> affinity = CpuAffinity.of_this_process()
+        >>> affinity.update(now_s, processes)   # on processors 0 and 1, with the training on 0
         >>> os.sched_getaffinity(0)
         {1}
     """
 
-    __slots__ = ("_allowed", "_now", "look_at_s")
+    __slots__ = ("_allowed", "_current", "update_at_s")
 
     def __init__(self, allowed: Set[int]) -> None:
         self._allowed = allowed
-        self._now = allowed
-        self.look_at_s = 0.0
+        self._current = allowed
+        self.update_at_s = 0.0
 
     @classmethod
-    def of_this_process(cls) -> Placement | None:
-        """None where there is nothing to choose, or nothing to gain."""
+    def of_this_process(cls) -> CpuAffinity | None:
+        """None if there is only one processor, or so many that it makes no difference."""
         if not hasattr(os, "sched_getaffinity"):
             return None
         allowed = os.sched_getaffinity(0)
         return cls(allowed) if 1 < len(allowed) <= MOST_PROCESSORS else None
 
-    def look(self, now_s: float, processes: Iterable[Process]) -> None:
-        """Follow the processes if they have moved."""
-        self.look_at_s = now_s + EVERY_S
+    def update(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:
+        """Adapt to where the processes run now."""
+        self.update_at_s = now_s + EVERY_S
         wanted = self._allowed - {process.processor() for process in processes}
         if not wanted:
-            wanted = self._allowed  # the training is everywhere
-        if wanted == self._now:
+            wanted = self._allowed  # the training uses all of them
+        if wanted == self._current:
             return
         try:
             os.sched_setaffinity(0, wanted)
-        except OSError:  # forbidden, or the processors were taken away: stay where we are, and ask no more
-            self.look_at_s = float("inf")
+        except OSError:  # forbidden, or the processors were taken offline: give up
+            self.update_at_s = float("inf")
             return
-        self._now = wanted
+        self._current = wanted

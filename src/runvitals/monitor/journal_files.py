@@ -1,62 +1,66 @@
-"""The files of a monitor's run: brings them to the disk, seals those that are full, and keeps room for the
-ending."""
+"""Maintenance of the journal files of the monitor's run: syncs them to disk, seals full ones, and reserves
+space for the record of the run's ending.
+"""
 
 from __future__ import annotations
 
 import os
 from _stat import S_ISREG
 
-from runvitals.journal.paths import SUFFIX
-from runvitals.monitor.reserve import Reserve
+from runvitals.journal import frames
+from runvitals.journal.json_codec import dumps
+from runvitals.journal.paths import OPEN_FLAGS, SUFFIX, segment_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from runvitals.journal.sealing import Sealer
     from runvitals.journal.writer import JournalWriter
 
 SYNC_EVERY_S = 10.0
+# A START record, the report of lost records and the ending take 1 KB; file systems allocate 4 KiB.
+RESERVE_BYTES = 4096
 
 
-class Disk:
-    """A run's files. Nothing here raises: a folder that is deleted under a live run is no reason to end.
+class JournalFiles:
+    """The files of a run. No method raises: the monitor continues even if the run's folder is deleted.
 
     Args:
         journal: the monitor's own.
-        warn: called with (event's name, text).
+        warn: called with (name of an event, text).
         now_s: monotonic clock.
 
     Attributes:
-        reserve: room for the run's ending.
-        tend_at_s: when to `tend` again.
+        reserve: space for the run's ending.
+        maintain_at_s: when to call `maintain` again.
     """
 
-    __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "reserve", "tend_at_s")
+    __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "maintain_at_s", "reserve")
 
     def __init__(self, journal: JournalWriter, warn: Callable[[str, str], object], now_s: float) -> None:
         self._journal = journal
         self._warn = warn
         self._sync_at_s = now_s + SYNC_EVERY_S
-        self.tend_at_s = now_s
+        self.maintain_at_s = now_s
         self._problem = ""
         self._sealer: Sealer | None = None
         self.reserve = Reserve(journal)
 
-    def tend(self, now_s: float) -> None:
-        """What is due at a tick."""
-        self.reserve.take()
+    def maintain(self, now_s: float) -> None:
+        """Do what is due at a tick: reserve space, sync, seal one step."""
+        self.reserve.allocate()
         if now_s >= self._sync_at_s:
             self._sync_at_s = now_s + SYNC_EVERY_S
             self.sync()
         if self._sealer is not None or self._journal.rotated:
-            self._seal_a_little()
-        # A file is sealed a step at each tick. One that has just become full waits until the next sync.
-        self.tend_at_s = self._sync_at_s if self._sealer is None else now_s
+            self._seal_step()
+        # A file is sealed in one step per tick. A file that has just become full waits until the next sync.
+        self.maintain_at_s = self._sync_at_s if self._sealer is None else now_s
 
     def sync(self) -> None:
-        """Bring the run's files to the disk itself: ours and those of the processes, which must not wait for
-        a disk. What goes wrong again and again is told once.
+        """Flush the run's files to disk, including those of the training processes, which must not wait for a
+        disk. A repeated error is reported once.
         """
         problem = self._sync_all()
         if problem and problem != self._problem:
@@ -64,13 +68,13 @@ class Disk:
         self._problem = problem
 
     def _sync_all(self) -> str:
-        """The last thing that went wrong; "" when nothing did."""
+        """Returns the last error, or ""."""
         folder = self._journal.folder
         problem = ""
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
-            return ""  # the run was deleted while it went on
+            return ""  # the run was deleted while it was running
         except OSError as error:
             return f"{folder}: {error.strerror}"
         for name in names:
@@ -78,7 +82,7 @@ class Disk:
                 problem = _sync_file(os.path.join(folder, name)) or problem
         return problem
 
-    def _seal_a_little(self) -> None:
+    def _seal_step(self) -> None:
         from runvitals.journal.sealing import Sealer  # most runs never fill a file
 
         try:
@@ -86,20 +90,20 @@ class Disk:
             if not sealer.step():
                 self._sealer = None
         except (OSError, ValueError) as error:
-            self.abandon()
+            self.abandon_sealing()
             self._warn("not_sealed", str(error))
 
-    def abandon(self) -> None:
-        """Leave what is being sealed as it was."""
+    def abandon_sealing(self) -> None:
+        """Leave the file that is being sealed as it was."""
         if self._sealer is not None:
             self._sealer.abandon()
             self._sealer = None
 
 
 def _sync_file(path: str) -> str:
-    """What went wrong; "" when nothing did."""
+    """Returns the error, or ""."""
     try:
-        # Without waiting: it may be a pipe that nobody writes to.
+        # O_NONBLOCK: opening a FIFO must not wait for a process that writes to it.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return ""  # sealed and renamed since the listing
@@ -111,3 +115,84 @@ def _sync_file(path: str) -> str:
     finally:
         os.close(fd)
     return ""
+
+
+class Reserve:
+    """A small file beside the journal that becomes its last segment if there is no space for the ending.
+    Without it, a run that ends on a full disk would be lost.
+
+    Its blocks are already allocated, so writing to it needs no free space. File systems that never write in
+    place, such as Btrfs and ZFS, do not guarantee that.
+
+    Args:
+        journal: the monitor's own.
+    """
+
+    __slots__ = ("_fd", "_journal")
+
+    def __init__(self, journal: JournalWriter) -> None:
+        self._journal = journal
+        self._fd = -1
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self._journal.folder, f"{self._journal.writer}.reserve")
+
+    def allocate(self) -> None:
+        """Reserve the space, unless that is done already or the disk is full."""
+        if self._fd >= 0 or not self._journal.size:
+            return  # without a first record there was no space for the journal itself
+        try:
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPEN_FLAGS, 0o600)
+            is_allocated = os.write(self._fd, bytes(RESERVE_BYTES)) == RESERVE_BYTES
+        except OSError:
+            is_allocated = False
+        if not is_allocated:
+            self.release()
+
+    def write(self, type: int, value: Mapping[str, object]) -> bool:
+        """Write the journal's last record, after the disk has rejected it. Returns whether that succeeded."""
+        if self._fd < 0:
+            return False
+        journal = self._journal
+        journal.lost -= 1  # this record, which is not lost if it can be written here
+        records = [(frames.START, journal.start_record(journal.segment + 1))]
+        if journal.lost:
+            records.append((frames.EVENT, journal.loss_record()))
+        records.append((type, dumps(value)))
+        data = b"".join(
+            frames.frame(record_type, journal.seq + i, payload)
+            for i, (record_type, payload) in enumerate(records)
+        )
+        if len(data) > RESERVE_BYTES or not self._publish(data):
+            journal.lost += 1
+            return False
+        journal.forget()
+        journal.segment += 1
+        journal.seq += len(records)
+        journal.lost = 0
+        return True
+
+    def _publish(self, data: bytes) -> bool:
+        try:
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            if os.write(self._fd, data) < len(data):
+                return False
+            os.ftruncate(self._fd, len(data))
+            os.fsync(self._fd)
+            journal = self._journal
+            os.rename(self.path, segment_path(journal.folder, journal.writer, journal.segment + 1))
+        except OSError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Free the space. A reserve that became the journal's last segment stays."""
+        if self._fd < 0:
+            return
+        os.close(self._fd)
+        self._fd = -1
+        try:
+            os.unlink(self.path)
+        except OSError:
+            return  # renamed, or deleted with the run

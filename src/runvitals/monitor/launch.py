@@ -1,9 +1,8 @@
-"""The trainer's side of the monitor: finding the one of this run, or starting it. Costs the caller 1 to 3 ms,
-no thread, no fork, no wait.
+"""Connects a process to the monitor of its run, and starts the monitor if necessary. Takes 1 to 3 ms, without
+a thread, a fork or waiting.
 
-The first process of a run on a host binds the run's socket, starts a monitor and hands it the listening
-descriptor; every other process connects. An abstract socket name leaves nothing behind when its owner dies,
-needs no lock file, and works where the data folder is on NFS.
+The first process of a run on a host binds the run's socket, starts a monitor and passes it the listening
+descriptor; every other process connects.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from typing import Any
 from runvitals.journal import file_descriptor
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.monitor import spawn
-from runvitals.monitor.socket_address import NO_SIGNAL, Address
+from runvitals.monitor.socket_address import NO_SIGNAL, SocketAddress
 
-_ORDER_FD, _DOOR_FD, _TRAINER_FD = 3, 4, 5
+_SPEC_FD, _LISTENER_FD, _TRAINER_FD = 3, 4, 5
 _ATTEMPTS = 5
 
 
 class Unavailable(Exception):
-    """No monitor could be reached or started; the text says why. The training goes on, and its `log()` is
-    still kept.
+    """No monitor could be reached or started; the text says why. The training continues, and its `log()`
+    calls are still recorded.
     """
 
 
-def address(run: str, directory: str) -> Address:
+def address(run: str, directory: str) -> SocketAddress:
     """The address of a run's monitor on this host."""
-    return Address(f"{run[:48]}-{zlib.crc32(os.fsencode(f'{run}|{directory}')):08x}", directory)
+    return SocketAddress(f"{run[:48]}-{zlib.crc32(os.fsencode(f'{run}|{directory}')):08x}", directory)
 
 
-class Line:
-    """A process's connection to its run's monitor.
+class MonitorSocket:
+    """A process's connection to the monitor of its run.
 
-    The process may close our descriptor (`os.closerange`) and open something else under the same number: so
-    that is high, and nothing is said or closed before a look at what it is.
+    The process may close our descriptor (`os.closerange`) and open another file under the same number. So the
+    descriptor has a high number, and is checked before anything is sent or closed.
     """
 
     def __init__(self, sock: _socket.socket) -> None:
@@ -51,18 +50,18 @@ class Line:
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
 
-    def alive(self) -> bool:
-        """Whether the monitor is still there; 1 µs. It says nothing unasked, so anything to read is its
-        end.
+    def is_alive(self) -> bool:
+        """Whether the monitor is still running; 1 µs. It never sends unrequested messages, so a readable
+        socket means that it has ended.
         """
         return not self._poll.poll(0)
 
     def is_ours(self) -> bool:
-        """Whether the descriptor is still the connection."""
+        """Whether the descriptor still is this connection."""
         return file_descriptor.is_still(self._sock.fileno(), self._identity)
 
     def send(self, message: Mapping[str, object]) -> bool:
-        """Hand a message over; False when the monitor has gone."""
+        """Send a message. Returns False if the monitor has gone."""
         if not self.is_ours():
             return False
         try:
@@ -72,9 +71,10 @@ class Line:
         return True
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send and wait for the answer; None when the monitor has gone or needs longer than `timeout_s`.
+        """Send a message and wait for the answer. Returns None if the monitor has gone or does not answer
+        within `timeout_s`.
 
-        A monitor that saw the end by itself has answered before it was asked, and may be gone by now.
+        A monitor that has detected the end of the process has sent its answer before, and may have exited.
         """
         if not self.is_ours():
             return None
@@ -89,13 +89,13 @@ class Line:
                 answer += data
         except OSError:
             return None
-        # Another may be right behind it: that the whole run is over, if the last process left just then.
+        # A second answer may follow, that the whole run is over, if the last process left just then.
         value: dict[str, Any] = loads(answer.partition(b"\n")[0])
         return value
 
     def leave_open(self) -> None:
-        """Let go of the connection, which the system closes when the process ends: so the monitor learns of
-        the end in time to see how it comes.
+        """Keep the connection open until the process ends. The system then closes it early enough for the
+        monitor to read the exit status before the process is reaped.
         """
         self._sock.detach()
 
@@ -106,95 +106,94 @@ class Line:
             self._sock.detach()
 
 
-def connect(order: Mapping[str, Any]) -> Line:
-    """A line to the monitor of the run that `order` describes, started if there is none yet, with
-    `order["attach"]` said.
+def connect(spec: Mapping[str, Any]) -> MonitorSocket:
+    """Connect to the monitor of a run, and start it if there is none. Sends `spec["attach"]`.
 
     Args:
-        order: run, directory, project, host, boot_id, clock_ms (see `journal.clock`), settings (as they are
-            recorded), options (those of single sources as they are, secrets and all), destinations (where
-            the relay delivers the run to), about (name, tags, …), attach (the message of this process),
-            trainer (python, argv, cwd), site (folders of third-party packages). JSON throughout.
+        spec: run, directory, project, host, boot_id, clock_ms (see `journal.clock`), settings (as recorded),
+            options (settings of single sources, including secrets), destinations (where the relay delivers
+            the run to), about (name, tags, …), attach (the message of this process), trainer (python, argv,
+            cwd), site (folders of third-party packages). All values must be representable in JSON.
 
     Raises:
-        Unavailable: no monitor could be started; says why.
+        Unavailable: no monitor could be started; the text says why.
     """
     if not hasattr(os, "posix_spawn"):
-        raise Unavailable(f"a monitor cannot be started on {sys.platform} yet; what is logged is kept")
+        raise Unavailable(f"the monitor does not support {sys.platform} yet; log() is still recorded")
     if file_descriptor.is_limit_low():
-        few = file_descriptor.LOW_LIMIT
-        raise Unavailable(f"a process may have fewer than {few} open files; what is logged is kept")
-    place = address(order["run"], order["directory"])
+        limit = file_descriptor.LOW_LIMIT
+        raise Unavailable(f"a process may have fewer than {limit} open files; log() is still recorded")
+    monitor_address = address(spec["run"], spec["directory"])
     try:
         with file_descriptor.HigherLimit():
-            return _line(place, order)
+            return _connect_or_start(monitor_address, spec)
     except Unavailable:
         raise
-    except Exception as error:  # what a sandbox's hooks raise when a socket is made, or a process
-        raise Unavailable(f"the monitor cannot be reached: {error}") from error
+    except Exception as error:  # raised by audit hooks of a sandbox when a socket or process is created
+        raise Unavailable(f"could not connect to the monitor: {error}") from error
 
 
-def _line(place: Address, order: Mapping[str, Any]) -> Line:
+def _connect_or_start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -> MonitorSocket:
     for _ in range(_ATTEMPTS):
-        line = _call(place)
-        if line is None and _start(place, order):
-            line = _call(place)
-        if line is not None and line.send(order["attach"]):
-            return line
-    raise Unavailable("the monitor's socket exists but nobody answers on it")
+        connection = _connect(monitor_address)
+        if connection is None and _start(monitor_address, spec):
+            connection = _connect(monitor_address)
+        if connection is not None and connection.send(spec["attach"]):
+            return connection
+    raise Unavailable("the monitor's socket exists but the monitor does not respond")
 
 
-def _call(place: Address) -> Line | None:
-    sock = place.call()
-    return None if sock is None else Line(sock)
+def _connect(monitor_address: SocketAddress) -> MonitorSocket | None:
+    sock = monitor_address.connect()
+    return None if sock is None else MonitorSocket(sock)
 
 
-def _start(place: Address, order: Mapping[str, Any]) -> bool:
-    """Take the address and start a monitor on it; False when another process was first."""
+def _start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -> bool:
+    """Bind the address and start a monitor on it. Returns False if another process was first."""
     try:
-        door = place.bind()
-        if door is None:
+        listener = monitor_address.listen()
+        if listener is None:
             return False
         try:
-            _spawn(door, order)
+            _spawn(listener, spec)
         finally:
-            door.close()
+            listener.close()
     except OSError as error:
         raise Unavailable(f"the monitor could not be started: {error}") from error
     return True
 
 
-def _spawn(door: _socket.socket, order: Mapping[str, Any]) -> None:
-    # Copies with high numbers, so that no copy sits where another has to go.
+def _spawn(listener: _socket.socket, spec: Mapping[str, Any]) -> None:
     import fcntl
 
-    targets = {_ORDER_FD: _written(dumps(order)), _DOOR_FD: os.dup(door.fileno())}
-    pidfd = _pidfd(int(order["attach"]["pid"]))
+    targets = {_SPEC_FD: _memory_file(dumps(spec)), _LISTENER_FD: os.dup(listener.fileno())}
+    pidfd = _pidfd(int(spec["attach"]["pid"]))
     if pidfd >= 0:
         targets[_TRAINER_FD] = pidfd
+    # Copies above the target numbers, so that no target overwrites the source of another.
     try:
         for target, fd in targets.items():
             targets[target] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _TRAINER_FD + 1)
             os.close(fd)
         actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in targets.items()]
-        environ = {**os.environ, "LC_ALL": "C"}  # spares the monitor the tables of a locale: 0.15 MB
-        spawn.start(_command(str(order["run"])), actions, environ)
+        environ = {**os.environ, "LC_ALL": "C"}  # saves the tables of a locale: 0.15 MB
+        spawn.start(_command(str(spec["run"])), actions, environ)
     finally:
         for fd in targets.values():
             os.close(fd)
 
 
-def _written(text: bytes) -> int:
-    """A descriptor that a text of any length can be read from: of an anonymous file in memory, or of one on
-    the disk where the system has no such thing.
+def _memory_file(text: bytes) -> int:
+    """Write a text of any length to an anonymous file in memory, or on disk if the system has no such files.
+    Returns its descriptor.
 
     Raises:
-        OSError: there is no room for it.
+        OSError: no space for it.
     """
     try:
-        fd = os.memfd_create("runvitals-order")
+        fd = os.memfd_create("runvitals-spec")
     except (AttributeError, OSError):
-        import tempfile  # 6 ms, which only this way out has to pay
+        import tempfile  # takes 6 ms
 
         fd, path = tempfile.mkstemp()
         os.unlink(path)
@@ -210,13 +209,13 @@ def _written(text: bytes) -> int:
 
 
 def _pidfd(pid: int) -> int:
-    """A descriptor of the process to watch: our own, or a child's. Opened here, it is right even if that
-    process ends before the monitor
-    is up."""
+    """Open a pidfd of the process to watch, our own or a child. Opened here, it is correct even if the
+    process ends before the monitor has started. Returns -1 if that fails.
+    """
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
-        return -1  # an old kernel or a strict seccomp filter: the monitor looks for it at every tick
+        return -1  # an old kernel or a strict seccomp filter: the monitor checks the process every second
 
 
 def _command(run: str) -> list[str]:
@@ -226,8 +225,8 @@ def _command(run: str) -> list[str]:
 
 
 def python() -> str:
-    """The interpreter to run a monitor with: this one, or the one beside it where Python is embedded in
-    another program.
+    """The interpreter that runs the monitor: this one, or the one of the same installation if Python is
+    embedded in another program.
 
     Raises:
         Unavailable: none was found.

@@ -5,41 +5,38 @@ from __future__ import annotations
 import os
 import select
 import time
-from struct import error as StructError
 
 from runvitals.journal import frames
-from runvitals.journal.clock import JUMP_MS
-from runvitals.journal.writer import NO_ROOM
+from runvitals.journal.writer import TEMPORARY_ERRORS
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
-from runvitals.monitor.clients import Client, Door
-from runvitals.monitor.journal_files import Disk
-from runvitals.monitor.oom_kills import MemoryKills
-from runvitals.monitor.poller import Descriptors
-from runvitals.monitor.processes import CLOSING, GONE, NEVER, Process, stop_signal
+from runvitals.monitor.journal_files import JournalFiles
+from runvitals.monitor.poller import DescriptorWatcher
+from runvitals.monitor.processes import CLOSING, GONE, NEVER, WatchedProcess, stop_signal
+from runvitals.monitor.recorder import MonitorRecorder
 from runvitals.monitor.sampler import Schedule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
     from runvitals.collectors.base import Scope
     from runvitals.journal.writer import JournalWriter
-    from runvitals.monitor.cpu_affinity import Placement
+    from runvitals.monitor.clients import ClientConnection, Listener
+    from runvitals.monitor.cpu_affinity import CpuAffinity
+    from runvitals.monitor.oom_kills import OomKillDetector
     from runvitals.monitor.poller import Poller
-    from runvitals.monitor.relay_connection import RelayLine
+    from runvitals.monitor.relay_connection import RelayConnection
     from runvitals.monitor.sampler import Sampler
 
 _HIGHEST_PID = (1 << 31) - 1
-# How often, 2 ms apart, the exit status of a vanished process is looked for: it shows up when the parent has
-# reaped it.
-_EXIT_STATUS_LOOKS = 50
-# How often it is looked whether somebody has set the system's clock.
-LOOK_AT_CLOCK_S = 10.0
-# How long nobody is let in after that has failed.
-DOOR_WAITS_S = 10.0
-# How long, and how often, the ending is tried again after the disk had no room for it.
+# How many times, 2 ms apart, to read the exit status of a process that has ended. It becomes available when
+# the parent has reaped the process.
+_EXIT_STATUS_ATTEMPTS = 50
+# How long to pause before accepting connections again after that has failed.
+ACCEPT_PAUSE_S = 10.0
+# How long, and how often, to retry writing the ending to a full disk.
 ENDING_RETRY_S = 60.0
 _ENDING_RETRY_EVERY_S = 1.0
 # How long a monitor without any process waits for one to attach.
@@ -47,296 +44,235 @@ FIRST_ATTACH_S = 30.0
 
 
 class Monitor:
-    """Watches one run on one host until every process of it has ended.
+    """Monitors a run on one host until all its processes have ended.
 
     Args:
-        journal: where everything goes.
-        door: the listening socket, handed on by the process that started us.
-        sampler: asks the collectors.
+        journal: receives all records.
+        listener: the listening socket, inherited from the process that started the monitor.
+        sampler: reads the collectors.
         scope: its `pids` follow the processes that attach.
         interval_s: sampling interval.
-        memory_kills: tells which processes the kernel killed for want of memory.
+        oom_kills: detects which processes the kernel killed for lack of memory.
         clock: monotonic seconds.
         poller: `select.poll()`, or a test's.
 
     Attributes:
-        relay: the line to the process that delivers the run; None where it goes nowhere.
-        placement: keeps the monitor off the training's processors; None where there is no choice.
+        relay: the connection to the process that delivers the run; None without a destination.
+        affinity: keeps the monitor off the training's processors; None if that makes no difference.
     """
 
     def __init__(
         self,
         journal: JournalWriter,
-        door: Door,
+        listener: Listener,
         sampler: Sampler,
         scope: Scope,
         interval_s: float,
-        memory_kills: MemoryKills,
+        oom_kills: OomKillDetector,
         clock: Callable[[], float] = time.monotonic,
         poller: Poller | None = None,
     ) -> None:
         self.journal = journal
-        self.door = door
+        self.listener = listener
         self.sampler = sampler
+        self.recorder = MonitorRecorder(journal, sampler)
         self.scope = scope
         self.clock = clock
-        self.relay: RelayLine | None = None
-        self.placement: Placement | None = None
-        self.processes: list[Process] = []
-        self._live: list[Process] = []  # those that are not over
+        self.relay: RelayConnection | None = None
+        self.affinity: CpuAffinity | None = None
+        self.processes: list[WatchedProcess] = []
+        self._live: list[WatchedProcess] = []  # those that are not over
         self.started_s = clock()
         self.schedule = Schedule(self.started_s, interval_s)
-        self._memory_kills = memory_kills
-        self._descriptors = Descriptors(poller or select.poll())
-        self._clients: dict[int, Client] = {}
-        self._disk = Disk(journal, self.warn, self.started_s)
-        self._refused: set[str] = set()
-        self._look_at_clock_s = 0.0
-        self._system_ahead_ms = 0  # of the run's clock, as was told last
+        self._oom_kills = oom_kills
+        self._descriptors = DescriptorWatcher(poller or select.poll())
+        self._clients: dict[int, ClientConnection] = {}
+        self._files = JournalFiles(journal, self.recorder.warn, self.started_s)
         self._stop_requested = False
         self._interrupted: set[int] = set()
-        self._door_waits_until_s = NEVER
-        self._descriptors.watch(door.fd, self._open_door)
+        self._accept_again_at_s = NEVER
+        self._descriptors.watch(listener.fd, self._accept_clients)
 
     # -- the loop
 
     def run(self) -> None:
-        """Until every process is over. Then the last sample and the verdict."""
-        while not self._over():
+        """Run until every process is over. Then take the last sample and record the ending."""
+        while not self._is_over():
             self.turn()
         self._end()
 
     def turn(self) -> None:
         """Wait for the next thing to do, and do it.
 
-        Everybody is heard in every turn, also where a sample takes as long as the interval and the next one
-        is due already.
+        Descriptors are polled in every turn, even if samples take longer than the interval and the next one
+        is already due.
         """
         wake_s = self.schedule.next_s
         for process in self._live:
-            wake_s = min(wake_s, process.look_at_s)
+            wake_s = min(wake_s, process.check_at_s)
         if not self.processes:
             wake_s = min(wake_s, self.started_s + FIRST_ATTACH_S)
-        self._descriptors.hear(wake_s - self.clock())
+        self._descriptors.dispatch(wake_s - self.clock())
         now_s = self.clock()
         for process in self._live:
-            if now_s >= process.look_at_s:
-                self._look(process, now_s)
-        if now_s >= self.schedule.next_s and not self._over():
+            if now_s >= process.check_at_s:
+                self._check_process(process, now_s)
+        if now_s >= self.schedule.next_s and not self._is_over():
             self._tick(now_s)
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         if self._live:
             return False
         return bool(self.processes) or self.clock() - self.started_s >= FIRST_ATTACH_S
 
-    def _settle(self) -> None:
-        """Some of the processes may be over now."""
+    def _update_live(self) -> None:
         self._live = [process for process in self._live if not process.over]
 
     def _tick(self, now_s: float) -> None:
         self.sampler.missed_ticks += self.schedule.advance(now_s)
-        self.sample(now_s)
-        # Calls that would do nothing are not made: the processor is cold, and each costs 3 µs.
-        if self.placement is not None and now_s >= self.placement.look_at_s:
-            self.placement.look(now_s, self._live)
-        if now_s >= self._memory_kills.look_at_s:
-            self._memory_kills.look(now_s, self._live)
+        self.recorder.sample(now_s)
+        # Check here what is due: the processor's caches are cold, and a call that does nothing costs 3 µs.
+        if self.affinity is not None and now_s >= self.affinity.update_at_s:
+            self.affinity.update(now_s, self._live)
+        if now_s >= self._oom_kills.check_at_s:
+            self._oom_kills.check(now_s, self._live)
         if self.relay is not None:
-            self.mind_relay(now_s)
-        if now_s >= self._door_waits_until_s:
-            self._door_waits_until_s = NEVER
-            self._descriptors.watch(self.door.fd, self._open_door)
-        if now_s >= self._disk.tend_at_s:
-            self._disk.tend(now_s)
+            self.supervise_relay(now_s)
+        if now_s >= self._accept_again_at_s:
+            self._accept_again_at_s = NEVER
+            self._descriptors.watch(self.listener.fd, self._accept_clients)
+        if now_s >= self._files.maintain_at_s:
+            self._files.maintain(now_s)
 
-    def sample(self, now_s: float) -> None:
-        """Take one sample and write it."""
-        values = self.sampler.sample(now_s)
-        time_ms = self.journal.clock.now_ms()
-        try:
-            self.journal.sample(time_ms, values)
-        except (StructError, OverflowError):
-            self.journal.sample(time_ms, self._numbers_of(values))
-        fresh = self.sampler.baselines.fresh
-        if fresh:
-            # The next monitor of this run, should this one die, counts on from the same zero.
-            self.note(frames.INFO, baselines=fresh)
-            self.sampler.baselines.fresh = {}
-        if self.sampler.tell or self.sampler.events:
-            self._write_news()
-        if now_s >= self._look_at_clock_s:
-            self._look_at_clock_s = now_s + LOOK_AT_CLOCK_S
-            self._look_at_clock()
+    def add_background_task(self, fd: int, done: Callable[[], None]) -> None:
+        """Call `done` once when `fd` becomes readable; `done` closes it."""
 
-    def _write_news(self) -> None:
-        """What the sources tell beside numbers: facts about their devices, what they miss, what happened."""
-        news = self.sampler.news()
-        if news:
-            self._note_theirs(frames.INFO, news)
-        if self.sampler.events:
-            events, self.sampler.events = self.sampler.events, []
-            for event in events:
-                self._note_theirs(frames.EVENT, event)
-
-    def _note_theirs(self, type: int, value: Mapping[str, object]) -> None:
-        """A record made by a collector, of another package perhaps, which may hold what JSON cannot."""
-        try:
-            self.journal.json(type, {**value, "t": self.journal.clock.now_ms()})
-        except (TypeError, ValueError) as error:
-            text = f"a source told what cannot be written: {error}: {value!r:.200}"
-            self.note(frames.EVENT, name="bad_reading", level="warning", text=text)
-
-    def _numbers_of(self, values: dict[str, float]) -> dict[str, float]:
-        """What of a sample can be written, when a collector of another package has put in something else."""
-        numbers = {key: float(value) for key, value in values.items() if _is_number(value)}
-        for key in values.keys() - numbers.keys() - self._refused:
-            self._refused.add(key)
-            text = f"{key} = {values[key]!r:.80} is not a number and is left out"
-            self.note(frames.EVENT, name="bad_reading", level="warning", text=text)
-        return numbers
-
-    def note(self, type: int, **value: object) -> None:
-        """Write a JSON record of this moment."""
-        self.journal.json(type, {"t": self.journal.clock.now_ms(), **value})
-
-    def warn(self, name: str, text: str) -> None:
-        """Write down that something is not as it should be."""
-        self.note(frames.EVENT, name=name, level="warning", text=text)
-
-    def errand(self, fd: int, done: Callable[[], None]) -> None:
-        """Call `done` when `fd` has something to read; `done` closes it."""
-
-        def fetch() -> None:
-            self._descriptors.forget(fd)
+        def finish() -> None:
+            self._descriptors.unwatch(fd)
             done()
 
-        self._descriptors.watch(fd, fetch)
-
-    def _look_at_clock(self) -> None:
-        """Say that somebody has set the system's clock. Ours goes on as before."""
-        ahead_ms = self.journal.clock.ahead_ms()
-        by_ms = ahead_ms - self._system_ahead_ms
-        if abs(by_ms) < JUMP_MS:
-            return
-        self._system_ahead_ms = ahead_ms
-        way = "forward" if by_ms > 0 else "back"
-        text = f"the system's clock was set {way} by {abs(by_ms) / 1000:.0f} s; this run's does not follow"
-        self.note(frames.EVENT, name="clock_set", level="warning", text=text, by_ms=by_ms, ahead_ms=ahead_ms)
+        self._descriptors.watch(fd, finish)
 
     # -- the relay
 
-    def mind_relay(self, now_s: float) -> None:
-        """See that there is a relay, where the run has a destination."""
+    def supervise_relay(self, now_s: float) -> None:
+        """Keep a relay running if the run has a destination."""
         relay = self.relay
         if relay is None:
             return
         fd = relay.fd
-        if relay.mind(now_s):
-            self._descriptors.watch(relay.fd, lambda: self._hear_relay(relay))
+        if relay.ensure(now_s):
+            self._descriptors.watch(relay.fd, lambda: self._read_relay(relay))
         elif relay.fd < 0:
-            self._descriptors.forget(fd)
+            self._descriptors.unwatch(fd)
 
-    def _hear_relay(self, relay: RelayLine) -> None:
+    def _read_relay(self, relay: RelayConnection) -> None:
         fd = relay.fd
         try:
             messages = relay.messages()
         except ValueError as error:
-            self.warn("bad_message", f"the relay said {error}")
+            self.recorder.warn("bad_message", f"invalid message from the relay: {error}")
             relay.close()
             messages = []
         for message in messages:
             if message.get("op") == "stop":
-                self._interrupt(str(message.get("text", "")))
+                self._interrupt_processes(str(message.get("text", "")))
             elif message.get("op") == "event":
-                self.warn(str(message.get("name", "")), str(message.get("text", "")))
+                self.recorder.warn(str(message.get("name", "")), str(message.get("text", "")))
         if relay.fd < 0:
-            self._descriptors.forget(fd)
+            self._descriptors.unwatch(fd)
 
-    def _interrupt(self, text: str) -> None:
-        """Somebody at a destination wants the run to end: as by Ctrl-C. Each process is interrupted once:
-        a second time would break into what it does at its end, and a relay that was started anew asks again.
+    def _interrupt_processes(self, text: str) -> None:
+        """Stop the run as Ctrl-C does, because a user requested it at a destination.
+
+        Each process is interrupted once: a second signal would break into its shutdown, and a restarted relay
+        repeats the request.
         """
         pids = {process.pid for process in self._live} - self._interrupted
         if self._stop_requested and not pids:
             return
         self._stop_requested = True
         self._interrupted |= pids
-        self.note(frames.EVENT, name="stop_requested", level="warning", text=text)
+        self.recorder.warn("stop_requested", text)
         for pid in pids:
             try:
                 os.kill(pid, stop_signal(pid))
             except (ProcessLookupError, PermissionError) as error:
-                failed = f"process {pid} could not be interrupted: {error.strerror}"
-                self.note(frames.EVENT, name="stop_failed", level="warning", text=failed)
+                self.recorder.warn("stop_failed", f"could not interrupt process {pid}: {error.strerror}")
 
     # -- clients
 
-    def _open_door(self) -> None:
+    def _accept_clients(self) -> None:
         try:
-            while (client := self.door.accept()) is not None:
-                self._welcome(client)
+            while (client := self.listener.accept()) is not None:
+                self._add_client(client)
         except OSError as error:
-            # No descriptor is free. Poll would say at once, again and again, that somebody waits.
-            self._descriptors.forget(self.door.fd)
-            self._door_waits_until_s = self.clock() + DOOR_WAITS_S
-            self.warn("door_shut", f"nobody can be let in for {DOOR_WAITS_S:.0f} s: {error.strerror}")
+            # No descriptor is free. Poll would report the waiting connection again and again.
+            self._descriptors.unwatch(self.listener.fd)
+            self._accept_again_at_s = self.clock() + ACCEPT_PAUSE_S
+            text = f"could not accept a connection; retrying in {ACCEPT_PAUSE_S:.0f} s: {error.strerror}"
+            self.recorder.warn("accept_failed", text)
 
-    def _welcome(self, client: Client) -> None:
+    def _add_client(self, client: ClientConnection) -> None:
         self._clients[client.fd] = client
-        self._descriptors.watch(client.fd, lambda: self._hear(client))
+        self._descriptors.watch(client.fd, lambda: self._read_client(client))
 
-    def _hear(self, client: Client) -> None:
+    def _read_client(self, client: ClientConnection) -> None:
         try:
             messages = client.messages()
         except ValueError as error:
-            self.warn("bad_message", f"process {client.pid} said {error}")
+            self._warn_of_message(client, error)
             messages = None
         if messages is None:
-            self._dismiss(client)
+            self._remove_client(client)
             return
         for message in messages:
             try:
-                self._obey(client, message)
+                self._handle_message(client, message)
             except ValueError as error:
-                self.warn("bad_message", f"process {client.pid} said {error}")
+                self._warn_of_message(client, error)
 
-    def _dismiss(self, client: Client) -> None:
-        self._descriptors.forget(client.fd)
+    def _warn_of_message(self, client: ClientConnection, error: ValueError) -> None:
+        self.recorder.warn("bad_message", f"invalid message from process {client.pid}: {error}")
+
+    def _remove_client(self, client: ClientConnection) -> None:
+        self._descriptors.unwatch(client.fd)
         del self._clients[client.fd]
         client.close()
-        for process in self._of(client.pid):
-            process.foresee_exit()
+        for process in self._live_processes(client.pid):
+            process.read_exit_early()
 
-    def _obey(self, client: Client, message: dict[str, Any]) -> None:
+    def _handle_message(self, client: ClientConnection, message: dict[str, Any]) -> None:
         op = message.get("op")
-        pid = _number(message, "pid", 1, _HIGHEST_PID) or client.pid
+        pid = _integer(message, "pid", 1, _HIGHEST_PID) or client.pid
         if op == "attach":
             self.attach(pid, message)
         elif op == "finish":
             self._finish(pid, message)
-            self._answer(client)
+            self._confirm_finish(client)
         elif op == "exited":
-            how = ProcessExit(_number(message, "exit_code"), _number(message, "signal", 1, 127))
-            for process in self._of(pid):
-                process.exit = how
-                self._gone(process)
+            exit = ProcessExit(_integer(message, "exit_code"), _integer(message, "signal", 1, 127))
+            for process in self._live_processes(pid):
+                process.exit = exit
+                self._record_ended(process)
         else:
-            raise ValueError(f"op = {op!r:.80}, which is none of attach, finish and exited")
+            raise ValueError(f"unknown op {op!r:.80}; expected attach, finish or exited")
 
-    def _of(self, pid: int, role: str | None = None) -> list[Process]:
+    def _live_processes(self, pid: int, role: str | None = None) -> list[WatchedProcess]:
         return [p for p in self._live if p.pid == pid and (role is None or p.role == role)]
 
     def attach(self, pid: int, about: dict[str, Any], pidfd: int = -1) -> None:
-        """A process joins the run. Saying so twice, as the one that started us does, changes nothing."""
-        if self._of(pid, str(about.get("role", "train"))):
+        """Add a process to the run. Has no effect if it has attached already: the process that started the
+        monitor attaches twice.
+        """
+        if self._live_processes(pid, str(about.get("role", "train"))):
             if pidfd >= 0:
                 os.close(pidfd)
             return
-        process = Process(pid, about, pidfd, self.clock())
+        process = WatchedProcess(pid, about, pidfd, self.clock())
         self.processes.append(process)
-        said = {key: about.get(key) for key in ("role", "rank", "local_rank", "world_size", "writer")}
-        self.note(frames.LIFECYCLE, what="attach", pid=pid, **said)
+        fields = {key: about.get(key) for key in ("role", "rank", "local_rank", "world_size", "writer")}
+        self.recorder.note(frames.LIFECYCLE, what="attach", pid=pid, **fields)
         if process.state == GONE:
             self._record_exit(process)
             return
@@ -344,112 +280,108 @@ class Monitor:
         if pid not in self.scope.pids:
             self.scope.pids.append(pid)
         if process.pidfd >= 0:
-            self._descriptors.watch(process.pidfd, lambda: self._gone(process))
+            self._descriptors.watch(process.pidfd, lambda: self._record_ended(process))
 
     def _finish(self, pid: int, message: dict[str, Any]) -> None:
-        code = _number(message, "exit_code")
+        code = _integer(message, "exit_code")
         self._stop_requested = self._stop_requested or bool(message.get("stopped"))
-        for process in self._of(pid, "train"):
+        for process in self._live_processes(pid, "train"):
             if message.get("closing"):
-                process.close_down(code, self.clock())
+                process.begin_closing(code, self.clock())
             else:
-                self._descriptors.forget(process.pidfd)
+                self._descriptors.unwatch(process.pidfd)
                 process.leave(code)
-            self.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
-        self._settle()
+            self.recorder.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
+        self._update_live()
 
-    def _answer(self, client: Client) -> None:
-        """The last sample of a process that leaves while the run goes on; if it is the last one, `_end`
-        answers.
+    def _confirm_finish(self, client: ClientConnection) -> None:
+        """Take the last sample of a process that leaves while the run continues. If it is the last process,
+        `_end` does so.
         """
-        if not self._over():
-            self.sample(self.clock())
+        if not self._is_over():
+            self.recorder.sample(self.clock())
             client.send({"op": "done", "state": "running"})
 
     # -- processes
 
-    def _look(self, process: Process, now_s: float) -> None:
-        """Look at a process that no descriptor watches, or that has been closing for long."""
+    def _check_process(self, process: WatchedProcess, now_s: float) -> None:
+        """Check a process without a pidfd, or one that has been closing for too long."""
         pidfd, was_closing = process.pidfd, process.state == CLOSING
-        if process.look(now_s):
-            self._gone(process)
+        if process.check(now_s):
+            self._record_ended(process)
         elif was_closing and process.over:
-            self._descriptors.forget(pidfd)
-            self._settle()
-            text = f"process {process.pid} said that it ends, and is still there: the run ends without it"
-            self.warn("still_closing", text)
+            self._descriptors.unwatch(pidfd)
+            self._update_live()
+            text = f"process {process.pid} announced its exit but still exists; no longer waiting for it"
+            self.recorder.warn("still_closing", text)
 
-    def _gone(self, process: Process) -> None:
-        """A process has ended: write it down at once, for we may be killed with it."""
-        # What it said before it ended may not have been heard yet.
+    def _record_ended(self, process: WatchedProcess) -> None:
+        """Record immediately that a process has ended: whatever killed it may kill the monitor next."""
+        # Read the messages that it sent before it ended.
         for client in [client for client in self._clients.values() if client.pid == process.pid]:
-            self._hear(client)
+            self._read_client(client)
         if process.over:
             return
-        for _ in range(_EXIT_STATUS_LOOKS):
-            if process.exit.known or process.learn_exit().known:
+        for _ in range(_EXIT_STATUS_ATTEMPTS):
+            if process.exit.known or process.read_exit().known:
                 break
             time.sleep(0.002)
-        self._descriptors.forget(process.pidfd)
-        process.vanish()
-        self._settle()
+        self._descriptors.unwatch(process.pidfd)
+        process.mark_gone()
+        self._update_live()
         self._record_exit(process)
 
-    def _record_exit(self, process: Process) -> None:
+    def _record_exit(self, process: WatchedProcess) -> None:
         exit = process.exit
-        exit.out_of_memory = exit.signal == 9 and self._memory_kills.hit(process)
-        self.note(frames.LIFECYCLE, what="exit", pid=process.pid, **exit.as_dict())
+        exit.out_of_memory = exit.signal == 9 and self._oom_kills.was_oom_killed(process)
+        self.recorder.note(frames.LIFECYCLE, what="exit", pid=process.pid, **exit.as_dict())
 
     # -- the end
 
     def _end(self) -> None:
-        self.sample(self.clock())
-        self._look_at_clock()
+        self.recorder.sample(self.clock())
+        self.recorder.check_clock()
         ending = host_ending((process.exit for process in self.processes), self._stop_requested)
         record = {"t": self.journal.clock.now_ms(), "what": "end", **ending.as_dict()}
         is_recorded = self.journal.json(frames.LIFECYCLE, record)
-        is_recorded = is_recorded or self._disk.reserve.write(frames.LIFECYCLE, record)
-        # Out of the way before the last word: whoever comes now must start a monitor of their own.
-        self._descriptors.forget(self.door.fd)
-        self.door.close()
-        # Before anything that may take its time. Also to those that have not asked yet: a wrapper may be
-        # about to, and finds the answer waiting.
+        is_recorded = is_recorded or self._files.reserve.write(frames.LIFECYCLE, record)
+        # Stop listening before the answers are sent: a process that attaches from now on must start a new
+        # monitor.
+        self._descriptors.unwatch(self.listener.fd)
+        self.listener.close()
+        # Answer before anything that may take long. Clients that have not asked yet, such as a wrapper that
+        # is about to, find the answer in their socket.
         for client in self._clients.values():
             client.send({"op": "done", "state": ending.state})
-            self._descriptors.forget(client.fd)
+            self._descriptors.unwatch(client.fd)
             client.close()
         self.sampler.close()
         if not is_recorded:
             self._retry_ending(record)
-        self._disk.reserve.release()
-        self._disk.abandon()
-        self._disk.sync()
+        self._files.reserve.release()
+        self._files.abandon_sealing()
+        self._files.sync()
         self.journal.close()
 
     def _retry_ending(self, record: dict[str, object]) -> None:
-        """Try again to write the `end` record, for a while: others may make room on the disk."""
+        """Retry writing the `end` record for a while, because space may become free on the disk."""
         until_s = self.clock() + ENDING_RETRY_S
         while self.clock() < until_s and self.journal.error is not None:
-            if self.journal.error.errno not in NO_ROOM:
+            if self.journal.error.errno not in TEMPORARY_ERRORS:
                 return
-            self._descriptors.hear(_ENDING_RETRY_EVERY_S)
+            self._descriptors.dispatch(_ENDING_RETRY_EVERY_S)
             self.journal.lost -= 1  # the record, which was counted when it failed
             if self.journal.json(frames.LIFECYCLE, record):
                 return
 
 
-def _number(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
-    """A whole number that a process said.
+def _integer(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
+    """An integer field of a message; None if it is missing or null.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it has another type or is out of range.
     """
     value = message.get(name)
     if value is None or (isinstance(value, int) and least <= value <= most):
         return value
-    raise ValueError(f"{name} = {value!r:.80}, which is no whole number from {least} to {most}")
-
-
-def _is_number(value: object) -> bool:
-    # An int can be beyond what a float64 holds.
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
+    raise ValueError(f"{name} is {value!r:.80}; expected an integer from {least} to {most}")

@@ -1,5 +1,5 @@
-"""Where a monitor process begins. Started by `launch.py` as `python -I -S -E -c "…; main()"` with three open
-descriptors.
+"""Entry point of the monitor process. `launch.py` starts it as `python -I -S -E -c "…; main()"` with three
+inherited descriptors.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from runvitals.journal import frames, paths
 from runvitals.journal.clock import Clock
 from runvitals.journal.json_codec import loads
 from runvitals.journal.writer import JournalWriter
-from runvitals.monitor.clients import Door
-from runvitals.monitor.cpu_affinity import Placement
-from runvitals.monitor.host_facts import Inquiry
+from runvitals.monitor.clients import Listener
+from runvitals.monitor.cpu_affinity import CpuAffinity
+from runvitals.monitor.forked_task import ForkedTask
 from runvitals.monitor.loop import Monitor
-from runvitals.monitor.oom_kills import MemoryKills
+from runvitals.monitor.oom_kills import OomKillDetector
 from runvitals.monitor.predecessor import Predecessor
-from runvitals.monitor.processes import handed_pidfd
+from runvitals.monitor.processes import inherited_pidfd
 from runvitals.monitor.sampler import Sampler
 
 TYPE_CHECKING = False
@@ -32,48 +32,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# The descriptors a monitor is born with.
-ORDER_FD = 3  # a file that holds the order: JSON, see `launch.connect`
-DOOR_FD = 4  # the listening socket
-TRAINER_FD = 5  # a pidfd of the process that started us, or nothing
-# Kinder than the training it watches, but not idle: SCHED_IDLE costs 30 to 50 ms of jitter on a busy machine.
+# Inherited descriptors.
+SPEC_FD = 3  # a file with the spec: JSON, see `launch.connect`
+LISTENER_FD = 4  # the listening socket
+TRAINER_FD = 5  # a pidfd of the process that started the monitor, if it could open one
+# Lower than the training's priority, but not SCHED_IDLE, which costs 30 to 50 ms of jitter on a busy machine.
 NICE = 5
 
 
 def main() -> None:
-    """Run a monitor to its end."""
-    _leave_the_trainer_alone()
-    order = _read_order()
-    # Before anything of ours is opened, which would get that number where nothing was handed to us.
-    pidfd = handed_pidfd(TRAINER_FD, int(order["attach"]["pid"]))
-    journal = _begin_journal(order)
+    """Run a monitor until its run has ended."""
+    _detach_from_trainer()
+    spec = _read_spec()
+    # Checked before anything is opened, because that would get the number of a missing pidfd.
+    pidfd = inherited_pidfd(TRAINER_FD, int(spec["attach"]["pid"]))
+    journal = _create_journal(spec)
     try:
-        _watch(build(order, journal), order, pidfd)
+        _run(build(spec, journal), spec, pidfd)
     except Exception as error:
-        # Nobody sees our stderr. The journal is where a person looks.
-        text = f"the monitor failed: {type(error).__name__}: {error} ({_place(error)})"
+        # The monitor's stderr goes nowhere, so failures are recorded in the journal.
+        text = f"the monitor failed: {type(error).__name__}: {error} ({_location(error)})"
         event = {"t": journal.clock.now_ms(), "name": "monitor_failed", "level": "error", "text": text}
         journal.json(frames.EVENT, event)
         raise
 
 
-def _watch(monitor: Monitor, order: dict[str, Any], pidfd: int) -> None:
-    attach = order["attach"]
+def _run(monitor: Monitor, spec: dict[str, Any], pidfd: int) -> None:
+    attach = spec["attach"]
     monitor.attach(int(attach["pid"]), attach, pidfd)
-    monitor.mind_relay(time.monotonic())
-    monitor.sample(time.monotonic())
+    monitor.supervise_relay(time.monotonic())
+    monitor.recorder.sample(time.monotonic())
     monitor.schedule.advance(time.monotonic())
-    _inquire(monitor, order)
-    # What is here now stays: the garbage collector need not walk through it again and again, which would
-    # bring megabytes into a cache that is cold at every tick.
+    _gather_facts(monitor, spec)
+    # Existing objects live as long as the process. Freezing them keeps the garbage collector from loading
+    # megabytes into caches that are cold at every tick.
     gc.collect()
     gc.freeze()
     monitor.run()
 
 
-def _leave_the_trainer_alone() -> None:
-    """No signal meant for the job ends us before the job's end is written; no descriptor of it is kept open;
-    no CPU is fought over.
+def _detach_from_trainer() -> None:
+    """Ignore signals that are meant for the job, so that its end can be recorded; close inherited
+    descriptors; lower the priority.
     """
     for signal in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
         _signal.signal(signal, _signal.SIG_IGN)
@@ -85,85 +85,86 @@ def _leave_the_trainer_alone() -> None:
         with open("/proc/self/comm", "w") as comm:
             comm.write("runvitals")
     except OSError:
-        return  # a container may forbid either; neither is needed
+        return  # a container may forbid either; neither is required
 
 
-def _read_order() -> dict[str, Any]:
-    with open(ORDER_FD, "rb", buffering=0) as file:
-        order: dict[str, Any] = loads(file.readall())
-    return order
+def _read_spec() -> dict[str, Any]:
+    with open(SPEC_FD, "rb", buffering=0) as file:
+        spec: dict[str, Any] = loads(file.readall())
+    return spec
 
 
-def _place(error: Exception) -> str:
-    """File and line where an error was raised, without the `traceback` module."""
+def _location(error: Exception) -> str:
+    """File and line where an error was raised, without importing `traceback`."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
-def build(order: dict[str, Any], journal: JournalWriter) -> Monitor:
-    """A monitor as the order describes it, with all collectors that find something here."""
-    settings = order["settings"]
+def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
+    """Create a monitor from its spec, with all collectors that find their source on this host."""
+    settings = spec["settings"]
     interval_s = float(settings["sampling_interval"])
     scope = Scope(
         host_root=settings["host_root"],
-        pids=[int(order["attach"]["pid"])],
+        pids=[int(spec["attach"]["pid"])],
         process_tree=settings["process_tree"],
         disk_paths=settings["disk_paths"],
         interval_s=interval_s,
-        options=order["options"],
+        options=spec["options"],
     )
-    predecessor = Predecessor.find(journal.folder, order["host"], journal.writer)
+    predecessor = Predecessor.find(journal.folder, spec["host"], journal.writer)
     selection = Selection(settings["collectors"])
-    found = sources.probe_all(scope, selection, order["site"])
-    baselines = predecessor.baselines(order["boot_id"])
-    sampler = Sampler(found.collectors, interval_s, Reporter(journal), settings["gpu_ids"], baselines)
-    memory_kills = MemoryKills(cgroup.OomKills(scope))
-    monitor = Monitor(journal, Door(DOOR_FD), sampler, scope, interval_s, memory_kills)
-    monitor.placement = Placement.of_this_process()
-    if order["destinations"]:
-        from runvitals.monitor.relay_connection import RelayLine  # most runs have no use for it
+    found = sources.probe_all(scope, selection, spec["site"])
+    baselines = predecessor.baselines(spec["boot_id"])
+    sampler = Sampler(found.collectors, interval_s, SourceReporter(journal), settings["gpu_ids"], baselines)
+    oom_kills = OomKillDetector(cgroup.OomKills(scope))
+    monitor = Monitor(journal, Listener(LISTENER_FD), sampler, scope, interval_s, oom_kills)
+    monitor.affinity = CpuAffinity.of_this_process()
+    if spec["destinations"]:
+        from runvitals.monitor.relay_connection import RelayConnection  # most runs have no destination
 
-        where = order["destinations"]
-        monitor.relay = RelayLine(order["directory"], order["run"], where, order["trainer"]["cwd"])
+        cwd = spec["trainer"]["cwd"]
+        monitor.relay = RelayConnection(spec["directory"], spec["run"], spec["destinations"], cwd)
+    note = monitor.recorder.note
     if predecessor.died_ms is not None:
-        monitor.note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
-    monitor.note(frames.INFO, run=order["about"], settings=settings, sources=_told(found.states(selection)))
+        note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
+    note(frames.INFO, run=spec["about"], settings=settings, sources=_redacted(found.states(selection)))
     return monitor
 
 
-def _begin_journal(order: dict[str, Any]) -> JournalWriter:
-    clock = Clock(order["clock_ms"])
+def _create_journal(spec: dict[str, Any]) -> JournalWriter:
+    clock = Clock(spec["clock_ms"])
     return JournalWriter(
-        paths.run_dir(order["run"], order["directory"]),
-        f"monitor.{paths.safe_name(order['host'])}.{clock.now_ms():x}",
+        paths.run_dir(spec["run"], spec["directory"]),
+        f"monitor.{paths.safe_name(spec['host'])}.{clock.now_ms():x}",
         {
-            "run": order["run"],
-            "project": order["project"],
-            "host": order["host"],
+            "run": spec["run"],
+            "project": spec["project"],
+            "host": spec["host"],
             "role": "monitor",
             "pid": os.getpid(),
-            "interval_s": float(order["settings"]["sampling_interval"]),
-            "boot_id": order["boot_id"],
-            "labels": order["settings"]["labels"],
+            "interval_s": float(spec["settings"]["sampling_interval"]),
+            "boot_id": spec["boot_id"],
+            "labels": spec["settings"]["labels"],
         },
         clock=clock,
     )
 
 
-def _told(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """What sources have to say, without what a URL among it may hold that is secret."""
+def _redacted(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """The states of the sources, without secrets in URLs."""
     if any("://" in text for state in states.values() for text in state.values()):
-        from runvitals.environment import redaction  # most machines have no such source
+        from runvitals.environment import redaction  # few machines have such a source
 
         for state in states.values():
             state.update({name: redaction.text(text) for name, text in state.items()})
     return states
 
 
-class Reporter:
-    """Writes down that a source began to fail, or works again."""
+class SourceReporter:
+    """Records that a source has failed, or works again."""
 
     __slots__ = ("_journal",)
 
@@ -175,7 +176,7 @@ class Reporter:
             event = {"name": "collector_recovered", "level": "info", "text": f"{source} works again"}
             state = {"state": "on"}
         else:
-            from runvitals.environment import redaction  # only where something fails
+            from runvitals.environment import redaction  # only needed if a source fails
 
             reason = redaction.text(f"{type(error).__name__}: {error}")
             event = {"name": "collector_failed", "level": "warning", "text": f"{source}: {reason}"}
@@ -185,39 +186,40 @@ class Reporter:
         self._journal.json(frames.INFO, {"t": now_ms, "sources": {source: state}})
 
 
-def _inquire(monitor: Monitor, order: dict[str, Any]) -> None:
-    """Have the facts about the machine gathered, once, beside the sampling; git's answer, which may take
-    seconds, apart.
+def _gather_facts(monitor: Monitor, spec: dict[str, Any]) -> None:
+    """Gather facts about the machine in the background, once. Git runs separately because it may take
+    seconds.
     """
-    trainer = order["trainer"]
+    trainer = spec["trainer"]
 
-    def ask_machine() -> dict[str, Any]:
+    def machine_facts() -> dict[str, Any]:
         from runvitals.environment import facts as environment
         from runvitals.environment import redaction
 
-        facts = environment.facts(monitor.scope, int(order["attach"]["pid"]), trainer["cwd"], os.environ)
+        facts = environment.facts(monitor.scope, int(spec["attach"]["pid"]), trainer["cwd"], os.environ)
         program = {**trainer, "argv": redaction.command(trainer["argv"])}
-        found: dict[str, Any] = redaction.entries({**facts, "program": program})
-        return found
+        redacted: dict[str, Any] = redaction.entries({**facts, "program": program})
+        return redacted
 
-    def ask_git() -> dict[str, Any]:
+    def git_facts() -> dict[str, Any]:
         from runvitals.environment import git
 
         dirty = git.dirty(trainer["cwd"])
         return {} if dirty is None else {"git_dirty": dirty}
 
-    _errand(monitor, ask_machine)
-    _errand(monitor, ask_git)
+    _record_in_background(monitor, machine_facts)
+    _record_in_background(monitor, git_facts)
 
 
-def _errand(monitor: Monitor, ask: Callable[[], dict[str, Any]]) -> None:
-    """Ask in a child, and keep the answer with what is known of the machine."""
+def _record_in_background(monitor: Monitor, facts: Callable[[], dict[str, Any]]) -> None:
+    """Call `facts` in a forked child, and record the result as facts about the machine."""
     try:
-        inquiry = Inquiry(ask)
-    except OSError as error:  # no more processes, or descriptors, than there are
-        monitor.warn("not_inquired", f"facts about the machine cannot be gathered: {error.strerror}")
+        task = ForkedTask(facts)
+    except OSError as error:  # the limit on processes or descriptors is reached
+        text = f"could not gather facts about the machine: {error.strerror}"
+        monitor.recorder.warn("facts_failed", text)
         return
-    monitor.errand(inquiry.fd, lambda: monitor.note(frames.INFO, machine=inquiry.answer()))
+    monitor.add_background_task(task.fd, lambda: monitor.recorder.note(frames.INFO, machine=task.result()))
 
 
 if __name__ == "__main__":

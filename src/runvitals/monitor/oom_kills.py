@@ -1,8 +1,8 @@
-"""Which of a run's processes the kernel killed for want of memory.
+"""Detects which of a run's processes the kernel killed for lack of memory.
 
-The kernel counts such kills, in a cgroup or on the whole host, and does not say whom they hit. A rise of the
-count since it was last looked at is laid to the processes that are being killed at that moment, and to none
-that is killed later.
+The kernel counts such kills per cgroup or per host, and does not report which processes it killed. When the
+count has risen since the last check, it is attributed to the processes that are being killed at that moment,
+and not to processes that are killed later.
 """
 
 from __future__ import annotations
@@ -12,59 +12,59 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Protocol
 
-    from runvitals.monitor.processes import Process
+    from runvitals.monitor.processes import WatchedProcess
 
-    class KillCount(Protocol):
-        """`collectors.cgroup.OomKills`."""
+    class OomKillCount(Protocol):
+        """`collectors.plumbing.cgroup.OomKills`."""
 
         host_wide: bool
 
         def read(self) -> int | None: ...
 
 
-LOOK_EVERY_S = 1.0
-HOST_LOOK_EVERY_S = 10.0  # the whole host's count stands in a long file
+CHECK_EVERY_S = 1.0
+HOST_CHECK_EVERY_S = 10.0  # the count of the whole host is in a long file
 
 
-class MemoryKills:
-    """Out-of-memory kills as the run's processes meet them.
+class OomKillDetector:
+    """Attributes out-of-memory kills to the run's processes.
 
     Args:
-        count: the kernel's.
+        count: the kernel's count of such kills.
 
     Attributes:
-        look_at_s: when to `look` again.
+        check_at_s: when to call `check` again.
 
     Example:
-        >>> kills = MemoryKills(cgroup.OomKills(scope))
-        >>> if now_s >= kills.look_at_s:
-        ...     kills.look(now_s, processes)
-        >>> kills.hit(process)             # one that died of SIGKILL
+        >>> detector = OomKillDetector(cgroup.OomKills(scope))
+        >>> if now_s >= detector.check_at_s:
+        ...     detector.check(now_s, processes)
+        >>> detector.was_oom_killed(process)    # a process that SIGKILL has ended
         True
     """
 
-    __slots__ = ("_count", "_every_s", "_known", "look_at_s")
+    __slots__ = ("_count", "_every_s", "_known", "check_at_s")
 
-    def __init__(self, count: KillCount) -> None:
+    def __init__(self, count: OomKillCount) -> None:
         self._count = count
-        self._every_s = HOST_LOOK_EVERY_S if count.host_wide else LOOK_EVERY_S
+        self._every_s = HOST_CHECK_EVERY_S if count.host_wide else CHECK_EVERY_S
         self._known = self._read()
-        self.look_at_s = 0.0
+        self.check_at_s = 0.0
 
-    def look(self, now_s: float, processes: Iterable[Process]) -> None:
-        """Take note of the count. A large process takes seconds from its kill to its end: where the count has
-        risen, those that are on their way out are remembered.
+    def check(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:
+        """Read the count. If it has risen, flag the processes that are being killed: a large process takes
+        seconds from the kill to its end.
         """
-        self.look_at_s = now_s + self._every_s * 0.995
+        self.check_at_s = now_s + self._every_s * 0.995
         before, self._known = self._known, self._read()
-        if _risen(before, self._known):
+        if _has_risen(before, self._known):
             for process in processes:
-                if process.dying():
-                    process.short_of_memory = True
+                if process.is_being_killed():
+                    process.oom_killed = True
 
-    def hit(self, process: Process) -> bool:
-        """Whether a process that died of SIGKILL was killed for want of memory."""
-        return process.short_of_memory or _risen(self._known, self._read())
+    def was_oom_killed(self, process: WatchedProcess) -> bool:
+        """Whether a process that SIGKILL has ended was killed for lack of memory."""
+        return process.oom_killed or _has_risen(self._known, self._read())
 
     def _read(self) -> int | None:
         try:
@@ -73,5 +73,5 @@ class MemoryKills:
             return None  # the cgroup was removed with its last process
 
 
-def _risen(before: int | None, now: int | None) -> bool:
+def _has_risen(before: int | None, now: int | None) -> bool:
     return before is not None and now is not None and now > before

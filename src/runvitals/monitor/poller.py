@@ -1,4 +1,4 @@
-"""The descriptors that a monitor waits for, and who is called when one has something to say."""
+"""The file descriptors that the monitor waits for, and a callback for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Poller(Protocol):
-        """What `select.poll()` makes."""
+        """`select.poll()`, or a test's."""
 
         def register(self, fd: int, eventmask: int, /) -> None: ...
 
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
         def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]: ...
 
 
-LONGEST_WAIT_S = 3600.0  # poll(2) counts milliseconds in 31 bits
+LONGEST_WAIT_S = 3600.0  # poll(2) takes milliseconds as a 32-bit signed integer
 
 
-class Descriptors:
-    """Watched descriptors.
+class DescriptorWatcher:
+    """Calls a function when a file descriptor becomes readable.
 
     Args:
         poller: `select.poll()`, or a test's.
 
     Example:
-        >>> descriptors = Descriptors(select.poll())
-        >>> descriptors.watch(door.fd, accept)
-        >>> descriptors.hear(wait_s=0.5)   # calls accept(), if somebody knocks within half a second
+        >>> watcher = DescriptorWatcher(select.poll())
+        >>> watcher.watch(listener.fd, accept)
+        >>> watcher.dispatch(wait_s=0.5)   # calls accept() if a connection arrives within half a second
     """
 
-    __slots__ = ("_calls", "_poller")
+    __slots__ = ("_callbacks", "_poller")
 
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
-        self._calls: dict[int, Callable[[], object]] = {}
+        self._callbacks: dict[int, Callable[[], object]] = {}
 
-    def watch(self, fd: int, call: Callable[[], object]) -> None:
-        """Have a function called whenever `fd` can be read, or its other side is gone."""
-        self._calls[fd] = call
+    def watch(self, fd: int, callback: Callable[[], object]) -> None:
+        """Call `callback` whenever `fd` is readable or its peer has closed it."""
+        self._callbacks[fd] = callback
         self._poller.register(fd, POLLIN)
 
-    def forget(self, fd: int) -> None:
-        """Watch it no longer; nothing if it is not watched. Before or after it was closed."""
-        if self._calls.pop(fd, None) is not None:
+    def unwatch(self, fd: int) -> None:
+        """Stop watching `fd`, before or after it was closed. Does nothing if it is not watched."""
+        if self._callbacks.pop(fd, None) is not None:
             self._poller.unregister(fd)
 
-    def hear(self, wait_s: float) -> None:
-        """Poll once, and call whoever waits for what can be read now.
+    def dispatch(self, wait_s: float) -> None:
+        """Poll once, and call the callbacks of all readable descriptors.
 
         Args:
-            wait_s: how long to wait for the first; 0 or less: not at all.
+            wait_s: how long to wait for the first one; 0 or less: not at all.
         """
         wait_ms = min(max(wait_s, 0.0), LONGEST_WAIT_S) * 1000.0
-        found = self._poller.poll(wait_ms)
-        if not found:
+        ready = self._poller.poll(wait_ms)
+        if not ready:
             return
-        for fd, event, call in [(fd, event, self._calls.get(fd)) for fd, event in found]:
-            if call is None or self._calls.get(fd) is not call:
-                continue  # one of those before it has closed it, and its number may be another's by now
+        for fd, event, callback in [(fd, event, self._callbacks.get(fd)) for fd, event in ready]:
+            if callback is None or self._callbacks.get(fd) is not callback:
+                continue  # an earlier callback has closed it, and its number may already be reused
             if event & POLLNVAL:
-                self.forget(fd)  # it was closed behind our back; poll would return at once for ever
+                self.unwatch(fd)  # it was closed without `unwatch`; poll would return immediately for ever
             else:
-                call()
+                callback()

@@ -1,5 +1,5 @@
-"""The monitor before this one, of the same run on the same host: one that died leaves a gap to mark and a
-zero to count on from.
+"""The previous monitor of the same run on the same host. If it died, the new one records the gap, and
+continues the counters from the same baselines.
 """
 
 from __future__ import annotations
@@ -13,75 +13,79 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Enough for the head of a file, where the first baselines are, and for its tail, where an end record would
-# be.
+# Read from the start of a file, which contains the first baselines, and from its end, which contains an end
+# record.
 _PEEK_BYTES = 256 * 1024
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 class Predecessor:
-    """What an earlier monitor left in the run's folder.
+    """The previous monitor, as known from its files.
 
     Args:
-        first: path of its first file, or None where there was no earlier monitor.
+        first: path of its first file; None if there was no previous monitor.
         last: path of its newest file.
+
+    Attributes:
+        died_ms: time of its last record if it recorded no end, because nothing was sampled since then; else
+            None.
+        written_ms: modification time of its newest file.
     """
 
     __slots__ = ("_first", "died_ms", "written_ms")
 
     def __init__(self, first: str | None = None, last: str | None = None) -> None:
         self._first = first
-        # The time of its last record, if it never wrote that it ended: nothing was sampled since.
         self.died_ms: int | None = None
-        # When the system says that it wrote it.
         self.written_ms = 0
         if last is not None:
-            self._look_at(last)
+            self._read_end(last)
 
-    def _look_at(self, last: str) -> None:
+    def _read_end(self, last: str) -> None:
         status = os.stat(last)
         self.written_ms = status.st_mtime_ns // 1_000_000
-        data = _stretch(last, max(0, status.st_size - _PEEK_BYTES))
+        data = _read_range(last, max(0, status.st_size - _PEEK_BYTES))
         if all(value.get("what") != "end" for value in _json_records(data, (frames.LIFECYCLE,))):
             self.died_ms = max(_times_ms(data), default=self.written_ms)
 
     @classmethod
     def find(cls, folder: str, host: str, successor: str) -> Predecessor:
-        """The newest monitor of `host` in a run's folder but for `successor`, the writer that asks."""
+        """The newest monitor of `host` in a run's folder other than the writer `successor`."""
         name = f"monitor.{paths.safe_name(host)}"
-        lives = {}
+        files_by_start = {}
         for writer, numbers in paths.segments(folder).items():
-            of, _, started = writer.rpartition(".")
-            if of == name and writer != successor and _HEXADECIMAL.issuperset(started):
-                lives[int(started, 16)] = [paths.segment_path(folder, writer, number) for number in numbers]
-        if not lives:
+            role_and_host, _, start = writer.rpartition(".")
+            if role_and_host == name and writer != successor and _HEXADECIMAL.issuperset(start):
+                files = [paths.segment_path(folder, writer, number) for number in numbers]
+                files_by_start[int(start, 16)] = files
+        if not files_by_start:
             return cls()
-        files = lives[max(lives)]
-        return cls(files[0], files[-1])
+        newest = files_by_start[max(files_by_start)]
+        return cls(newest[0], newest[-1])
 
     def baselines(self, boot_id: str) -> dict[str, float]:
-        """Its counters' raw totals at the run's first sample; none after a reboot, when all totals began
-        again.
+        """The raw totals of its counters at the run's first sample; empty after a reboot, which resets
+        totals.
         """
         if self._first is None:
             return {}
-        found: dict[str, float] = {}
-        for value in _json_records(_stretch(self._first, 0), (frames.START, frames.INFO)):
+        baselines: dict[str, float] = {}
+        for value in _json_records(_read_range(self._first, 0), (frames.START, frames.INFO)):
             if (value.get("boot_id") or boot_id) != boot_id:
                 return {}
-            found.update(value.get("baselines") or {})
-        return found
+            baselines.update(value.get("baselines") or {})
+        return baselines
 
 
-def _stretch(path: str, start: int) -> bytes:
+def _read_range(path: str, start: int) -> bytes:
     try:
         return paths.read_range(path, start, _PEEK_BYTES)
     except OSError:
-        return b""  # no file at all, or one that cannot be read, tells nothing
+        return b""  # not a regular file, or unreadable
 
 
 def _times_ms(data: bytes) -> list[int]:
-    """The times of the samples and of the events in a stretch of a file."""
+    """The times of all records in part of a file."""
     samples_ms = [
         int.from_bytes(frame.payload[8:16], "little", signed=True)
         for frame in whole_records(data)
@@ -92,10 +96,10 @@ def _times_ms(data: bytes) -> list[int]:
 
 
 def _json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Records of some types in a stretch of a file. What is damaged tells nothing."""
-    from runvitals.journal.records import decode  # memory that a monitor without a predecessor saves
+    """The records of these types in part of a file. Damaged records are skipped."""
+    from runvitals.journal.records import decode  # saves memory in a monitor without a predecessor
 
-    found: list[dict[str, Any]] = []
+    values: list[dict[str, Any]] = []
     for frame in whole_records(data):
         if frame.type in types:
             try:
@@ -103,5 +107,5 @@ def _json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
             except ValueError:
                 continue
             if record is not None:
-                found.append(record.value)
-    return found
+                values.append(record.value)
+    return values

@@ -1,24 +1,24 @@
-"""The processes of a run on this host: noticing within a millisecond that one has gone, and learning how it
-ended.
+"""The processes of a run on this host: detects within a millisecond that one has ended, and how.
 
 A process is in one of four states::
 
-                 finish, its interpreter ends
-        running ─────────────────────────────▶ closing
-         │   │                                 │   │
-         │   │ finish                  finish, │   │ its end is seen
-         │   │                     or overdue  │   │
-         │   └────────────▶ left ◀─────────────┘   │
-         │                                         ▼
-         └───────────────────────────────────────▶ gone
-                      its end is seen
+                 finish with "closing"
+        running ─────────────────────▶ closing
+          │  │                          │  │
+          │  │ finish           finish, │  │ has ended
+          │  │               or overdue │  │
+          │  └───────▶ left ◀───────────┘  │
+          │                                ▼
+          └────────────────────────────▶ gone ◀──── attach of a process
+                     has ended                      that has ended already
 
 running: it has attached.
-closing: it said that its interpreter is ending. How it ends is yet to be seen; it is waited for so long.
-left: it said that it is done with the run, or it was closing for too long. It may live on for all we care.
-gone: it has ended, and how is on record.
+closing: its interpreter is shutting down, with an announced exit code. It is watched for up to
+    `CLOSING_GRACE_S`, because how it really ends is not known yet.
+left: it has finished its part in the run, or took too long to close. It may continue to exist.
+gone: it has ended, and its exit is recorded.
 
-`left` and `gone` are over: nothing follows, and `exit` is final.
+`left` and `gone` are final (`over`): `exit` does not change any more.
 """
 
 from __future__ import annotations
@@ -33,29 +33,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# ioctl PIDFD_GET_INFO, Linux 6.15 and later (include/uapi/linux/pidfd.h): a 64-byte struct pidfd_info whose
-# first word says what is asked for and what was answered, and whose last is the wait status of a process that
-# has been reaped.
+# ioctl PIDFD_GET_INFO, Linux 6.15 and later (include/uapi/linux/pidfd.h), with a 64-byte struct pidfd_info.
+# Its first word is the mask of the fields requested and returned; its last is the wait status of a reaped
+# process.
 _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_SIZE = 64
 _PIDFD_INFO_EXIT = 1 << 3
 
 _SIGINT, _SIGTERM = 2, 15
 
-
 RUNNING, CLOSING, LEFT, GONE = "running", "closing", "left", "gone"
-# A process that said "my interpreter is ending" is waited for this long; then its word is taken for its end.
+# How long a closing process is watched. After that, its announced exit code is recorded as its exit.
 CLOSING_GRACE_S = 60.0
-# How often a process is looked at where no descriptor tells of its end.
-LOOK_S = 1.0
+# How often a process without a pidfd is checked.
+CHECK_EVERY_S = 1.0
 NEVER = float("inf")
 
 _PF_EXITING = 0x4  # include/linux/sched.h
-_PENDING_KILL = 1 << 8  # of SIGKILL in a mask of signals
+_PENDING_KILL = 1 << 8  # SIGKILL in a signal mask
 
 
 def exit_of(wait_status: int) -> ProcessExit:
-    """Decode a wait status (wait(2)): code in the second byte, signal in the low seven bits.
+    """Decode a wait status (wait(2)): the exit code is in the second byte, the signal in the low seven bits.
 
     Example:
         >>> exit_of(0x300).exit_code, exit_of(9).signal
@@ -65,26 +64,26 @@ def exit_of(wait_status: int) -> ProcessExit:
     return ProcessExit(None, signal) if signal else ProcessExit(wait_status >> 8 & 0xFF, None)
 
 
-class Process:
-    """One process that belongs to the run.
+class WatchedProcess:
+    """A process of the run.
 
     Args:
-        pid: as this process sees it.
-        about: the attach message: role, rank, writer … It goes into the journal.
-        pidfd: a descriptor the process itself opened and handed on, which is right even if it has died since;
-            else one is opened here.
+        pid: in this process's PID namespace.
+        about: the attach message: role, rank, writer …
+        pidfd: opened by the process itself and passed on, which is correct even if the process has ended
+            since; -1: opened here.
         now_s: monotonic clock.
 
     Attributes:
         state: see the module.
-        exit: how it ended, as far as that is known.
-        look_at_s: when to `look` at it again.
-        short_of_memory: the kernel killed something for want of memory while this was being killed.
+        exit: how it ended, as far as known.
+        check_at_s: when to call `check` again.
+        oom_killed: whether it was being killed when the kernel's count of out-of-memory kills rose.
     """
 
     __slots__ = (
-        "_closing_until_s", "_said", "_stat", "about", "exit", "look_at_s", "pid", "pidfd", "role",
-        "short_of_memory", "state",
+        "_announced_code", "_closing_until_s", "_stat", "about", "check_at_s", "exit", "oom_killed", "pid",
+        "pidfd", "role", "state",
     )  # fmt: skip
 
     def __init__(self, pid: int, about: dict[str, Any], pidfd: int = -1, now_s: float = 0.0) -> None:
@@ -94,25 +93,25 @@ class Process:
         self.pidfd = pidfd
         self.state = RUNNING
         self.exit = ProcessExit(None, None)
-        self.short_of_memory = False
-        self._said: int | None = None  # the exit code a closing process expects to end with
+        self.oom_killed = False
+        self._announced_code: int | None = None  # by a closing process
         self._closing_until_s = NEVER
         self._stat: PseudoFile | None = open_if_there(f"/proc/{pid}/stat")
         if self.pidfd < 0:
             self._open_pidfd()
-        self.look_at_s = NEVER if self.pidfd >= 0 else now_s + LOOK_S
+        self.check_at_s = NEVER if self.pidfd >= 0 else now_s + CHECK_EVERY_S
 
     def _open_pidfd(self) -> None:
         try:
             self.pidfd = os.pidfd_open(self.pid)
         except AttributeError:
-            return  # no pidfd_open in this Python or on this system: `look` tells
+            return  # not in this Python or not on this system: `check` is used instead
         except OSError as error:
-            # EPERM: old Docker seccomp filters forbid the call; ENOSYS: a kernel before 5.3.
-            if error.errno == ESRCH and not self._is_there():
+            # EPERM: seccomp filters of old Docker versions forbid it; ENOSYS: kernels before 5.3.
+            if error.errno == ESRCH and not self._exists():
                 self.state = GONE
 
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -123,50 +122,50 @@ class Process:
 
     @property
     def over(self) -> bool:
-        """Nothing more is to be learned from this process."""
+        """Whether the state is final."""
         return self.state in (LEFT, GONE)
 
     def leave(self, exit_code: int | None) -> None:
-        """It is done with the run."""
+        """It has finished its part in the run, with this exit code; None counts as 0."""
         self.exit = ProcessExit(exit_code or 0, None)
         self._end(LEFT)
 
-    def close_down(self, exit_code: int | None, now_s: float) -> None:
-        """Its interpreter is ending, with this exit code as far as that is known."""
+    def begin_closing(self, exit_code: int | None, now_s: float) -> None:
+        """Its interpreter is shutting down, with this exit code; None: unknown."""
         self.state = CLOSING
-        self._said = exit_code
+        self._announced_code = exit_code
         self._closing_until_s = now_s + CLOSING_GRACE_S
-        self.look_at_s = min(self.look_at_s, self._closing_until_s)
+        self.check_at_s = min(self.check_at_s, self._closing_until_s)
 
-    def vanish(self) -> None:
-        """It has ended. What it said of its end counts where nothing else is known."""
+    def mark_gone(self) -> None:
+        """It has ended. If how is unknown, the exit code that it announced counts."""
         if not self.exit.known and self.state == CLOSING:
-            self.exit = ProcessExit(self._said, None)
+            self.exit = ProcessExit(self._announced_code, None)
         elif not self.exit.known:
             self.exit.unannounced = True
         self._end(GONE)
 
-    def look(self, now_s: float) -> bool:
-        """Look at it where no descriptor does; whether it has ended. One that closes for too long has left,
-        and is taken at its word.
+    def check(self, now_s: float) -> bool:
+        """Whether it has ended, if there is no pidfd to report it. A process that has been closing for too
+        long becomes `left`.
         """
         if self.pidfd < 0:
-            if self.check():
+            if self.has_ended():
                 return True
-            self.look_at_s = min(now_s + LOOK_S, self._closing_until_s)
+            self.check_at_s = min(now_s + CHECK_EVERY_S, self._closing_until_s)
         if now_s >= self._closing_until_s:
-            self.exit = ProcessExit(self._said, None)
+            self.exit = ProcessExit(self._announced_code, None)
             self._end(LEFT)
         return False
 
     def _end(self, state: str) -> None:
         self.state = state
-        self.look_at_s = self._closing_until_s = NEVER
+        self.check_at_s = self._closing_until_s = NEVER
         self.release()
 
-    def dying(self) -> bool:
-        """Whether it is on its way out, or will be as soon as it runs again: a large process takes seconds
-        from the kill to its end.
+    def is_being_killed(self) -> bool:
+        """Whether it is exiting or has a pending SIGKILL. A large process takes seconds from the kill to its
+        end.
         """
         try:
             if self._stat is not None:
@@ -176,44 +175,40 @@ class Process:
             with open(f"/proc/{self.pid}/status", "rb") as file:
                 pending = [line.split()[1] for line in file if line.startswith((b"SigPnd:", b"ShdPnd:"))]
         except OSError:
-            return not self._is_there()
+            return not self._exists()
         return any(int(mask, 16) & _PENDING_KILL for mask in pending)
 
     def processor(self) -> int | None:
-        """The processor that its main thread was last on."""
+        """The processor that its main thread last ran on; None if it has ended."""
         if self._stat is None:
             return None
         try:
             return int(self._stat.read().rpartition(b")")[2].split()[36])
         except OSError:
-            return None  # it has ended
+            return None
 
-    def check(self) -> bool:
-        """Whether it has gone, where there is no pidfd to tell: its stat file answers ESRCH, or shows a
-        zombie.
-        """
+    def has_ended(self) -> bool:
+        """Whether it has ended, without a pidfd: its stat file cannot be read, or shows a zombie."""
         if self._stat is None:
-            return not self._is_there()
+            return not self._exists()
         try:
             text = self._stat.read()
         except OSError:
             return True
         return text.rpartition(b")")[2].split()[0] in (b"Z", b"X")
 
-    def learn_exit(self) -> ProcessExit:
-        """How it ended, by whatever still knows: the kernel after the reaping, the zombie's stat line before
-        it.
-        """
-        for ask in (self._exit_from_pidfd, self._exit_from_stat):
-            status = ask()
+    def read_exit(self) -> ProcessExit:
+        """Read how it ended: from the pidfd after it was reaped, from the zombie's stat line before that."""
+        for read in (self._exit_from_pidfd, self._exit_from_stat):
+            status = read()
             if status is not None:
                 self.exit = exit_of(status)
                 break
         return self.exit
 
-    def foresee_exit(self) -> None:
-        """Its connection has ended, perhaps since it is ending itself. Then the kernel already tells how; a
-        moment later its parent may have reaped it, and only new kernels still do.
+    def read_exit_early(self) -> None:
+        """Read how it is ending, when its connection was closed. Its parent may reap it a moment later, and
+        only kernels from 6.15 on report the exit of a reaped process.
         """
         status = self._exit_from_stat()
         if status is not None:
@@ -229,7 +224,7 @@ class Process:
         try:
             ioctl(self.pidfd, _PIDFD_GET_INFO, info)
         except OSError:
-            return None  # a kernel before 6.15 does not know this call
+            return None  # a kernel before 6.15
         if not int.from_bytes(info[0:8], "little") & _PIDFD_INFO_EXIT:
             return None  # not reaped yet
         return int.from_bytes(info[60:64], "little", signed=True)
@@ -241,11 +236,11 @@ class Process:
             fields = self._stat.read().rpartition(b")")[2].split()
         except OSError:
             return None
-        ends = bool(fields) and (fields[0] in (b"Z", b"X") or bool(int(fields[6]) & _PF_EXITING))
-        return int(fields[-1]) if ends else None
+        is_exiting = bool(fields) and (fields[0] in (b"Z", b"X") or bool(int(fields[6]) & _PF_EXITING))
+        return int(fields[-1]) if is_exiting else None
 
     def release(self) -> None:
-        """Let go of what it is watched with."""
+        """Close the descriptors that it is watched with."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
@@ -254,16 +249,16 @@ class Process:
             self._stat = None
 
 
-def handed_pidfd(fd: int, pid: int) -> int:
-    """`fd`, if it is a pidfd of this process that was handed to us; else -1, and `fd` is closed: where no
-    pidfd can be had, something else of our parent's may have that number.
+def inherited_pidfd(fd: int, pid: int) -> int:
+    """Return `fd` if it is a pidfd of this process. Otherwise close it and return -1: if the parent could not
+    open a pidfd, another of its descriptors may have that number.
     """
     try:
         with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
             words = [line.split() for line in file if line.startswith((b"Pid:", b"NSpid:"))]
     except OSError:
-        words = []  # it is not open, or nothing tells what it is
-    # A process that has been reaped in the meantime has the number -1.
+        words = []  # not open, or no /proc
+    # After the process was reaped, its number is -1.
     if any(int(number) in (pid, -1) for line in words for number in line[1:]):
         return fd
     try:
@@ -274,12 +269,12 @@ def handed_pidfd(fd: int, pid: int) -> int:
 
 
 def stop_signal(pid: int) -> int:
-    """What asks a process to end: SIGINT, as Ctrl-C does; SIGTERM where that is ignored, as by what a script
-    started with `&`.
+    """The signal that requests a process to stop: SIGINT, as with Ctrl-C; SIGTERM if it ignores SIGINT, as a
+    process does that a script started with `&`.
     """
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             ignored = [line.split()[1] for line in file if line.startswith(b"SigIgn:")]
     except OSError:
-        return _SIGINT  # no such file system, or the process is gone: the signal itself will tell
+        return _SIGINT  # no /proc, or the process has ended: sending the signal shows which
     return _SIGTERM if ignored and int(ignored[0], 16) & 1 << (_SIGINT - 1) else _SIGINT

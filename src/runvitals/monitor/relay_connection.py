@@ -1,13 +1,12 @@
-"""The monitor's connection to the relay, the process that delivers journals to destinations. There is one
-relay per user and data folder.
+"""The monitor's connection to the relay, which delivers journals to destinations. There is one relay per user
+and data folder.
 
-As with the monitor itself (`launch.py`), the first process that needs the relay binds its address and passes
-the listening socket to the relay it starts. A run without destinations does not import this module.
+As with the monitor itself (`launch.py`), the first process binds the socket and passes the listening
+descriptor to the relay that it starts. This module is only loaded in runs with a destination.
 
-To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`; the run is running while
-    the
-connection is open. From the relay: `{"op": "stop", "text"}` if a user requested at a destination that the run
-stop; `{"op": "event", "name", "text"}` for the run's journal.
+To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`. While the connection is
+open, the run counts as running. From the relay: `{"op": "stop", "text"}` when a user requested a stop at a
+destination, and `{"op": "event", "name", "text"}` for the run's journal.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import zlib
 from runvitals.backoff import Backoff
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.monitor import spawn
-from runvitals.monitor.socket_address import NO_SIGNAL, Address
+from runvitals.monitor.socket_address import NO_SIGNAL, SocketAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,34 +27,34 @@ if TYPE_CHECKING:
     from typing import Any
 
 LISTENER_FD = 3  # the listening socket, in a relay
-_HIGHEST_INHERITED_FD = 5  # a monitor's spec, listener and trainer, which a relay must not keep open
-# A relay that dies is replaced immediately, then after 1, 2, 4 … 60 s. Once a relay has run for a minute, the
-# delay starts over.
+_HIGHEST_INHERITED_FD = 5  # a monitor's spec, listener and pidfd, which a relay must not keep open
+# A relay that dies is restarted immediately, then after 1, 2, 4 … 60 s. If it ran for longer than a minute,
+# earlier failures no longer count.
 _LONGEST_WAIT_S = 60.0
 _STABLE_S = 60.0
-_URLS = {"http", "https"}
+_URL_SCHEMES = {"http", "https"}
 _SERVER_VARIABLES = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
 
 
-def address(directory: str) -> Address:
+def address(directory: str) -> SocketAddress:
     """The address of the relay of a data folder."""
     directory = os.path.abspath(directory)
-    return Address(f"relay-{zlib.crc32(os.fsencode(directory)):08x}", directory)
+    return SocketAddress(f"relay-{zlib.crc32(os.fsencode(directory)):08x}", directory)
 
 
-def call(directory: str) -> _socket.socket | None:
-    """A connection to the relay of a data folder; None if this user has none."""
-    return address(directory).call()
+def connect(directory: str) -> _socket.socket | None:
+    """Connect to the relay of a data folder. Returns None if our user has none."""
+    return address(directory).connect()
 
 
 def start(directory: str, listener: _socket.socket) -> None:
-    """Start a relay on a listening socket. It is detached and outlives this process. Takes 1 to 2 ms.
+    """Start a relay on a listening socket, in the background; 1 to 2 ms.
 
     Raises:
         OSError: it could not be started.
     """
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    # Without the working directory, where a user's file may have the name of a module.
+    # Without the working directory, in which a file of the user may have the name of a module.
     boot = (
         f"import sys; sys.path = [p for p in sys.path if p and p != {source!r}] + [{source!r}]; "
         "from runvitals.relay.main import main; main()"
@@ -63,7 +62,7 @@ def start(directory: str, listener: _socket.socket) -> None:
     command = [sys.executable, "-c", boot, "runvitals-relay", os.path.abspath(directory)]
     import fcntl
 
-    # Above LISTENER_FD, because dup2 of a descriptor to itself would keep its close-on-exec flag.
+    # A copy above LISTENER_FD: `dup2` of a descriptor to itself would leave it close-on-exec.
     high = fcntl.fcntl(listener.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)
     actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, high, LISTENER_FD)]
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(LISTENER_FD + 1, _HIGHEST_INHERITED_FD + 1)]
@@ -73,72 +72,72 @@ def start(directory: str, listener: _socket.socket) -> None:
         os.close(high)
 
 
-def own_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that belong to destinations: those that start with a destination's name, and
-    for a URL, which is a runvitals server, `RUNVITALS_SERVER` and `RUNVITALS_TOKEN`. `RUNVITALS_DESTINATIONS`
-    is added, because it shows which servers the credentials in these variables belong to.
+def destination_variables(destinations: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that configure these destinations: those that begin with the name of one.
+
+    A plain URL is a runvitals server. It gets `RUNVITALS_TOKEN` together with `RUNVITALS_SERVER`, which names
+    the server that the token is for. The other destinations get `RUNVITALS_DESTINATIONS` for the same
+    purpose: their credentials are for the servers that it names.
 
     Example:
-        >>> own_variables(["mlflow:http://host:5000"], {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"})
+        >>> environ = {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"}
+        >>> destination_variables(["mlflow:http://host:5000"], environ)
         {'MLFLOW_TRACKING_USERNAME': 'me', 'RUNVITALS_DESTINATIONS': '["mlflow:http://host:5000"]'}
     """
-    texts = list(destinations)
-    names = {text.partition(":")[0] for text in texts}
-    prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names - _URLS)
-    server_variables = _SERVER_VARIABLES if names & _URLS else ()
-    own = {
-        name: text for name, text in environ.items() if name in server_variables or name.startswith(prefixes)
-    }
-    if names - _URLS:
-        own["RUNVITALS_DESTINATIONS"] = dumps(texts).decode()
-    return own
+    destinations = list(destinations)
+    names = {text.partition(":")[0] for text in destinations}
+    prefixes = tuple(f"{name.upper().replace('-', '_')}_" for name in names - _URL_SCHEMES)
+    exact = _SERVER_VARIABLES if names & _URL_SCHEMES else ()
+    variables = {name: text for name, text in environ.items() if name in exact or name.startswith(prefixes)}
+    if names - _URL_SCHEMES:
+        variables["RUNVITALS_DESTINATIONS"] = dumps(destinations).decode()
+    return variables
 
 
-def connect(directory: str) -> _socket.socket | None:
-    """A connection to the relay of a data folder, which is started if necessary; None if that failed."""
-    sock = call(directory)
+def connect_or_start(directory: str) -> _socket.socket | None:
+    """Connect to the relay of a data folder, and start it if there is none. Returns None if that fails."""
+    sock = connect(directory)
     if sock is not None:
         return sock
     try:
-        listener = address(directory).bind()
+        listener = address(directory).listen()
         if listener is not None:
             try:
                 start(directory, listener)
             finally:
                 listener.close()
     except OSError:
-        return None  # no process can be started now; the journal keeps the data
-    return call(directory)
+        return None  # for example at the limit on processes; the journal is delivered later
+    return connect(directory)
 
 
-class RelayLine:
-    """A run's connection to the relay, which is started if there is none, and again if it dies.
+class RelayConnection:
+    """A run's connection to the relay, which is started if there is none, and restarted if it dies.
 
     Args:
         directory: the data folder.
         run: the run's id.
-        destinations: the run's destinations.
-        cwd: the base of relative paths in destinations.
-        reach: connects to the relay of a data folder, which it starts if necessary; returns None if that
-            failed.
+        destinations: where the relay delivers the run to.
+        cwd: base of relative paths in destinations.
+        connect: connects to the relay of a data folder; `connect_or_start`.
 
     Attributes:
-        fd: the descriptor to poll; -1 while there is no connection.
+        fd: descriptor to poll; -1 while there is no relay.
 
     Example:
-        >>> line = RelayLine("/data", "abc", ["http://127.0.0.1:8900"], "/home/me")
-        >>> line.mind(time.monotonic())     # at every tick
-        >>> line.messages()                 # when `fd` is readable
+        >>> connection = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me")
+        >>> connection.ensure(time.monotonic())     # at every tick
+        >>> connection.messages()                   # when `fd` is readable
         [{'op': 'stop', 'text': 'requested on http://127.0.0.1:8900'}]
     """
 
     __slots__ = (
         "_backoff",
         "_buffer",
+        "_connect",
         "_connected_s",
         "_directory",
-        "_reach",
-        "_serve_message",
+        "_request",
         "_sock",
         "_unsent",
         "fd",
@@ -150,13 +149,13 @@ class RelayLine:
         run: str,
         destinations: list[str],
         cwd: str,
-        reach: Callable[[str], _socket.socket | None] | None = None,
+        connect: Callable[[str], _socket.socket | None] = connect_or_start,
     ) -> None:
         self._directory = directory
-        self._reach = reach or connect
-        # Only in the memory of the two processes: it contains passwords.
-        environ = own_variables(destinations, os.environ)
-        self._serve_message = {
+        self._connect = connect
+        # Sent to the relay and never written to a file: passwords are among them.
+        environ = destination_variables(destinations, os.environ)
+        self._request = {
             "op": "serve",
             "run": run,
             "destinations": destinations,
@@ -169,9 +168,9 @@ class RelayLine:
         self._connected_s = 0.0
         self.fd = -1
 
-    def mind(self, now_s: float) -> bool:
-        """Reconnect if there is no connection and an attempt is due; True if a new one was made. While there
-        is a connection, this costs one comparison.
+    def ensure(self, now_s: float) -> bool:
+        """Connect to a relay if there is no connection. Returns True if a new connection was made. Costs only
+        a comparison if there is one.
         """
         if self._sock is not None:
             if self._unsent:
@@ -184,17 +183,17 @@ class RelayLine:
         if not self._backoff.due(now_s):
             return False
         self._backoff.failed(now_s)
-        sock = self._reach(self._directory)
+        sock = self._connect(self._directory)
         if sock is None:
             return False
         sock.setblocking(False)
         self._sock, self.fd, self._connected_s = sock, sock.fileno(), now_s
-        self._unsent = dumps(self._serve_message) + b"\n"
+        self._unsent = dumps(self._request) + b"\n"
         self._send()
         return self._sock is not None
 
     def _send(self) -> None:
-        """Send the rest of the message; what the socket does not accept now is sent at the next tick."""
+        """Send the rest of the request. What the socket does not accept now is sent at the next `ensure`."""
         assert self._sock is not None
         try:
             while self._unsent:
@@ -205,10 +204,10 @@ class RelayLine:
             self.close()
 
     def messages(self) -> list[Mapping[str, Any]]:
-        """The messages received. If the relay has exited, `fd` is -1.
+        """The messages received since the last call. If the relay has gone, `fd` is -1 afterwards.
 
         Raises:
-            ValueError: a line is not a JSON object.
+            ValueError: the relay sent something other than one JSON object per line.
         """
         assert self._sock is not None
         try:
@@ -223,18 +222,18 @@ class RelayLine:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         messages = [loads(line) for line in lines if line]
         if not all(isinstance(message, dict) for message in messages):
-            raise ValueError("a message that is not a JSON object")
+            raise ValueError("not a JSON object")
         return messages
 
     def close(self) -> None:
-        """Close the connection: the run is no longer running on this host."""
+        """Disconnect, which tells the relay that the run has ended on this host."""
         if self._sock is not None:
             self._sock.close()
             self._sock, self.fd, self._buffer, self._unsent = None, -1, b"", b""
 
 
 def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
-    """One message from a relay; None if it has exited or the socket timed out."""
+    """Read a message from a relay. Returns None if the relay has gone or the socket's timeout has expired."""
     answer = b""
     while b"\n" not in answer:
         try:
@@ -249,8 +248,8 @@ def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
 
 
 def ask(directory: str, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-    """Send a query and return the relay's reply; None if there is no relay, or no reply in time."""
-    sock = call(directory)
+    """Send a message to the relay and return its answer; None if there is no relay or no answer in time."""
+    sock = connect(directory)
     if sock is None:
         return None
     sock.settimeout(timeout_s)

@@ -1,4 +1,4 @@
-"""One tick after another: asks every collector, keeps baselines and backoff, measures itself."""
+"""The sampler: calls the collectors at every tick, with baselines for counters and backoff for failures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 
 NAN = float("nan")
 LONGEST_BACKOFF_S = 300.0
-# How often the cost and the failures of each single source are written; every tick would double a small
-# sample.
+# How often the duration and the failures of each source are written. Every tick would double a small sample.
 SELF_REPORT_S = 10.0
 
 
 class Baselines:
-    """Turns sources' running totals into counters that start at 0 with the run.
+    """Turns running totals of sources into counters that start at 0 with the run.
 
-    A total that falls (a driver was reloaded, an interface re-created) has been reset: its value at that tick
-    is NaN, a gap, and it goes on from where it was.
+    A total that falls was reset, for example because a driver was reloaded. Its value at that tick is NaN (a
+    gap), and the counter continues from its previous value.
+
+    Attributes:
+        fresh: baselines that are not in the journal yet; the caller writes them and empties this. Those of
+            the previous monitor are included, so that the file of each monitor is sufficient for the next
+            one.
 
     Example:
         >>> baselines, values = Baselines(), {}
@@ -38,18 +42,16 @@ class Baselines:
     __slots__ = ("_known", "fresh")
 
     def __init__(self, base: Mapping[str, float] | None = None) -> None:
-        # Key -> [what is subtracted, the last total]. What was counted while no monitor looked counts too.
+        # Key → [baseline, last total]. Increments while no monitor was running are included.
         self._known: dict[str, list[float]] = {key: [total, total] for key, total in (base or {}).items()}
-        # Baselines the journal does not hold yet: the caller writes them down and empties this. Inherited
-        # ones are among them at first, so that each monitor's file is enough for the next.
         self.fresh: dict[str, float] = dict(base or {})
 
     def add(self, totals: Mapping[str, float], values: dict[str, float]) -> None:
-        """Put each total, counted since the run's start, among the values."""
+        """Add each total, counted from the run's start, to the values."""
         known = self._known
         for key, total in totals.items():
             if not isinstance(total, (float, int)):
-                values[key] = total  # refused, and reported, where the sample is written
+                values[key] = total  # rejected and reported when the sample is written
                 continue
             entry = known.get(key)
             if entry is None:
@@ -64,8 +66,8 @@ class Baselines:
                 values[key] = total - base
 
 
-class Source:
-    """A collector with its record: how often it failed, when it is asked again, what it has told."""
+class SampledSource:
+    """A collector with its failures, the time of its next sample and its last reported facts."""
 
     __slots__ = (
         "absent", "backoff", "collector", "facts", "failures", "failures_key", "ms_key", "name", "next_s",
@@ -86,29 +88,35 @@ class Source:
 
     @property
     def every_s(self) -> float:
-        """How often it is asked; 0 for at every sample."""
+        """Minimum interval between its samples; 0: it is sampled at every tick."""
         every_s: float = getattr(self.collector, "every_s", 0.0)
         return every_s
 
     @property
-    def tells(self) -> bool:
-        """Whether it can have news."""
+    def has_news(self) -> bool:
+        """Whether the collector reports facts or missing parts."""
         return hasattr(self.collector, "facts") or hasattr(self.collector, "absent")
 
 
 class Sampler:
-    """Samples all sources at one moment.
+    """Samples all sources that are due.
 
-    Most sources are asked at every sample. Those that name an `every_s`, and those that fail, wait for their
-    turn: the processor is cold at every sample, so code and data that it need not touch are what saves time.
+    Most sources are sampled at every tick. Those with an `every_s`, and those that fail, are skipped until
+    they are due: caches are cold at every tick, so the code and data that a sample does not touch save time.
 
     Args:
-        collectors: what was found on this machine.
-        interval_s: the sampling interval; a failing source is left alone for 1, 2, 4 … intervals, at most 5
-            minutes, and then asked again.
-        report: called with (source name, error or None): None when a source that failed works again.
-        gpu_ids: of keys `gpu.{i}.…` keep only those indices; None keeps all.
-        baselines: raw totals at the run's first sample, from a monitor of this run that died; else none.
+        collectors: those that found their source on this machine.
+        interval_s: the sampling interval. A failing source is retried after 1, 2, 4 … intervals, at most 5
+            minutes.
+        report: called with (source name, error) when a source fails, and with (source name, None) when it
+            works again.
+        gpu_ids: keep only the keys `gpu.{i}.…` of these GPUs; None: all.
+        baselines: raw totals at the run's first sample, from a previous monitor of this run that died.
+
+    Attributes:
+        events: events reported by collectors; the caller writes them and empties this.
+        missed_ticks: counted by the caller.
+        news_sources: the sources of the last sample that can have news; see `news`.
     """
 
     def __init__(
@@ -119,18 +127,16 @@ class Sampler:
         gpu_ids: Iterable[int] | None = None,
         baselines: Mapping[str, float] | None = None,
     ) -> None:
-        self.sources = [Source(collector, interval_s) for collector in collectors]
+        self.sources = [SampledSource(collector, interval_s) for collector in collectors]
         self.interval_s = interval_s
         self.report = report
         self.baselines = Baselines(baselines)
-        # What happened, as the sources tell; the caller writes it down and empties this.
         self.events: list[dict[str, object]] = []
         self.missed_ticks = 0
-        self._always: list[Source] = []  # asked at every sample
-        self._turn_s = float("-inf")  # when the first of the others is due
-        # Those that can have news, of the sources asked at every sample and of those asked at the last one.
-        self._always_tell: list[Source] = []
-        self.tell = self.sources
+        self._always: list[SampledSource] = []  # sampled at every tick
+        self._always_with_news: list[SampledSource] = []
+        self._others_due_s = float("-inf")  # when the first of the other sources is due
+        self.news_sources = self.sources
         self._gpu_ids = None if gpu_ids is None else frozenset(str(i) for i in gpu_ids)
         self._statm: PseudoFile | None = open_if_there("/proc/self/statm")
         self._cpu_ns = time.process_time_ns()
@@ -138,11 +144,11 @@ class Sampler:
         self._report_at_s = 0.0
 
     def sample(self, mono_s: float) -> dict[str, float]:
-        """Every reading of this moment: canonical key → value, counters since the run's first sample."""
+        """Sample the sources that are due. Returns key → value; counters start at the run's first sample."""
         tick = Tick(mono_s)
         values = tick.gauges
-        if mono_s < self._turn_s:
-            sources, self.tell = self._always, self._always_tell
+        if mono_s < self._others_due_s:
+            sources, self.news_sources = self._always, self._always_with_news
         else:
             sources = self._due(mono_s)
         timed = mono_s >= self._report_at_s
@@ -150,7 +156,7 @@ class Sampler:
             began_ns = time.perf_counter_ns() if timed else 0
             try:
                 source.sample(tick)
-            except Exception as error:  # noqa: BLE001 - one broken source, a third party's perhaps, must not end the others
+            except Exception as error:  # noqa: BLE001 - a failing source must not affect the others
                 self._failed(source, mono_s, error)
             else:
                 if source.backoff.failures:
@@ -165,7 +171,7 @@ class Sampler:
             self.events += tick.events
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
-        # CPU time since the last sample was at this point: the sample and everything around it.
+        # CPU time since this point of the previous sample: of the sample and everything around it.
         cpu_ns = time.process_time_ns()
         if self._mono_s:
             values["monitor.sampleMs"] = (cpu_ns - self._cpu_ns) / 1e6
@@ -174,56 +180,56 @@ class Sampler:
         self._mono_s = mono_s
         return values
 
-    def _due(self, mono_s: float) -> list[Source]:
-        """The sources whose turn it is, in order. Decides when those not asked at every sample are next."""
+    def _due(self, mono_s: float) -> list[SampledSource]:
+        """The sources that are due, in order. Determines when the others are due."""
         due = [source for source in self.sources if source.next_s <= mono_s]
         for source in due:
             source.next_s = mono_s + source.every_s * EARLY
         others = [source for source in self.sources if source.next_s > mono_s]
-        self._turn_s = min([source.next_s for source in others], default=float("inf"))
+        self._others_due_s = min([source.next_s for source in others], default=float("inf"))
         self._always = [source for source in self.sources if source.next_s <= mono_s]
-        self._always_tell = [source for source in self._always if source.tells]
-        self.tell = [source for source in due if source.tells]
+        self._always_with_news = [source for source in self._always if source.has_news]
+        self.news_sources = [source for source in due if source.has_news]
         return due
 
-    def _failed(self, source: Source, mono_s: float, error: Exception) -> None:
+    def _failed(self, source: SampledSource, mono_s: float, error: Exception) -> None:
         source.failures += 1
         source.backoff.failed(mono_s)
         source.next_s = source.backoff.until_s
-        self._turn_s = float("-inf")
+        self._others_due_s = float("-inf")
         if source.backoff.failures == 1:
             self.report(source.name, error)
 
-    def _recovered(self, source: Source) -> None:
+    def _recovered(self, source: SampledSource) -> None:
         source.backoff.worked()
-        source.absent = None  # what parts it misses is told again, after "it works"
+        source.absent = None  # report its missing parts again, after the recovery
         self.report(source.name, None)
 
     def news(self) -> dict[str, dict[str, object]]:
-        """What the collectors of the last sample have learnt since the last call.
+        """Facts and states of the collectors of the last sample that have changed since the last call.
 
-        `machine` holds facts about their devices, `sources` the states of those that have found parts of
-        them missing, or there. A change is reported by another object in place of `facts` or `absent`.
+        `machine` has facts about their devices, `sources` the states of those whose missing parts have
+        changed. A collector reports a change by assigning a new object to `facts` or `absent`.
         """
-        told: dict[str, dict[str, object]] = {}
-        for source in self.tell:
+        news: dict[str, dict[str, object]] = {}
+        for source in self.news_sources:
             facts = getattr(source.collector, "facts", None)
             if facts is not source.facts:
                 source.facts = facts
-                told.setdefault("machine", {}).update(facts or {})
+                news.setdefault("machine", {}).update(facts or {})
             absent = getattr(source.collector, "absent", None)
             if absent is not source.absent:
                 source.absent = absent
-                told.setdefault("sources", {})[source.name] = state(source.collector)
-        return told
+                news.setdefault("sources", {})[source.name] = state(source.collector)
+        return news
 
     def close(self) -> None:
-        """Let the collectors give back what they hold: threads, child processes."""
+        """Close the collectors, which may have threads and child processes."""
         for source in self.sources:
             close(source.collector, self.report)
 
     def _report_itself(self, values: dict[str, float]) -> None:
-        """How often each source has failed, and how big we are."""
+        """Add the failures of each source and the monitor's memory to the values."""
         for source in self.sources:
             values[source.failures_key] = float(source.failures)
         values["monitor.missedTicks"] = float(self.missed_ticks)
@@ -240,8 +246,8 @@ class Sampler:
 
 
 class Schedule:
-    """Ticks on an absolute clock: t0 + k · interval. A late tick is taken once; the ones it covers are
-    skipped, and counted.
+    """Ticks on an absolute grid, t0 + k · interval. After a delay, one tick is taken; the others are skipped
+    and counted.
 
     Example:
         >>> schedule = Schedule(100.0, 1.0)
@@ -255,12 +261,14 @@ class Schedule:
 
     def __init__(self, t0_s: float, interval_s: float) -> None:
         self._t0_s = t0_s
-        self._count = 0  # of the next tick
+        self._count = 0  # number of the next tick
         self.interval_s = interval_s
         self.next_s = t0_s
 
     def advance(self, now_s: float) -> int:
-        """Move past `now_s`; how many ticks were missed before the one taken now."""
+        """Advance to the first tick after `now_s`. Returns how many ticks before the current one were
+        missed.
+        """
         self._count += 1
         self.next_s = self._t0_s + self._count * self.interval_s
         if now_s < self.next_s:

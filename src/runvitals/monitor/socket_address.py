@@ -1,12 +1,12 @@
-"""Where a user's processes find the monitor of a run, or the relay, on this host.
+"""The local socket address of a run's monitor, or of a data folder's relay.
 
-On Linux the address is an abstract socket name. It vanishes with its owner, needs no lock, and works where
-the data folder is on NFS. But anybody may take such a name, so whoever connects looks at the owner's user id
-before a word is said. Where another user has the name, and on other systems, the address is a socket file in
-a folder that only this user can enter: in the data folder, or in `$XDG_RUNTIME_DIR` where the data folder's
-file system has no sockets.
+On Linux the address is an abstract socket name. It vanishes with its owner, needs no lock file, and works if
+the data folder is on NFS. Any user can bind such a name, so a client checks the owner's user id before it
+sends anything. If another user holds the name, and on other systems, the address is a socket file in a folder
+that only this user can enter: in the data folder, or in `$XDG_RUNTIME_DIR` if the data folder's file system
+does not support sockets.
 
-`_socket` is the C half of `socket`, whose Python half would cost a monitor 1 MB.
+Uses `_socket`, the C half of `socket`, because the Python half would cost a monitor 1 MB.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ import sys
 import time
 import zlib
 
-# How to send to a process that may have gone: a training that gave SIGPIPE back its default would end by it.
+# Flag for sending to a process that may have gone: SIGPIPE would kill a training that has reset its handler.
 NO_SIGNAL: int = getattr(_socket, "MSG_NOSIGNAL", 0)
-_BACKLOG = 1024  # ranks of a host that may come at once, before the monitor is up
+_BACKLOG = 1024  # ranks of a host that may connect before the monitor accepts
 _UCRED_SIZE = 12
-# How long to wait in a listener's full queue, as `struct timeval`: whoever holds the name may never accept.
-_QUEUE_TIME = struct.pack("ll", 0, 250_000)
-# A process of ours that has bound the name listens on it a moment later.
+# How long to wait if a listener's queue is full, as `struct timeval`: another user's process may never
+# accept.
+_QUEUE_TIMEOUT = struct.pack("ll", 0, 250_000)
+# One of our processes that has bound the name calls `listen` within this time.
 _LISTEN_WITHIN_S = 0.1
-_LOOK_S = 0.002
+_RETRY_S = 0.002
 _LOCK_WITHIN_S = 1.0
-_LONGEST_FILE_NAME_PART = 40  # a socket's whole path may have 104 bytes
+_LONGEST_FILE_NAME_PART = 40  # the whole path of a socket may have 104 bytes
 
 
-def peer(sock: _socket.socket) -> tuple[int, int]:
-    """(process id, user id) of the other side, as the kernel knows them. Of a listener, they are those of the
-    process that began to listen. Without SO_PEERCRED (macOS) the socket's folder keeps others out, and the
-    process id is unknown: 0.
+def peer_credentials(sock: _socket.socket) -> tuple[int, int]:
+    """(process id, user id) of the peer, as reported by the kernel; for a listening peer, of the process that
+    called `listen`. Without SO_PEERCRED (macOS) the folder of the socket excludes other users, and the
+    process id is 0.
     """
     option = getattr(_socket, "SO_PEERCRED", None)
     if option is None:
@@ -44,23 +45,23 @@ def peer(sock: _socket.socket) -> tuple[int, int]:
     return int.from_bytes(raw[0:4], sys.byteorder), int.from_bytes(raw[4:8], sys.byteorder)
 
 
-def is_ours(sock: _socket.socket) -> bool:
-    """Whether the other side belongs to our own user."""
-    return peer(sock)[1] == os.geteuid()
+def is_same_user(sock: _socket.socket) -> bool:
+    """Whether the peer belongs to our own user."""
+    return peer_credentials(sock)[1] == os.geteuid()
 
 
-class Address:
-    """The address of one monitor or relay.
+class SocketAddress:
+    """The address of a monitor or relay.
 
     Args:
-        part: what tells it from the user's other ones.
+        part: distinguishes it from the user's other addresses.
         directory: the data folder.
 
     Example:
-        >>> address = Address("relay-0a1b2c3d", "/data")
-        >>> address.call() is None      # nobody is there
+        >>> address = SocketAddress("relay-0a1b2c3d", "/data")
+        >>> address.connect() is None       # there is no relay
         True
-        >>> door = address.bind()       # so this process begins one
+        >>> listener = address.listen()     # so this process may start one
     """
 
     __slots__ = ("_directory", "_part")
@@ -71,22 +72,20 @@ class Address:
 
     @property
     def name(self) -> str | None:
-        """The abstract name; None on systems without such names.
+        """The abstract name; None on systems without abstract names.
 
-        User and process namespace are part of it, since abstract names belong to the network namespace, which
-        containers may share.
+        It includes the user id and the PID namespace, because abstract names belong to the network namespace,
+        which containers may share.
         """
         return f"\0runvitals-{os.geteuid()}-{self._part}" if sys.platform == "linux" else None
 
-    def call(self) -> _socket.socket | None:
-        """A connection to the process of our own user that listens here; None where there is none, as on
-        systems without monitors.
-        """
+    def connect(self) -> _socket.socket | None:
+        """Connect to the process of our own user that listens here. Returns None if there is none."""
         if not hasattr(os, "posix_spawn"):
             return None
         if self.name is not None:
-            sock = _connected(self.name)
-            if sock is not None and is_ours(sock):
+            sock = _connect(self.name)
+            if sock is not None and is_same_user(sock):
                 return sock
             if sock is not None:
                 sock.close()
@@ -95,67 +94,68 @@ class Address:
             if folder < 0:
                 continue
             try:
-                sock = _connected(self._file(path, folder))
+                sock = _connect(self._file(path, folder))
             finally:
                 os.close(folder)
-            if sock is not None and is_ours(sock):
+            if sock is not None and is_same_user(sock):
                 return sock
             if sock is not None:
                 sock.close()
         return None
 
-    def bind(self) -> _socket.socket | None:
-        """A listening socket; None where another process of ours was first.
+    def listen(self) -> _socket.socket | None:
+        """Bind the address and listen. Returns None if another process of our user listens already.
 
         Raises:
-            OSError: there can be none; the text says why.
+            OSError: no address could be bound; the text has the reasons.
         """
         reasons = []
         if self.name is not None:
             try:
-                door, taken = self._bind_name(self.name)
-                if door is not None or taken:
-                    return door
-                reasons.append("another user of this host holds its name")
+                listener, is_taken = self._listen_on_name(self.name)
+                if listener is not None or is_taken:
+                    return listener
+                reasons.append("another user of this host has bound its name")
             except OSError as error:  # abstract names may be forbidden
                 reasons.append(str(error))
         for path in self._folders():
             try:
-                return self._bind_in(path)
+                return self._listen_in_folder(path)
             except OSError as error:
                 reasons.append(str(error))
-        raise OSError(errno.EADDRNOTAVAIL, f"no socket can be made: {'; '.join(reasons)}")
+        raise OSError(errno.EADDRNOTAVAIL, f"could not create a socket: {'; '.join(reasons)}")
 
     @staticmethod
-    def _bind_name(name: str) -> tuple[_socket.socket | None, bool]:
-        """(listening socket or None, whether a process of ours has the name)."""
+    def _listen_on_name(name: str) -> tuple[_socket.socket | None, bool]:
+        """(listening socket or None, whether a process of our user has the name)."""
         until_s = time.monotonic() + _LISTEN_WITHIN_S
         while True:
-            door = _listening(name)
-            if door is not None:
-                return door, False
-            holder = _connected(name)
-            if holder is not None:
-                ours = is_ours(holder)
-                holder.close()
-                return None, ours
+            listener = _listen(name)
+            if listener is not None:
+                return listener, False
+            owner = _connect(name)
+            if owner is not None:
+                is_ours = is_same_user(owner)
+                owner.close()
+                return None, is_ours
             if time.monotonic() > until_s:
                 return None, False
-            time.sleep(_LOOK_S)  # it is bound and not listened on yet
+            time.sleep(_RETRY_S)  # the name is bound, but its owner does not listen yet
 
-    def _bind_in(self, path: str) -> _socket.socket | None:
+    def _listen_in_folder(self, path: str) -> _socket.socket | None:
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
             pass
         folder = _open_folder(path)
         if folder < 0:
-            raise OSError(errno.EACCES, f"{path} is not a folder that belongs to us alone")
+            raise OSError(errno.EACCES, f"{path} is not a folder that only this user can enter")
         try:
-            # What nobody answers on is removed: no other process may be between its `bind` and `listen`.
+            # The lock keeps other processes from being between `bind` and `listen`, when their sockets look
+            # stale.
             _lock(folder)
             _remove_stale(path, folder)
-            return _listening(self._file(path, folder))
+            return _listen(self._file(path, folder))
         finally:
             _unlock(folder)
             os.close(folder)
@@ -172,7 +172,7 @@ class Address:
     def _file(self, path: str, folder: int) -> str:
         checksum = zlib.crc32(os.fsencode(f"{self._part}|{self._directory}"))
         part = self._part[-_LONGEST_FILE_NAME_PART:]
-        return _place(path, folder, f"{_boot()}-{checksum:08x}-{part}.sock")
+        return _socket_path(path, folder, f"{_boot()}-{checksum:08x}-{part}.sock")
 
 
 def _pid_namespace() -> int:
@@ -183,7 +183,7 @@ def _pid_namespace() -> int:
 
 
 def _boot() -> str:
-    """What tells this boot of this host from others: a data folder may be shared by many hosts."""
+    """Identifies this boot of this host, because a data folder may be shared by many hosts."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return f"{zlib.crc32(file.read()):08x}"
@@ -191,14 +191,18 @@ def _boot() -> str:
         return "0"
 
 
-def _place(path: str, folder: int, name: str) -> str:
-    """The path of a socket file: by the folder's descriptor where that works, for a path may be too long."""
+def _socket_path(path: str, folder: int, name: str) -> str:
+    """The path of a socket file, by way of the folder's descriptor if possible: the full path may be too
+    long.
+    """
     short = f"/proc/self/fd/{folder}"
     return f"{short if os.path.isdir(short) else path}/{name}"
 
 
 def _open_folder(path: str) -> int:
-    """A descriptor of a folder that is ours and that nobody else can enter; -1 where there is no such one."""
+    """Open a folder that belongs to our user and that no one else can enter. Returns -1 if it is not such a
+    folder.
+    """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -211,10 +215,10 @@ def _open_folder(path: str) -> int:
 
 
 def _lock(folder: int) -> None:
-    """Be the only one in a folder.
+    """Lock a folder.
 
     Raises:
-        OSError: another process does not let go of it.
+        OSError: another process did not release the lock in time.
     """
     import fcntl
 
@@ -224,8 +228,8 @@ def _lock(folder: int) -> None:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until_s:
-                raise OSError(errno.EAGAIN, "another process does not let go of its lock") from None
-            time.sleep(_LOOK_S)
+                raise OSError(errno.EAGAIN, "another process did not release its lock") from None
+            time.sleep(_RETRY_S)
         except OSError:
             return  # a network file system without locks
         else:
@@ -233,7 +237,7 @@ def _lock(folder: int) -> None:
 
 
 def _unlock(folder: int) -> None:
-    """Not by closing alone: a process that another thread forked meanwhile has the descriptor, too."""
+    """Unlock explicitly: a process that another thread has forked meanwhile also has the descriptor."""
     import fcntl
 
     try:
@@ -243,53 +247,53 @@ def _unlock(folder: int) -> None:
 
 
 def _remove_stale(path: str, folder: int) -> None:
-    """Remove the sockets of this boot that nobody listens on any more."""
+    """Remove the sockets of this boot without a listener."""
     boot = f"{_boot()}-"
     for name in os.listdir(path):
         if not name.startswith(boot):
             continue
         sock = _new_socket()
         try:
-            sock.connect(_place(path, folder, name))
+            sock.connect(_socket_path(path, folder, name))
         except ConnectionRefusedError:
             os.unlink(os.path.join(path, name))
         except OSError:
-            continue  # one with a full queue, or one that has just gone
+            continue  # its queue is full, or it was just removed
         finally:
             sock.close()
 
 
 def _new_socket() -> _socket.socket:
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    sock.setblocking(True)  # whatever a script has set as the default
+    sock.setblocking(True)  # a script may have set a default timeout
     return sock
 
 
-def _connected(place: str) -> _socket.socket | None:
+def _connect(address: str) -> _socket.socket | None:
     sock = _new_socket()
     try:
         if sys.platform == "linux":
-            sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _QUEUE_TIME)
-        sock.connect(place)
+            sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _QUEUE_TIMEOUT)
+        sock.connect(address)
     except OSError:
         sock.close()
         return None
     return sock
 
 
-def _listening(place: str) -> _socket.socket | None:
-    """A socket that listens there, or None where there is one already.
+def _listen(address: str) -> _socket.socket | None:
+    """Bind an address and listen on it. Returns None if it is in use.
 
     Raises:
-        OSError: there can be none.
+        OSError: it could not be bound.
     """
-    door = _new_socket()
+    listener = _new_socket()
     try:
-        door.bind(place)
-        door.listen(_BACKLOG)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
     except OSError as error:
-        door.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             return None
         raise
-    return door
+    return listener

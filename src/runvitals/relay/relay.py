@@ -17,7 +17,7 @@ from typing import Any
 from runvitals.environment import redaction
 from runvitals.journal import paths
 from runvitals.model.numbers import parse_number
-from runvitals.monitor.socket_address import is_ours
+from runvitals.monitor.socket_address import is_same_user
 from runvitals.relay.client_connection import ClientConnection
 from runvitals.relay.engine.credentials import configured_destinations
 from runvitals.relay.engine.cursor import Cursor, find_cursors
@@ -133,7 +133,7 @@ class Relay:
                 sock, _ = self._listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            if not is_ours(sock):
+            if not is_same_user(sock):
                 sock.close()
                 continue
             self._clients[sock.fileno()] = ClientConnection(sock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from runvitals.monitor.relay_connection import own_variables
+from runvitals.monitor.relay_connection import destination_variables
 from runvitals.relay.engine.credentials import environ_for_undelivered
 
 
@@ -23,7 +23,7 @@ class RunEnvironments:
     def receive(self, run_id: str, destinations: Iterable[str], variables: Mapping[str, str]) -> None:
         """Store the variables that a run's training sent. Destinations that are open see them too."""
         environ = self._environs.setdefault(run_id, {})
-        inherited = own_variables(destinations, os.environ)
+        inherited = destination_variables(destinations, os.environ)
         environ.clear()
         environ.update({name: text for name, text in os.environ.items() if name not in inherited})
         environ.update(variables)

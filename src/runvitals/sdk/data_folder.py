@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import paths
-from runvitals.journal.writer import NO_ROOM
+from runvitals.journal.writer import TEMPORARY_ERRORS
 from runvitals.sdk.messages import notify
 from runvitals.sdk.setting_definition import SettingError
 
@@ -82,7 +82,7 @@ def _cannot_write(directory: str) -> str:
         os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         os.unlink(trial)
     except OSError as error:
-        return "" if error.errno in NO_ROOM else f"{directory} is not writable ({error.strerror})"
+        return "" if error.errno in TEMPORARY_ERRORS else f"{directory} is not writable ({error.strerror})"
     return ""
 
 

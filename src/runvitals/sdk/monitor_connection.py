@@ -42,13 +42,13 @@ class MonitorConnection:
     def __init__(
         self,
         spec: Mapping[str, Any],
-        connect: Callable[[Mapping[str, Any]], launch.Line] = launch.connect,
+        connect: Callable[[Mapping[str, Any]], launch.MonitorSocket] = launch.connect,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spec = spec
         self._open = connect
         self._clock = clock
-        self._line: launch.Line | None = None
+        self._line: launch.MonitorSocket | None = None
         self.was_connected = False
         self._deaths = 0
         self._connected_s = 0.0
@@ -58,7 +58,7 @@ class MonitorConnection:
     def ensure(self) -> None:
         """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
         if self._line is not None:
-            if self._line.alive():
+            if self._line.is_alive():
                 return
             self.close()
             self._died()
@@ -80,7 +80,7 @@ class MonitorConnection:
             if self._line is None:
                 return None
             answer = self._line.ask(message, max(0.0, until_s - self._clock()))
-            lives = self._line.alive()
+            lives = self._line.is_alive()
             if answer is not None and message.get("closing"):
                 self._line.leave_open()
                 self._line = None

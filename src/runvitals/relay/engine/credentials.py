@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from runvitals.monitor.relay_connection import own_variables
+from runvitals.monitor.relay_connection import destination_variables
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.sdk.settings import SETTINGS, SettingError, resolve
 
@@ -57,7 +57,7 @@ def environ_for_undelivered(destination: str, environ: Mapping[str, str]) -> Map
         return environ  # `login.token` decides which server our own tokens are for
     if destination in (spec.text for spec in configured_destinations(environ)):
         return environ
-    own = own_variables([destination], environ)
+    own = destination_variables([destination], environ)
     return {name: text for name, text in environ.items() if name not in own}
 
 
